@@ -1,0 +1,86 @@
+"""Annotated types that bodies and queries are made of; none of them coerces (D-23a)."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+LOCATION_ID = re.compile(r"(?!locations\Z)[A-Za-z0-9_-]{1,64}\Z")
+POST_ID = re.compile(r"(?!localPosts\Z)[A-Za-z0-9_-]{1,64}\Z")
+DIGITS = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
+
+
+def _storable(value: str) -> str:
+    """Refuse what one of the databases cannot keep: NUL (PostgreSQL) and lone surrogates (both)."""
+    if "\x00" in value or any("\ud800" <= char <= "\udfff" for char in value):
+        raise PydanticCustomError("text", "must not contain NUL characters or lone surrogates")
+    return value
+
+
+def _whole_number(value: Any) -> Any:
+    """PHP writes 10.0 for 10; everything else that is not an integer is left to the strict check (D-23a)."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _query_number(value: Any) -> Any:
+    """A query number is ASCII digits and nothing else: no sign, blank, exponent or separator (A097)."""
+    if isinstance(value, str):
+        if not DIGITS.match(value):
+            raise PydanticCustomError("query_number", "must be a whole number from 1, in plain digits")
+        return int(value)
+    return value
+
+
+def location_name(value: str) -> str:
+    """The one canonicaliser of location ids: `123` or `locations/123` to `locations/123` (D-20).
+
+    Raises ValueError for anything else; its result is the only form that is used afterwards.
+    """
+    ident = value.removeprefix("locations/")
+    if not LOCATION_ID.match(ident):
+        raise ValueError("must be a location id or resource name, such as locations/123")
+    return f"locations/{ident}"
+
+
+def _location_name(value: str) -> str:
+    try:
+        return location_name(value)
+    except ValueError as error:
+        raise PydanticCustomError("location_name", "{reason}", {"reason": str(error)}) from None
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Int32 = Annotated[int, BeforeValidator(_whole_number), Field(ge=-(2**31), le=2**31 - 1)]
+Id = Annotated[int, BeforeValidator(_whole_number), Field(ge=1, le=2**63 - 1)]
+PageNumber = Annotated[int, BeforeValidator(_query_number), Field(ge=1)]
+UtcTime = Annotated[
+    str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-02T03:04:05.678Z"]})
+]
+LocationName = Annotated[
+    str,
+    AfterValidator(_location_name),
+    Field(
+        description="Location resource name `locations/<id>`; the bare id is accepted too.", examples=["locations/111"]
+    ),
+]
+PermissionName = Literal["business.read", "business.write"]
+DeactivationReason = Literal["security_concern", "billing_issue", "plan_downgrade", "user_requested"]
+
+
+class Body(BaseModel):
+    """A request body: strict types; unknown members are ignored unless a body says otherwise (D-23a)."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True)
+
+
+class Query(BaseModel):
+    """Query parameters: unknown ones are ignored, repeats are refused before they get here (D-03)."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+
+class Data(BaseModel):
+    """The `data` of an answer."""
+
+    model_config = ConfigDict(extra="forbid")

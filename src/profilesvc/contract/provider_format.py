@@ -1,0 +1,68 @@
+"""What the provider's messages have in common: strict members, who may write them, the scalar types of proto JSON.
+
+Every member is optional and may be null (null clears it); which ones an operation needs is a rule in `domain/`.
+The JSON document itself, not the model, is what is stored and sent on, so that nothing is lost or coerced.
+"""
+
+from enum import Enum
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from profilesvc.contract.common import Int32, Text
+from profilesvc.contract.times import parse_timestamp
+
+
+class Writable(Enum):
+    """Marks a member that a caller cannot write; unmarked members are writable."""
+
+    OUTPUT_ONLY = "output only"
+    IMMUTABLE = "immutable"
+
+
+OUTPUT_ONLY, IMMUTABLE = Writable.OUTPUT_ONLY, Writable.IMMUTABLE
+
+
+def _timestamp(value: str) -> str:
+    try:
+        parse_timestamp(value)
+    except ValueError:
+        raise PydanticCustomError("timestamp", "must be an RFC 3339 time such as 2026-01-02T03:04:05Z") from None
+    return value
+
+
+String = Annotated[Text, Field(max_length=4096)]
+ShortText = Annotated[Text, Field(max_length=300)]
+Phone = Annotated[Text, Field(max_length=64)]
+Uri = Annotated[Text, Field(max_length=2048)]
+Int64 = Annotated[str, Field(pattern=r"^-?[0-9]{1,19}$", description="64-bit integer as text (proto JSON).")]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Timestamp = Annotated[Text, AfterValidator(_timestamp), Field(json_schema_extra={"format": "date-time"})]
+
+__all__ = ["IMMUTABLE", "OUTPUT_ONLY", "Int32", "Int64", "Message", "Number", "Phone", "ShortText", "String"]
+__all__ += ["Timestamp", "Uri", "Writable", "access_of", "message_of"]
+
+
+class Message(BaseModel):
+    """A provider message: unknown members and wrong types are refused, nothing is coerced."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+
+
+def access_of(field: FieldInfo) -> Writable | None:
+    """OUTPUT_ONLY, IMMUTABLE, or None for a member that a caller may write."""
+    return next((mark for mark in field.metadata if isinstance(mark, Writable)), None)
+
+
+def message_of(annotation: Any) -> tuple[type[Message] | None, bool]:
+    """The message behind an annotation and whether it is a list of them: `list[TimePeriod] | None` -> (TimePeriod, True)."""
+    if isinstance(annotation, type) and issubclass(annotation, Message):
+        return annotation, False
+    is_list = get_origin(annotation) is list
+    for inner in get_args(annotation):
+        message, inner_list = message_of(inner)
+        if message is not None:
+            return message, is_list or inner_list
+    return None, is_list

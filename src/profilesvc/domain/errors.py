@@ -1,0 +1,31 @@
+"""The one exception that rules and services raise on purpose."""
+
+from typing import Any
+
+from profilesvc.contract.errors import VALIDATION_ERROR, ErrorKind
+
+
+class ServiceError(Exception):
+    """A refusal from the catalogue; `details` becomes `error.details`, `retry_after` (seconds) the header."""
+
+    def __init__(
+        self, kind: ErrorKind, message: str | None = None, *, retry_after: int | None = None, **details: Any
+    ) -> None:
+        super().__init__(message or kind.message)
+        self.kind = kind
+        self.message = message or kind.message
+        self.retry_after = retry_after
+        self.details = details
+
+
+def invalid(where: str, field: str, problem: str) -> ServiceError:
+    """VALIDATION_ERROR for one member; `where` is body, query, path or header."""
+    return invalid_many([(where, field, problem)])
+
+
+def invalid_many(problems: list[tuple[str, str, str]]) -> ServiceError:
+    """VALIDATION_ERROR naming every bad member: (where, field, problem). Never carries the input."""
+    where, field, problem = problems[0]
+    message = f"{where} {field}: {problem}" if field else f"{where}: {problem}"
+    errors = [{"in": where, "field": field, "problem": problem} for where, field, problem in problems]
+    return ServiceError(VALIDATION_ERROR, message, errors=errors)

@@ -1,0 +1,88 @@
+"""Time and chance as values that are passed in: the system's own, and fixed ones for tests and the lab.
+
+Instants are whole milliseconds since the epoch, UTC: the same in both databases, in Python and in order.
+"""
+
+import hashlib
+import secrets
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from profilesvc.contract.times import parse_timestamp
+
+SECOND = 1_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Clock(Protocol):
+    """Tells the time: milliseconds since the epoch, UTC."""
+
+    def now(self) -> int: ...
+
+
+class Entropy(Protocol):
+    """Gives unguessable bytes."""
+
+    def token_bytes(self, count: int) -> bytes: ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class FrozenClock:
+    """A clock that moves only when told to."""
+
+    def __init__(self, start: int) -> None:
+        self._now = start
+
+    def now(self) -> int:
+        return self._now
+
+    def advance(self, **duration: float) -> int:
+        """Move on by a duration in timedelta's words (`hours=3`); returns the new time."""
+        self._now += round(timedelta(**duration) / timedelta(milliseconds=1))
+        return self._now
+
+
+class SystemEntropy:
+    """The operating system's source."""
+
+    def token_bytes(self, count: int) -> bytes:
+        return secrets.token_bytes(count)
+
+
+class SeededEntropy:
+    """The same bytes on every run: SHA-256 in counter mode over a seed. Refused in production."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed, self._calls = seed, 0
+
+    def token_bytes(self, count: int) -> bytes:
+        self._calls += 1
+        return hashlib.shake_256(f"{self._seed}:{self._calls}".encode()).digest(count)
+
+
+def iso(instant: int) -> str:
+    """`2026-01-02T03:04:05.678Z` (D-95)."""
+    moment = _EPOCH + timedelta(milliseconds=instant)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant % 1000:03d}Z"
+
+
+def parse_iso(text: str) -> int:
+    """An RFC 3339 time to milliseconds; raises ValueError."""
+    return (parse_timestamp(text) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def month_start(instant: int, months_later: int = 0) -> int:
+    """The first millisecond of the instant's calendar month in UTC, or of a later one."""
+    moment = _EPOCH + timedelta(milliseconds=instant)
+    index = moment.year * 12 + moment.month - 1 + months_later
+    return (datetime(index // 12, index % 12 + 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)

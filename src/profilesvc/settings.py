@@ -1,0 +1,131 @@
+"""Configuration: one frozen value, read from the environment (and `.env`) once, at the edge."""
+
+import difflib
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PREFIX = "PROFILESVC_"
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used; the message names the variable and the rule."""
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProviderSettings(_Group):
+    """Where the provider is and how to log in there; an empty `url` means the embedded emulator."""
+
+    url: str = ""
+    information_url: str = ""
+    verifications_url: str = ""
+    accounts_url: str = ""
+    posts_url: str = ""
+    client_id: str = ""
+    client_secret: SecretStr = SecretStr("")
+    refresh_token: SecretStr = SecretStr("")
+    token_url: str = ""
+    timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 8.0
+
+    @property
+    def embedded(self) -> bool:
+        """True when no provider is configured and the emulator stands in."""
+        return not (self.url or self.information_url or self.posts_url)
+
+
+class TokenSettings(_Group):
+    """Lifetimes in seconds (D-11) and the signing key (D-13)."""
+
+    access_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 7_776_000
+    refresh_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 2_592_000
+    user_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 604_800
+    refresh_grace_seconds: Annotated[int, Field(ge=0, le=60)] = 30
+    signing_key_file: Path | None = None
+    key_passphrase: SecretStr = SecretStr("")
+
+
+def _base_url(value: str) -> str:
+    value = value.rstrip("/")
+    if value and not value.startswith(("http://", "https://")):
+        raise ValueError("must start with http:// or https://")
+    return value
+
+
+class Settings(BaseSettings):
+    """Everything that can be configured; see the README for the table."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", env_file=".env", extra="ignore", frozen=True
+    )
+
+    environment: Literal["development", "production"] = "development"
+    base_url: Annotated[str, AfterValidator(_base_url)] = ""
+    data_dir: Path = Path("var")
+    database_url: str = ""
+    database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
+    provider: ProviderSettings = ProviderSettings()
+    tokens: TokenSettings = TokenSettings()
+    secret_pepper: SecretStr = SecretStr("")
+    plans_file: Path | None = None
+    dashboard_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    upgrade_url: str = ""
+    mirror_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
+
+    @model_validator(mode="before")
+    @classmethod
+    def _comma_lists(cls, values: Any) -> Any:
+        """Origins are written as a comma list, the form that people type into an environment file."""
+        origins = values.get("dashboard_origins") if isinstance(values, dict) else None
+        if isinstance(origins, str):
+            parts = (part.strip().rstrip("/") for part in origins.split(","))
+            values = {**values, "dashboard_origins": tuple(part for part in parts if part)}
+        return values
+
+    @property
+    def production(self) -> bool:
+        """True where every development shortcut is refused."""
+        return self.environment == "production"
+
+    @property
+    def effective_database_url(self) -> str:
+        """The configured database, or the SQLite file in DATA_DIR."""
+        return self.database_url or f"sqlite+aiosqlite:///{self.data_dir / 'profilesvc.db'}"
+
+    @property
+    def effective_upgrade_url(self) -> str:
+        """Where a plan is changed (D-95)."""
+        return self.upgrade_url or f"{self.base_url}/dashboard"
+
+    @model_validator(mode="after")
+    def _production_is_strict(self) -> Self:
+        if not self.production:
+            return self
+        if not self.base_url.startswith("https://"):
+            raise ValueError(f"{PREFIX}BASE_URL is required in production and must start with https://")
+        if self.provider.embedded:
+            raise ValueError(f"{PREFIX}PROVIDER__URL is required in production: the emulator is for development")
+        return self
+
+
+def load(**overrides: Any) -> Settings:
+    """Read the environment; raises SettingsError with one clear line. `overrides` win field by field."""
+    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
+    for variable in os.environ:
+        top = variable.upper().split("__")[0]
+        if variable.upper().startswith(PREFIX) and top not in known:
+            near = difflib.get_close_matches(top, known, n=1)
+            raise SettingsError(f"{variable} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
+    try:
+        return Settings(**overrides)
+    except ValueError as error:
+        problems = getattr(error, "errors", None)
+        if problems is None:
+            raise SettingsError(str(error)) from None
+        lines = [f"{PREFIX}{'__'.join(str(p) for p in e['loc']).upper()}: {e['msg']}" for e in problems()]
+        raise SettingsError("; ".join(line.removeprefix(f"{PREFIX}: Value error, ") for line in lines)) from None
