@@ -50,6 +50,31 @@ class TokenSettings(_Group):
     key_passphrase: SecretStr = SecretStr("")
 
 
+class LimitSettings(_Group):
+    """Rate limits (D-50): on or off, and where the counters live."""
+
+    enabled: bool = True
+    storage_url: str = "memory://"
+
+
+class IdentitySettings(_Group):
+    """The external identity provider for user tokens (D-15)."""
+
+    issuer: str = ""
+    jwks_url: str = ""
+    client_id: str = ""
+    create_users: bool = False
+    dev_issuer: bool | None = None
+
+
+class LabSettings(_Group):
+    """Where the notebooks run: empty means the embedded service."""
+
+    target: str = ""
+    user_token: SecretStr = SecretStr("")
+    location: str = ""
+
+
 def _base_url(value: str) -> str:
     value = value.rstrip("/")
     if value and not value.startswith(("http://", "https://")):
@@ -71,6 +96,10 @@ class Settings(BaseSettings):
     database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
     provider: ProviderSettings = ProviderSettings()
     tokens: TokenSettings = TokenSettings()
+    limits: LimitSettings = LimitSettings()
+    identity: IdentitySettings = IdentitySettings()
+    lab: LabSettings = LabSettings()
+    trusted_hops: Annotated[int, Field(ge=0, le=16)] = 0
     secret_pepper: SecretStr = SecretStr("")
     plans_file: Path | None = None
     dashboard_origins: Annotated[tuple[str, ...], NoDecode] = ()
