@@ -1,0 +1,29 @@
+"""The files of `data/fixtures`: found in the installed wheel and in a source checkout alike."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+_PACKAGE = Path(__file__).parent
+_FOLDERS = (_PACKAGE / "fixtures", _PACKAGE.parents[1] / "data" / "fixtures")
+
+
+def fixture_path(name: str) -> Path:
+    """Where a fixture file lies; raises FileNotFoundError naming it.
+
+    The wheel carries the folder inside the package (pyproject's force-include), a checkout beside `src`.
+    """
+    for folder in _FOLDERS:
+        if (folder / name).is_file():
+            return folder / name
+    raise FileNotFoundError(f"fixture {name} is neither in the package nor in data/fixtures of a checkout")
+
+
+def load_world() -> dict[str, Any]:
+    """The demo world: users, businesses, accounts, and locations with their provider documents.
+
+    A location's `profile` is what the service knows; `provider_profile` holds the members that differ at the
+    provider, `last_sync` the members that were last sent (null: never synced) and `last_synced_at` when.
+    """
+    world: dict[str, Any] = json.loads(fixture_path("world.json").read_text(encoding="utf-8"))
+    return world
