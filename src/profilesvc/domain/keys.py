@@ -1,0 +1,72 @@
+"""API keys: how they are named, what holds them back, and how their secrets are made and checked."""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from profilesvc.domain.errors import invalid
+from profilesvc.domain.world import Entropy
+
+CLIENT_ID = re.compile(r"svcid_[0-9]{1,19}_[0-9]{1,16}_[a-z0-9_-]{1,64}\Z", re.ASCII)
+SECRET_BYTES = 48
+NAME_LIMIT = 100
+SLUG_LIMIT = 64
+_NOT_IN_SLUG = re.compile(r"[^a-z0-9_-]")
+
+# The most severe hold is the one that is shown (D-27).
+SEVERITY: dict[str, int] = {"user_requested": 1, "plan_downgrade": 2, "billing_issue": 3, "security_concern": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One reason why a key is deactivated, and since when (milliseconds)."""
+
+    reason: str
+    set_at: int
+
+
+def shown_hold(holds: Iterable[Hold]) -> Hold | None:
+    """The hold that the owner is told about, the earliest of the most severe; None for an active key."""
+    return min(holds, key=lambda hold: (-SEVERITY[hold.reason], hold.set_at), default=None)
+
+
+def clean_name(name: str) -> str:
+    """The name without blanks around it; raises VALIDATION_ERROR unless 1 to 100 characters are left (D-23)."""
+    name = name.strip()
+    if not 1 <= len(name) <= NAME_LIMIT:
+        raise invalid("body", "name", f"must have 1 to {NAME_LIMIT} characters")
+    return name
+
+
+def slug(name: str) -> str:
+    """The name as it appears in a client id: two blanks are two underscores, `key` if nothing is left (D-22)."""
+    return _NOT_IN_SLUG.sub("", name.lower().replace(" ", "_"))[:SLUG_LIMIT] or "key"
+
+
+def client_id(user_id: int, now_ms: int, name: str) -> str:
+    """`svcid_{user_id}_{milliseconds}_{slug}`; the caller takes the next millisecond on a collision (D-22)."""
+    return f"svcid_{user_id}_{now_ms}_{slug(name)}"
+
+
+def new_secret(entropy: Entropy) -> str:
+    """48 random bytes in standard base64: 64 characters without padding (D-21)."""
+    return base64.b64encode(entropy.token_bytes(SECRET_BYTES)).decode()
+
+
+def secret_digest(secret: str, pepper: bytes | None) -> str:
+    """What is stored of a secret, in hex: SHA-256, or HMAC-SHA-256 with a pepper. Takes any text that was presented.
+
+    A plain hash is enough for 384 random bits; a slow one would only help an attacker who floods the route (D-21).
+    """
+    presented = secret.encode("utf-8", "surrogatepass")
+    if pepper:
+        return hmac.new(pepper, presented, hashlib.sha256).hexdigest()
+    return hashlib.sha256(presented).hexdigest()
+
+
+def secret_matches(presented: str, digest: str, pepper: bytes | None) -> bool:
+    """Whether the presented secret is the one that was stored, in time that does not tell how near it was."""
+    return hmac.compare_digest(secret_digest(presented, pepper), digest)
