@@ -1,0 +1,95 @@
+"""The plan catalogue: what each plan includes and how much of it, as data (D-90)."""
+
+import tomllib
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from profilesvc.contract.provider_format import access_of
+from profilesvc.contract.provider_location import Location
+
+WRITABLE = tuple(name for name, field in Location.model_fields.items() if access_of(field) is None)
+_Count = Annotated[int, Field(ge=0)]
+
+
+def _writable(members: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    for member in members or ():
+        if member not in WRITABLE:
+            raise ValueError(f"{member} is not a writable member of a Location")
+    return members
+
+
+class Plan(BaseModel):
+    """One plan: capabilities, posts a month, locations, live keys per location, and what a sync may write.
+
+    `syncable` None means every writable member of the provider's Location.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    name: str
+    display_name: str
+    sync: bool
+    posts: bool
+    reviews: bool
+    monthly_posts: _Count
+    locations: _Count
+    live_keys_per_location: _Count
+    syncable: Annotated[
+        tuple[str, ...] | None,
+        BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
+        AfterValidator(_writable),
+    ] = None
+
+    @property
+    def capabilities(self) -> dict[str, bool]:
+        """As the validate answer names them."""
+        return {"sync": self.sync, "posts": self.posts, "reviews": self.reviews}
+
+
+class Catalogue:
+    """All plans, in the order of the file."""
+
+    def __init__(self, plans: list[Plan]) -> None:
+        self._plans = {plan.name: plan for plan in plans}
+
+    def get(self, name: str) -> Plan:
+        """The plan of that name; raises KeyError with a sentence that names the plans there are."""
+        if name not in self._plans:
+            raise KeyError(f"there is no plan {name}; the catalogue has {', '.join(self._plans)}")
+        return self._plans[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._plans
+
+    def __iter__(self) -> Iterator[Plan]:
+        return iter(self._plans.values())
+
+
+def load_catalogue(path: Path | None) -> Catalogue:
+    """The catalogue of a file, or the packaged one; for the start of a process.
+
+    Raises ValueError with one line that names the file, the plan and the rule.
+    """
+    source = path or files("profilesvc").joinpath("plans.toml")
+    try:
+        document = tomllib.loads(source.read_text("utf-8"))
+        if not document:
+            raise ValueError("holds no plan")  # noqa: TRY301
+        return Catalogue([_plan(name, row) for name, row in document.items()])
+    except (OSError, ValueError) as error:
+        raise ValueError(f"plan catalogue {source}: {error}") from None
+
+
+def _plan(name: str, row: object) -> Plan:
+    if not isinstance(row, dict):
+        raise ValueError(f"{name} must be a table of a plan")  # noqa: TRY004
+    try:
+        return Plan.model_validate({**row, "name": name})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join([name, *map(str, problem["loc"])])
+        raise ValueError(f"{field}: {problem['msg'].removeprefix('Value error, ')}") from None

@@ -1,0 +1,92 @@
+"""D-90: the packaged catalogue, and files that replace it."""
+
+from pathlib import Path
+
+import pytest
+
+from profilesvc.domain.plans import WRITABLE, Plan, load_catalogue
+
+ROW = """
+display_name = "Solo"
+sync = true
+posts = false
+reviews = false
+monthly_posts = 0
+locations = 1
+live_keys_per_location = 2
+"""
+
+
+def test_packaged_catalogue_is_the_table() -> None:
+    catalogue = load_catalogue(None)
+    rows = [(p.name, p.display_name, *p.capabilities.values(), p.monthly_posts, p.locations) for p in catalogue]
+    assert rows == [
+        ("starter", "Starter", True, False, False, 0, 1),
+        ("growth", "Growth", True, False, True, 0, 3),
+        ("pro", "Pro", True, True, True, 1_000, 10),
+        ("agency", "Agency", True, True, True, 10_000, 500),
+    ]
+    assert {plan.live_keys_per_location for plan in catalogue} == {20}
+    assert catalogue.get("pro").capabilities == {"sync": True, "posts": True, "reviews": True}
+
+
+def test_syncable_members() -> None:
+    catalogue = load_catalogue(None)
+    starter, growth = catalogue.get("starter").syncable, catalogue.get("growth").syncable
+    assert starter == ("title", "storefrontAddress", "phoneNumbers", "regularHours", "websiteUri")
+    assert growth is not None
+    assert growth[:5] == starter
+    assert set(growth[5:]) == {
+        "specialHours",
+        "moreHours",
+        "profile",
+        "categories",
+        "openInfo",
+        "labels",
+        "serviceArea",
+    }
+    assert catalogue.get("pro").syncable is catalogue.get("agency").syncable is None
+    assert not {"name", "languageCode", "metadata"} & set(WRITABLE)
+
+
+def test_a_file_replaces_the_catalogue(tmp_path: Path) -> None:
+    path = tmp_path / "plans.toml"
+    path.write_text(f'[solo]{ROW}syncable = ["title"]\n[duo]{ROW}')
+    catalogue = load_catalogue(path)
+    assert [plan.name for plan in catalogue] == ["solo", "duo"]
+    assert catalogue.get("solo").syncable == ("title",)
+    assert "starter" not in catalogue
+    with pytest.raises(KeyError, match="there is no plan starter; the catalogue has solo, duo"):
+        catalogue.get("starter")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "holds no plan"),
+        ("[solo", "table declaration"),
+        ("solo = 1", "solo must be a table"),
+        (f"[solo]{ROW}price = 3", "solo.price: Extra inputs"),
+        (f"[solo]{ROW}".replace("sync = true", 'sync = "yes"'), "solo.sync: Input should be a valid boolean"),
+        (f"[solo]{ROW}".replace("locations = 1", "locations = -1"), "solo.locations: Input should be greater"),
+        ('[solo]\ndisplay_name = "Solo"', "solo.sync: Field required"),
+        (f'[solo]{ROW}syncable = ["metadata"]', "solo.syncable: metadata is not a writable member"),
+        (f'[solo]{ROW}syncable = ["attributes"]', "solo.syncable: attributes is not a writable member"),
+    ],
+)
+def test_a_bad_file_is_told_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "plans.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"^plan catalogue ") as error:
+        load_catalogue(path)
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match="absent"):
+        load_catalogue(tmp_path / "absent.toml")
+
+
+def test_a_plan_cannot_be_changed() -> None:
+    plan = load_catalogue(None).get("pro")
+    with pytest.raises(ValueError, match="frozen"):
+        plan.locations = 5  # type: ignore[misc]
+    assert isinstance(plan, Plan)
