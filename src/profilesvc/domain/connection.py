@@ -1,0 +1,69 @@
+"""Connection monitoring: what the time of the last heartbeat says, now and over the last 30 days (D-55)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from profilesvc.domain.world import DAY, HOUR, iso
+
+NEXT_HEARTBEAT_SECONDS = 3_600
+ONLINE_FOR = 2 * HOUR
+OFFLINE_AFTER = DAY
+HISTORY = 30 * DAY
+
+State = Literal["online", "idle", "offline"]
+ReasonHint = Literal["never_connected", "was_online", "deactivated", "site_mismatch"]
+
+
+def state(last_heartbeat_at: int | None, now: int) -> State:
+    """Online up to and with two hours, offline from 24 hours on or when never seen, idle between."""
+    if last_heartbeat_at is None or now - last_heartbeat_at >= OFFLINE_AFTER:
+        return "offline"
+    return "online" if now - last_heartbeat_at <= ONLINE_FOR else "idle"
+
+
+def reason_hint(last: int | None, now: int, deactivated: bool, mismatch: bool) -> ReasonHint | None:
+    """What the owner should look at first; None for a site that is online and as expected."""
+    if deactivated:
+        return "deactivated"
+    if last is None:
+        return "never_connected"
+    if mismatch:
+        return "site_mismatch"
+    return None if state(last, now) == "online" else "was_online"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An unbroken run of contact: its first and last heartbeat, none over two hours after the one before."""
+
+    from_: int
+    to: int
+
+
+def history(spans: list[Span], now: int, since: int) -> list[dict[str, str]]:
+    """The states of the last 30 days, oldest first: `{state, from, to}`; `to` of the last entry is `now`.
+
+    `spans` are in order of time; nothing is told from before `since`, the creation of the key. Each entry begins
+    where the one before ends, and neighbours differ.
+    """
+    start = max(since, now - HISTORY)
+    entries: list[dict[str, str]] = []
+    for name, begin, end in _intervals(spans, now, since):
+        begin, end = max(begin, start), min(end, now)
+        if begin >= end:
+            continue
+        if entries and entries[-1]["state"] == name:
+            entries[-1]["to"] = iso(end)
+        else:
+            entries.append({"state": name, "from": iso(begin), "to": iso(end)})
+    return entries
+
+
+def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[State, int, int]]:
+    """The time from `since` to `now` without gaps; some intervals may be empty or lie outside."""
+    intervals: list[tuple[State, int, int]] = [("offline", since, spans[0].from_ if spans else now)]
+    for index, span in enumerate(spans):
+        until = spans[index + 1].from_ if index + 1 < len(spans) else now
+        idle, offline = min(span.to + ONLINE_FOR, until), min(span.to + OFFLINE_AFTER, until)
+        intervals += [("online", span.from_, idle), ("idle", idle, offline), ("offline", offline, until)]
+    return intervals

@@ -1,0 +1,101 @@
+"""D-55: connection states, the hint and the history."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profilesvc.domain.connection import HISTORY, Span, history, reason_hint, state
+from profilesvc.domain.world import DAY, HOUR, MINUTE, iso
+
+NOW = 1_800_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        (0, "online"),
+        (2 * HOUR, "online"),
+        (2 * HOUR + 1, "idle"),
+        (24 * HOUR - 1, "idle"),
+        (24 * HOUR, "offline"),
+        (-HOUR, "online"),
+    ],
+)
+def test_edges_of_the_windows(age: int, expected: str) -> None:
+    assert state(NOW - age, NOW) == expected
+
+
+def test_never_seen_is_offline() -> None:
+    assert state(None, NOW) == "offline"
+
+
+@pytest.mark.parametrize(
+    ("last", "deactivated", "mismatch", "hint"),
+    [
+        (None, False, False, "never_connected"),
+        (None, True, False, "deactivated"),
+        (NOW, True, True, "deactivated"),
+        (NOW, False, True, "site_mismatch"),
+        (NOW - 3 * HOUR, False, False, "was_online"),
+        (NOW - 2 * DAY, False, False, "was_online"),
+        (NOW, False, False, None),
+    ],
+)
+def test_hint(last: int | None, deactivated: bool, mismatch: bool, hint: str | None) -> None:
+    assert reason_hint(last, NOW, deactivated=deactivated, mismatch=mismatch) == hint
+
+
+def _entry(name: str, begin: int, end: int) -> dict[str, str]:
+    return {"state": name, "from": iso(begin), "to": iso(end)}
+
+
+def test_history_of_a_key_that_was_never_seen() -> None:
+    assert history([], NOW, NOW - DAY) == [_entry("offline", NOW - DAY, NOW)]
+    assert history([], NOW, NOW) == []
+
+
+def test_history_tells_every_state_in_order() -> None:
+    created = NOW - 5 * DAY
+    first, second = Span(created + HOUR, created + 4 * HOUR), Span(NOW - 6 * HOUR, NOW - 30 * MINUTE)
+    assert history([first, second], NOW, created) == [
+        _entry("offline", created, first.from_),
+        _entry("online", first.from_, first.to + 2 * HOUR),
+        _entry("idle", first.to + 2 * HOUR, first.to + DAY),
+        _entry("offline", first.to + DAY, second.from_),
+        _entry("online", second.from_, NOW),
+    ]
+
+
+def test_idle_ends_with_the_next_contact() -> None:
+    first, second = Span(NOW - 10 * HOUR, NOW - 9 * HOUR), Span(NOW - 5 * HOUR, NOW - 4 * HOUR)
+    assert history([first, second], NOW, first.from_) == [
+        _entry("online", first.from_, first.to + 2 * HOUR),
+        _entry("idle", first.to + 2 * HOUR, second.from_),
+        _entry("online", second.from_, second.to + 2 * HOUR),
+        _entry("idle", second.to + 2 * HOUR, NOW),
+    ]
+
+
+def test_history_goes_back_30_days_and_merges_neighbours() -> None:
+    long, next_ = Span(NOW - 40 * DAY, NOW - 2 * HOUR), Span(NOW - HOUR, NOW)
+    assert history([long, next_], NOW, NOW - 50 * DAY) == [_entry("online", NOW - HISTORY, NOW)]
+
+
+@given(st.lists(st.integers(0, 45 * DAY), max_size=12), st.integers(0, 45 * DAY), st.integers(0, 45 * DAY))
+def test_history_has_no_gaps_and_agrees_with_the_state(ages: list[int], created_ago: int, probe: int) -> None:
+    created = NOW - created_ago
+    beats = sorted(NOW - age for age in ages if age <= created_ago)
+    spans: list[Span] = []
+    for beat in beats:
+        joined = spans and beat - spans[-1].to <= 2 * HOUR
+        spans[-1:] = [Span(spans[-1].from_, beat)] if joined else [*spans[-1:], Span(beat, beat)]
+    entries = history(spans, NOW, created)
+    start = max(created, NOW - HISTORY)
+    assert [e["from"] for e in entries] == [iso(start), *(e["to"] for e in entries[:-1])][: len(entries)]
+    assert not entries or entries[-1]["to"] == iso(NOW)
+    assert all(a["state"] != b["state"] for a, b in pairwise(entries))
+    moment = NOW - probe
+    told = [e["state"] for e in entries if e["from"] < iso(moment) < e["to"]]
+    assert told in ([], [state(max((b for b in beats if b <= moment), default=None), moment)])
