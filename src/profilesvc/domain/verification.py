@@ -1,0 +1,23 @@
+"""What the provider's verification answers mean in the words of the API document (D-73)."""
+
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def derive(voice_of_merchant: Document, verifications: list[Document]) -> tuple[bool, str]:
+    """`isVerified` and `verificationState` from VoiceOfMerchantState and the verifications, oldest first.
+
+    The provider leaves out what is false; a message that is there says something even when it is empty.
+    """
+    if voice_of_merchant.get("hasVoiceOfMerchant"):
+        return True, "VERIFIED"
+    if voice_of_merchant.get("complyWithGuidelines") is not None:
+        return False, "SUSPENDED"
+    if voice_of_merchant.get("resolveOwnershipConflict") is not None:
+        return False, "DUPLICATE"
+    pending = (voice_of_merchant.get("verify") or {}).get("hasPendingVerification")
+    latest = verifications[-1].get("state") if verifications else None
+    if voice_of_merchant.get("waitForVoiceOfMerchant") is not None or pending or latest == "PENDING":
+        return False, "VERIFICATION_REQUESTED"
+    return False, "UNVERIFIED"

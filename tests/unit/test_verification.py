@@ -1,0 +1,30 @@
+"""D-73: the table from the provider's answers to isVerified and verificationState."""
+
+from typing import Any
+
+import pytest
+
+from profilesvc.domain.verification import derive
+
+PENDING, COMPLETED = {"state": "PENDING"}, {"state": "COMPLETED"}
+
+
+@pytest.mark.parametrize(
+    ("voice", "verifications", "state"),
+    [
+        ({"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}, [], "VERIFIED"),
+        ({"hasVoiceOfMerchant": True}, [PENDING], "VERIFIED"),
+        ({"complyWithGuidelines": {"recommendationReason": "BUSINESS_LOCATION_SUSPENDED"}}, [PENDING], "SUSPENDED"),
+        ({"complyWithGuidelines": {}}, [], "SUSPENDED"),
+        ({"resolveOwnershipConflict": {}}, [PENDING], "DUPLICATE"),
+        ({"waitForVoiceOfMerchant": {}}, [COMPLETED], "VERIFICATION_REQUESTED"),
+        ({"verify": {"hasPendingVerification": True}}, [], "VERIFICATION_REQUESTED"),
+        ({"verify": {}}, [COMPLETED, PENDING], "VERIFICATION_REQUESTED"),
+        ({"verify": {}}, [PENDING, COMPLETED], "UNVERIFIED"),
+        ({"verify": {}}, [{"state": "FAILED"}], "UNVERIFIED"),
+        ({"hasBusinessAuthority": True}, [], "UNVERIFIED"),
+        ({}, [{}], "UNVERIFIED"),
+    ],
+)
+def test_first_match_wins(voice: dict[str, Any], verifications: list[dict[str, Any]], state: str) -> None:
+    assert derive(voice, verifications) == (state == "VERIFIED", state)
