@@ -1,0 +1,135 @@
+"""D-30, A029, A030, A109-A111: normal form, allowed list and exact comparison of domains."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profilesvc.domain.domains import allowed_domains, domain_allowed, normal_domain
+from profilesvc.domain.errors import ServiceError
+
+
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [
+        ("example.com", "example.com"),
+        ("EXAMPLE.com.", "example.com"),
+        ("  example.com ", "example.com"),
+        ("https://Example.com:8443/x", "example.com"),
+        ("https://WWW.Example.com:443/path", "www.example.com"),
+        ("HTTP://example.com?x=1#y", "example.com"),
+        ("example.com:8080", "example.com"),
+        ("example.com:", "example.com"),
+        ("bücher.example", "xn--bcher-kva.example"),
+        ("BÜCHER.example", "xn--bcher-kva.example"),
+        ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ("straße.example", "xn--strae-oqa.example"),
+        ("\uff45xample\u3002com", "example.com"),
+        ("shop.example.co.uk", "shop.example.co.uk"),
+        ("de--site.netlify.app", "de--site.netlify.app"),
+        ("owner.github.io", "owner.github.io"),
+        ("a." * 125 + "com", "a." * 125 + "com"),
+        ("www.www.example.com", "www.www.example.com"),
+    ],
+)
+def test_normal_form(text: str, domain: str) -> None:
+    assert normal_domain(text, development=False) == domain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "http://", "https:///path", ".", "..", "a..b", ".example.com", "example.com.."),
+        *("*.example.com", "*", "co.uk", "com", "github.io", "word", "www"),
+        *("127.0.0.1", "http://127.0.0.1:80/", "127.1", "0x7f.1", "2130706433", "1.2.3.4.", "10.0.0.256"),
+        *("\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021"),
+        *("[::1]", "http://[::1]:8080/", "::1", "fe80::1", "[::ffff:1.2.3.4]"),
+        *("user@x.com", "user:pass@x.com", "example.com@evil.com", "https://example.com@evil.com/"),
+        *("example.com%00.evil.com", "example.com\n", "\nexample.com", "example.com\x00", "exam ple.com", "a\tb.com"),
+        *("ftp://example.com", "javascript://example.com", "//example.com", "example.com\\@evil.com"),
+        *("example.com:99999999", "example.com:80:80", "example.com:x", "exam_ple.com", "-a.com", "a-.com"),
+        *("a" * 64 + ".com", "a." * 125 + "info", "x" * 3000 + ".com", "xn--zz--.com", "exa,mple.com", "\ud800.com"),
+        *("localhost", "LOCALHOST:3000", "app.localhost", "example.com\N{NO-BREAK SPACE}", "example.com\u2028"),
+    ],
+)
+def test_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"must|localhost"):
+        normal_domain(text, development=False)
+    assert not domain_allowed(text, [], development=False)
+
+
+def test_localhost_in_development_only() -> None:
+    assert normal_domain("http://localhost:3000/", development=True) == "localhost"
+    assert allowed_domains("localhost", [], development=True) == ["localhost"]
+
+
+@pytest.mark.parametrize(
+    ("primary", "extras", "allowed"),
+    [
+        (None, [], []),
+        (None, ["shop.example.com"], ["shop.example.com"]),
+        ("example.com", [], ["example.com", "www.example.com"]),
+        ("www.example.com", [], ["www.example.com", "example.com"]),
+        ("https://Example.com:8443/x", [], ["example.com", "www.example.com"]),
+        ("bücher.example", [], ["xn--bcher-kva.example", "www.xn--bcher-kva.example"]),
+        (
+            "example.com",
+            ["WWW.example.com", "Example.COM.", "b.example"],
+            ["example.com", "www.example.com", "b.example"],
+        ),
+        ("www.co.uk", [], ["www.co.uk"]),
+        ("www.com", [], ["www.com"]),
+        (None, ["Example.com"] * 50, ["example.com"]),
+    ],
+)
+def test_allowed_list(primary: str | None, extras: list[str], allowed: list[str]) -> None:
+    assert allowed_domains(primary, extras, development=False) == allowed
+
+
+def test_every_bad_entry_is_named() -> None:
+    with pytest.raises(ServiceError) as refusal:
+        allowed_domains("*.example.com", ["good.example", "co.uk", "127.0.0.1"], development=False)
+    fields = [error["field"] for error in refusal.value.details["errors"]]
+    assert fields == ["primary_domain", "allowed_domains.1", "allowed_domains.2"]
+
+
+def test_51_entries_are_too_many() -> None:
+    with pytest.raises(ServiceError) as refusal:
+        allowed_domains(None, [f"s{index}.example" for index in range(51)], development=False)
+    assert [error["field"] for error in refusal.value.details["errors"]] == ["allowed_domains"]
+    assert len(allowed_domains(None, [f"s{index}.example" for index in range(50)], development=False)) == 50
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        ("https://WWW.Example.com:443/path", True),
+        ("example.com.", True),
+        ("example.com.evil.com", False),
+        ("evilexample.com", False),
+        ("example.com@evil.com", False),
+        ("example.com%00.evil.com", False),
+        ("example.com\n", False),
+        ("shop.example.com", False),
+        ("example.co", False),
+        ("", False),
+    ],
+)
+def test_comparison_is_exact(site: str, expected: bool) -> None:
+    assert domain_allowed(site, ["example.com", "www.example.com"], development=False) is expected
+
+
+def test_unicode_site_against_its_a_label() -> None:
+    allowed = allowed_domains("bücher.example", [], development=False)
+    assert domain_allowed("https://www.BÜCHER.example/", allowed, development=False)
+    assert domain_allowed("anything.example", [], development=False)
+
+
+@given(st.text(max_size=40))
+def test_normal_form_is_stable_and_ascii(text: str) -> None:
+    try:
+        domain = normal_domain(text, development=True)
+    except ValueError:
+        return
+    assert domain.isascii()
+    assert domain == domain.lower()
+    assert normal_domain(domain, development=True) == domain
