@@ -1,0 +1,210 @@
+"""The control surface under /__emulator/: switches, drift, faults, the clock and the record of calls; no bearer.
+
+`GET state` answers `{switches, now, locations, posts, faults}`. `PUT state` takes any of these and changes only
+what it names; it answers as GET:
+
+    {"switches": {"strict": true, "review_seconds": 5, "reject_phrase": "casino", "refuse_refresh": false,
+                  "edits_per_minute": 10, "requests_per_minute": 300},
+     "locations": {"locations/114": {"phoneNumbers": {"primaryPhone": "+81 45-555-0177"}, "labels": null}},
+     "google_updated": {"locations/114": {"title": "Harbour Bookshop"}},
+     "voice_of_merchant": {"locations/113": {"hasVoiceOfMerchant": true, "hasBusinessAuthority": true}},
+     "verifications": {"locations/113": []},
+     "posts": {"accounts/1/locations/111/localPosts/11112": {"state": "REJECTED"}}}
+
+`locations` and `posts` merge top-level members (null removes one); a post's `state` ends its review with that state.
+The other maps replace. `POST faults` takes one fault or a list (faults.py) and `DELETE faults` empties the queue;
+`POST clock {"advance_seconds": n}`; `GET requests` answers `{requests: [{time, method, path, query, body, status}]}`,
+oldest first, `DELETE requests` forgets them; `POST reset` goes back to the world.
+"""
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from quart import Blueprint, ResponseReturnValue, request
+from sqlmodel import select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from profilesvc.contract.provider_location import Location
+from profilesvc.contract.provider_post import LocalPost
+from profilesvc.domain.world import iso
+from profilesvc.provider.emulator.errors import ApiError, not_found
+from profilesvc.provider.emulator.faults import Fault
+from profilesvc.provider.emulator.posts import rendered
+from profilesvc.provider.emulator.state import Emulator, Switches, emulator
+from profilesvc.provider.emulator.store import clear, dump, fill
+from profilesvc.provider.emulator.tables import EmulatorLocationRow, EmulatorPostRow, EmulatorStateRow
+from profilesvc.provider.emulator.wire import Document
+
+control = Blueprint("control", __name__, url_prefix="/__emulator")
+
+
+class StateChange(BaseModel):
+    """What PUT state takes; see the module."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    switches: Document = {}
+    locations: dict[str, Document] = {}
+    google_updated: dict[str, Document] = {}
+    voice_of_merchant: dict[str, Document] = {}
+    verifications: dict[str, list[Document]] = {}
+    posts: dict[str, Document] = {}
+
+
+class ClockChange(BaseModel):
+    """What POST clock takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    advance_seconds: float = Field(allow_inf_nan=False)
+
+
+@control.errorhandler(ValidationError)
+async def refuse(error: ValidationError) -> ResponseReturnValue:
+    """A control call that was not understood."""
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    return ApiError(400, f"{where}: {problem['msg']}").body(), 400
+
+
+@control.get("/state")
+async def get_state() -> Document:
+    """Everything there is to see."""
+    shared = emulator()
+    async with shared.store.read() as session:
+        return await _state(session, shared)
+
+
+async def _state(session: AsyncSession, shared: Emulator) -> Document:
+    switches = await shared.switches(session)
+    now = shared.now(switches)
+    locations = (await session.exec(select(EmulatorLocationRow))).all()
+    posts = (await session.exec(select(EmulatorPostRow))).all()
+    return {
+        "switches": switches.model_dump(),
+        "now": iso(now),
+        "locations": {row.name: _location_state(row) for row in locations},
+        "posts": {row.name: rendered(row, now) for row in posts},
+        "faults": shared.faults.listing(),
+    }
+
+
+def _location_state(row: EmulatorLocationRow) -> Document:
+    return {
+        "account": row.account,
+        "document": json.loads(row.document),
+        "google_updated": json.loads(row.google_updated),
+        "voice_of_merchant": json.loads(row.voice_of_merchant),
+        "verifications": json.loads(row.verifications),
+    }
+
+
+@control.put("/state")
+async def put_state() -> Document:
+    """Change what the body names, all or nothing."""
+    change = StateChange.model_validate_json(await request.get_data())
+    shared = emulator()
+    async with shared.store.write() as session:
+        switches = {**(await shared.switches(session)).model_dump(), **change.switches}
+        await _set_switches(session, switches)
+        for name, members in change.locations.items():
+            row = await _require(session, EmulatorLocationRow, name)
+            row.document = dump(_merged(Location, json.loads(row.document), members))
+        for name, state in change.voice_of_merchant.items():
+            _set_voice_of_merchant(await _require(session, EmulatorLocationRow, name), state)
+        for name, updated in change.google_updated.items():
+            (await _require(session, EmulatorLocationRow, name)).google_updated = dump(updated)
+        for name, verifications in change.verifications.items():
+            (await _require(session, EmulatorLocationRow, name)).verifications = dump(verifications)
+        for name, members in change.posts.items():
+            _change_post(await _require(session, EmulatorPostRow, name), members)
+        await session.flush()
+        return await _state(session, shared)
+
+
+async def _require(session: AsyncSession, table: type[Any], name: str) -> Any:
+    row = await session.get(table, name)
+    if row is None:
+        raise not_found()
+    return row
+
+
+async def _set_switches(session: AsyncSession, values: Document) -> None:
+    row = (await session.exec(select(EmulatorStateRow))).one()
+    row.document = Switches.model_validate(values).model_dump_json()
+
+
+def _merged(model: type[BaseModel], document: Document, members: Document) -> Document:
+    merged = {key: value for key, value in {**document, **members}.items() if value is not None}
+    model.model_validate(merged)
+    return merged
+
+
+def _set_voice_of_merchant(row: EmulatorLocationRow, state: Document) -> None:
+    """Keep metadata.hasVoiceOfMerchant in step, as the provider does."""
+    row.voice_of_merchant = dump(state)
+    document = json.loads(row.document)
+    has_voice = {"hasVoiceOfMerchant": bool(state.get("hasVoiceOfMerchant"))}
+    row.document = dump({**document, "metadata": {**document.get("metadata", {}), **has_voice}})
+
+
+def _change_post(row: EmulatorPostRow, members: Document) -> None:
+    merged = _merged(LocalPost, json.loads(row.document), members)
+    if state := merged.pop("state", None):
+        row.verdict, row.review_ends, row.publish_at = state, 0, 0
+    row.document = dump(merged)
+
+
+@control.post("/faults")
+async def post_faults() -> Document:
+    """Queue a fault, or a list of them."""
+    body: Fault | list[Fault] = TypeAdapter(Fault | list[Fault]).validate_json(await request.get_data())
+    for fault in body if isinstance(body, list) else [body]:
+        emulator().faults.add(fault)
+    return {"faults": emulator().faults.listing()}
+
+
+@control.delete("/faults")
+async def delete_faults() -> Document:
+    """Empty the queue."""
+    emulator().faults.clear()
+    return {}
+
+
+@control.post("/clock")
+async def post_clock() -> Document:
+    """Move the emulator's clock on."""
+    change = ClockChange.model_validate_json(await request.get_data())
+    shared = emulator()
+    async with shared.store.write() as session:
+        switches = await shared.switches(session)
+        offset = switches.clock_offset_ms + round(change.advance_seconds * 1000)
+        await _set_switches(session, {**switches.model_dump(), "clock_offset_ms": offset})
+        return {"now": iso(shared.clock.now() + offset)}
+
+
+@control.get("/requests")
+async def get_requests() -> Document:
+    """The last 1000 calls."""
+    return {"requests": list(emulator().calls)}
+
+
+@control.delete("/requests")
+async def delete_requests() -> Document:
+    """Forget the calls."""
+    emulator().calls.clear()
+    return {}
+
+
+@control.post("/reset")
+async def reset() -> Document:
+    """Back to the world: switches, clock, locations and posts; faults and recorded calls are gone."""
+    shared = emulator()
+    shared.faults.clear()
+    shared.calls.clear()
+    async with shared.store.write() as session:
+        await clear(session)
+        fill(session, shared.world, shared.clock.now())
+        await session.flush()
+        return await _state(session, shared)

@@ -1,0 +1,96 @@
+"""Refusals in the provider's envelope: google.rpc.Status with details by `@type`."""
+
+import re
+from typing import Any
+
+from pydantic import ValidationError
+
+INVALID = "Request contains an invalid argument."
+STATUS_NAMES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ALREADY_EXISTS",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+MISSING_VALUE, INVALID_VALUE, UNSUPPORTED = 2, 3, 1301  # 3 is our guess: the integer was never seen
+
+
+class ApiError(Exception):
+    """A refusal: HTTP status, message and details as they go out."""
+
+    def __init__(self, http_status: int, message: str, *details: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.http_status = http_status
+        self.message = message
+        self.details = list(details)
+
+    def body(self) -> dict[str, Any]:
+        """The error envelope."""
+        status = STATUS_NAMES.get(self.http_status, "UNKNOWN")
+        error: dict[str, Any] = {"code": self.http_status, "message": self.message, "status": status}
+        return {"error": {**error, "details": self.details} if self.details else error}
+
+
+def not_found() -> ApiError:
+    """For unknown names, and for things that the caller may not see."""
+    return ApiError(404, "Requested entity was not found.")
+
+
+def bad_request(field: str, description: str, message: str = INVALID) -> ApiError:
+    """A mask, a required field or a malformed value; `field` is a snake_case path."""
+    violation = {"field": field, "description": description}
+    return ApiError(
+        400, message, {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}
+    )
+
+
+def business(reason: str, **metadata: str) -> ApiError:
+    """A broken v1 rule; the domain is a guess, clients match the reason."""
+    domain = "mybusinessbusinessinformation.googleapis.com"
+    detail = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": domain}
+    return ApiError(400, INVALID, {**detail, "metadata": metadata})
+
+
+def post_refused(code: int, field: str, message: str) -> ApiError:
+    """A broken v4 rule."""
+    detail = {"code": code, "field": field, "message": message}
+    kind = "type.googleapis.com/google.mybusiness.v4.ValidationError"
+    return ApiError(400, INVALID, {"@type": kind, "errorDetails": [detail]})
+
+
+def quota_exceeded(metric: str, limit: int) -> ApiError:
+    """Too many requests or edits in a minute."""
+    message = f"Quota exceeded for quota metric '{metric}' and limit '{metric} per minute' of the emulator."
+    detail = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED"}
+    return ApiError(429, message, {**detail, "domain": "googleapis.com", "metadata": {"quota_limit_value": str(limit)}})
+
+
+def snake(name: str) -> str:
+    """`openInfo` to `open_info`: error paths are snake_case."""
+    return re.sub(r"([A-Z])", lambda match: "_" + match[1].lower(), name)
+
+
+def body_refused(error: ValidationError, root: str) -> ApiError:
+    """The first problem of a body in the provider's words; over-long post text has a v4 detail of its own."""
+    problem = error.errors()[0]
+    path = [snake(part) for part in problem["loc"] if isinstance(part, str)]
+    if problem["type"] == "string_too_long" and root == "local_post":
+        limit = problem["ctx"]["max_length"]
+        return post_refused(INVALID_VALUE, ".".join(path), f"Must be at most {limit} characters")
+    if problem["type"] == "extra_forbidden":
+        parent = ".".join([root, *path[:-1]])
+        message = (
+            f"Invalid JSON payload received. Unknown name \"{problem['loc'][-1]}\" at '{parent}': Cannot find field."
+        )
+        return bad_request(parent, message, message)
+    where = ".".join([root, *path])
+    message = f"Invalid value at '{where}': {problem['msg']}"
+    if problem["type"] == "literal_error":
+        message = f"Invalid value at '{where}' (type), \"{str(problem['input'])[:100]}\""
+    return bad_request(where, message, message)

@@ -1,0 +1,58 @@
+"""The emulator's tables: whole JSON documents, and columns only for what is searched or ordered."""
+
+from sqlmodel import Field, SQLModel
+
+
+class EmulatorStateRow(SQLModel, table=True):
+    """The switches, one row; its presence says that the file is seeded."""
+
+    __tablename__ = "state"
+
+    id: int = Field(default=1, primary_key=True)
+    document: str
+
+
+class EmulatorAccountRow(SQLModel, table=True):
+    """An account; `position` keeps the caller's personal account first."""
+
+    __tablename__ = "accounts"
+
+    name: str = Field(primary_key=True)
+    position: int
+    document: str
+
+
+class EmulatorLocationRow(SQLModel, table=True):
+    """A location as the merchant last set it; `google_updated` holds the members that consumers see otherwise."""
+
+    __tablename__ = "locations"
+
+    name: str = Field(primary_key=True)
+    account: str = Field(index=True)
+    document: str
+    google_updated: str = "{}"
+    voice_of_merchant: str = "{}"
+    verifications: str = "[]"
+
+
+class EmulatorPostRow(SQLModel, table=True):
+    """A post; its state follows from the three columns at the end and the time (milliseconds; 0 means past)."""
+
+    __tablename__ = "posts"
+
+    name: str = Field(primary_key=True)
+    parent: str = Field(index=True)
+    document: str
+    created: int
+    review_ends: int = 0
+    publish_at: int = 0
+    verdict: str = "LIVE"
+
+
+class EmulatorTokenRow(SQLModel, table=True):
+    """An access token that was issued, by its SHA-256."""
+
+    __tablename__ = "tokens"
+
+    digest: str = Field(primary_key=True)
+    expires: int
