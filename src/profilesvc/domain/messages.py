@@ -1,0 +1,153 @@
+"""What the rules on profiles and posts share: checking, trimming and comparing documents by the provider's messages."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from profilesvc.contract.provider_format import OUTPUT_ONLY, Int64, Message, access_of, message_of
+from profilesvc.contract.provider_location import Date, SpecialHourPeriod, TimeOfDay, TimePeriod
+from profilesvc.contract.provider_post import LocalPostEvent, TimeInterval
+
+Document = dict[str, Any]
+Problem = tuple[str, str, str]
+
+_RANGES: dict[type[Message], dict[str, tuple[int, int]]] = {
+    Date: {"year": (0, 9999), "month": (0, 12), "day": (0, 31)},
+    TimeOfDay: {"hours": (0, 24), "minutes": (0, 59), "seconds": (0, 60), "nanos": (0, 999_999_999)},
+}
+_REQUIRED: dict[type[Message], tuple[str, ...]] = {
+    TimePeriod: ("openDay", "openTime", "closeDay", "closeTime"),
+    SpecialHourPeriod: ("startDate",),
+    LocalPostEvent: ("title", "schedule"),
+    TimeInterval: ("startDate", "startTime", "endDate", "endTime"),
+}
+_WORDS = {"extra_forbidden": "is not a member of the provider's format", "model_type": "must be an object"}
+_SUBJECT = re.compile(r"^\w+ should")
+
+
+def parse(message: type[Message], document: Document) -> tuple[Document, list[Problem]]:
+    """The document as the message reads it (10.0 is 10), in its own order, and what is wrong with it.
+
+    Top-level members with a wrong shape are left out, so that rules can go on with the rest and one answer names
+    every problem. Shape, required members of times and periods, and ranges of dates and times are checked.
+    """
+    try:
+        model = message.model_validate(document)
+    except ValidationError as error:
+        errors = error.errors(include_url=False, include_input=False)
+        bad = {problem["loc"][0] for problem in errors}
+        rest, more = parse(message, {name: value for name, value in document.items() if name not in bad})
+        return rest, [_problem(problem) for problem in errors] + more
+    parsed = _in_order(document, model.model_dump(exclude_unset=True))
+    return parsed, [problem for part in _messages(message, parsed, "") for problem in _value_problems(*part)]
+
+
+def without_read_only(message: type[Message] | None, value: Any) -> Any:
+    """The value without its output-only members, at any depth; values of a wrong shape stay for the check."""
+    if isinstance(value, list):
+        return [without_read_only(message, item) for item in value]
+    if message is None or not isinstance(value, dict):
+        return value
+    fields = message.model_fields
+    return {
+        name: without_read_only(message_of(fields[name].annotation)[0], member) if name in fields else member
+        for name, member in value.items()
+        if name not in fields or access_of(fields[name]) is not OUTPUT_ONLY
+    }
+
+
+def without_nulls(value: Any) -> Any:
+    """The value as the provider writes it: members that are null are left out, at any depth."""
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {name: without_nulls(member) for name, member in value.items() if member is not None}
+    return value
+
+
+def normal(annotation: Any, value: Any) -> Any:
+    """The value for comparison: what proto JSON leaves out is None, and output-only members are gone.
+
+    Absent, null, "", 0, false, [], {} and the first value of an enum are one and the same; items of a list are kept.
+    """
+    message, _ = message_of(annotation)
+    if isinstance(value, list):
+        return [_normal_item(message, item) for item in value] or None
+    if isinstance(value, dict):
+        return _normal_item(message, value) or None
+    if isinstance(value, str) and Int64 in get_args(annotation):
+        return None if value.strip("-0") == "" else value
+    return None if value in (None, "", 0, _enum_default(annotation)) else value
+
+
+def annotation_at(message: type[Message], path: str) -> Any:
+    """The type behind a dotted path, or None where the message has no such member."""
+    annotation: Any = message
+    for name in path.split("."):
+        inner, _ = message_of(annotation)
+        field = inner.model_fields.get(name) if inner else None
+        if field is None:
+            return None
+        annotation = field.annotation
+    return annotation
+
+
+def _normal_item(message: type[Message] | None, value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    fields = message.model_fields if message else {}
+    members = {
+        name: normal(fields[name].annotation if name in fields else None, member)
+        for name, member in value.items()
+        if name not in fields or access_of(fields[name]) is not OUTPUT_ONLY
+    }
+    return without_nulls(members)
+
+
+def _enum_default(annotation: Any) -> Any:
+    """The first value of the enum behind an annotation, which the provider leaves out; None for other types."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)[0]
+    return next((first for inner in get_args(annotation) if (first := _enum_default(inner))), None)
+
+
+def _problem(error: ErrorDetails) -> Problem:
+    words = _WORDS.get(error["type"]) or _SUBJECT.sub("must", error["msg"])
+    return "body", ".".join(str(part) for part in error["loc"]), words
+
+
+def _in_order(original: Any, parsed: Any) -> Any:
+    """The parsed value with its members in the order in which the caller wrote them."""
+    if isinstance(parsed, dict):
+        return {name: _in_order(original[name], parsed[name]) for name in original}
+    if isinstance(parsed, list):
+        return [_in_order(*pair) for pair in zip(original, parsed, strict=True)]
+    return parsed
+
+
+def _messages(message: type[Message], value: Document, prefix: str) -> Iterator[tuple[type[Message], Document, str]]:
+    """Every message in a document with the prefix of its members' paths."""
+    yield message, value, prefix
+    for name, member in value.items():
+        inner, _ = message_of(message.model_fields[name].annotation)
+        if inner is None or member is None:
+            continue
+        if isinstance(member, dict):
+            yield from _messages(inner, member, f"{prefix}{name}.")
+            continue
+        for index, item in enumerate(member):
+            yield from _messages(inner, item, f"{prefix}{name}.{index}.")
+
+
+def _value_problems(message: type[Message], value: Document, prefix: str) -> Iterator[Problem]:
+    for name in _REQUIRED.get(message, ()):
+        if value.get(name) is None:
+            yield "body", f"{prefix}{name}", "is required"
+    for name, (low, high) in _RANGES.get(message, {}).items():
+        if not low <= (value.get(name) or 0) <= high:
+            yield "body", f"{prefix}{name}", f"must be from {low} to {high}"
+    if message is TimeOfDay and value.get("hours") == 24 and any(value.get(name) for name in value if name != "hours"):
+        yield "body", f"{prefix}hours", "must be below 24, or 24:00 exactly"

@@ -1,0 +1,168 @@
+"""The rules of a sync: what of a body may be sent, what must be, and what still differs (D-81 to D-85).
+
+Documents are the provider's Location as JSON. A leaf is a member that is not a message: a scalar, an array as a whole,
+a null, or an empty message. An empty message says nothing: it is never sent and never a difference; null clears.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from profilesvc.contract.provider_format import Message, access_of, message_of
+from profilesvc.contract.provider_location import Location
+from profilesvc.domain.errors import invalid, invalid_many
+from profilesvc.domain.messages import Document, annotation_at, normal, parse, without_nulls, without_read_only
+
+# The provider takes nested paths for these two; every other member is sent whole, merged into its current value.
+_MASKED_BY_MEMBER = ("profile", "openInfo")
+_ADDRESS, _AREA = "storefrontAddress", "serviceArea"
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One call to the provider: its body and update mask; and the leaves of the request that it changes or need not.
+
+    An empty mask means that there is nothing to send.
+    """
+
+    body: Document
+    mask: list[str]
+    changed: list[str]
+    unchanged: list[str]
+
+
+def leaves(document: Document, prefix: str = "") -> list[tuple[str, Any]]:
+    """Every leaf with its dotted path, in the document's order."""
+    found: list[tuple[str, Any]] = []
+    for name, value in document.items():
+        path = f"{prefix}{name}"
+        found += leaves(value, f"{path}.") if isinstance(value, dict) and value else [(path, value)]
+    return found
+
+
+def split(body: Document, syncable: tuple[str, ...] | None) -> tuple[Document, list[str]]:
+    """What of a body may be sent, and the leaf paths that are filtered, both in the request's order (D-81).
+
+    Filtered is what the provider's format does not know, what it does not let a caller write, and every top-level
+    member outside `syncable` (None: all may be written).
+    """
+    return _split(Location, body, "", syncable)
+
+
+def filtered_leaves(source: Document, syncable: tuple[str, ...] | None) -> list[str]:
+    """The leaf paths of a source that no sync would send."""
+    return split(source, syncable)[1]
+
+
+def check(sendable: Document) -> Document:
+    """The sendable part with its numbers normalised; raises VALIDATION_ERROR that names every wrong member.
+
+    Read-only members inside array items are dropped: an array is one leaf, and clients send back what they read.
+    """
+    document, problems = parse(Location, without_read_only(Location, sendable))
+    if problems:
+        raise invalid_many(problems)
+    return document
+
+
+def merge(base: Document, update: Document) -> Document:
+    """`update` laid over `base`: messages member by member, everything else (null too) replaced (D-84)."""
+    merged = dict(base)
+    for name, value in update.items():
+        old = merged.get(name)
+        merged[name] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def plan_patch(current: Document, sendable: Document) -> Patch:
+    """The least that has to be sent so that the provider's `current` location says what `sendable` says (D-82).
+
+    Raises VALIDATION_ERROR for an address without regionCode in both.
+    """
+    changed: list[str] = []
+    unchanged: list[str] = []
+    for path, value in leaves(sendable):
+        (unchanged if _agrees(path, value, current) else changed).append(path)
+    wanted = merge(current, sendable)
+    mask = list(dict.fromkeys(_mask_path(path) for path in changed))
+    if _AREA in mask and _ADDRESS not in mask:
+        mask += _address_of_area(wanted, keep=_ADDRESS in sendable)
+    if _ADDRESS in mask and wanted[_ADDRESS] is not None and not wanted[_ADDRESS].get("regionCode"):
+        raise invalid("body", f"{_ADDRESS}.regionCode", "is required: the provider's address has none to keep")
+    return Patch(_body(wanted, mask), mask, changed, unchanged)
+
+
+def differences(source: Document, provider: Document, filtered: list[str]) -> list[Document]:
+    """`{field, source, provider}` for every leaf of `source` that a sync could repair, in order (D-85)."""
+    hidden = set(filtered)
+    return [
+        {"field": path, "source": value, "provider": _at(provider, path)}
+        for path, value in leaves(source)
+        if path not in hidden and not _agrees(path, value, provider)
+    ]
+
+
+def _split(
+    message: type[Message], value: Document, prefix: str, allowed: tuple[str, ...] | None
+) -> tuple[Document, list[str]]:
+    sendable: Document = {}
+    filtered: list[str] = []
+    for name, member in value.items():
+        field = message.model_fields.get(name)
+        if field is None or access_of(field) is not None or (allowed is not None and name not in allowed):
+            filtered += [path for path, _ in leaves({name: member}, prefix)]
+            continue
+        inner, is_list = message_of(field.annotation)
+        if inner is None or is_list or not isinstance(member, dict) or not member:
+            sendable[name] = member
+            continue
+        kept, dropped = _split(inner, member, f"{prefix}{name}.", None)
+        filtered += dropped
+        if kept:
+            sendable[name] = kept
+    return sendable, filtered
+
+
+def _agrees(path: str, value: Any, document: Document) -> bool:
+    """Whether the document says at `path` what `value` says, reading absent members as the provider does."""
+    if value == {}:
+        return True
+    annotation = annotation_at(Location, path)
+    return bool(normal(annotation, value) == normal(annotation, _at(document, path)))
+
+
+def _at(document: Document, path: str) -> Any:
+    value: Any = document
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _mask_path(path: str) -> str:
+    names = path.split(".")
+    return ".".join(names[:2]) if names[0] in _MASKED_BY_MEMBER else names[0]
+
+
+def _address_of_area(wanted: Document, *, keep: bool) -> list[str]:
+    """The address member that a change of the service area must carry, or lose, at the provider.
+
+    Without it a hybrid business silently becomes one without premises; one without premises must have none.
+    """
+    kind = (wanted[_AREA] or {}).get("businessType")
+    if not wanted.get(_ADDRESS):
+        return []
+    if kind == "CUSTOMER_LOCATION_ONLY" and not keep:
+        wanted[_ADDRESS] = None
+        return [_ADDRESS]
+    return [_ADDRESS] if kind == "CUSTOMER_AND_BUSINESS_LOCATION" else []
+
+
+def _body(wanted: Document, mask: list[str]) -> Document:
+    """The masked part of the wanted location as the provider takes it; what is cleared is absent."""
+    wanted = without_nulls(without_read_only(Location, wanted))
+    body: Document = {}
+    for path in mask:
+        top, _, member = path.partition(".")
+        value = _at(wanted, path)
+        if value is not None:
+            body[top] = {**body.get(top, {}), member: value} if member else value
+    return body
