@@ -1,0 +1,169 @@
+"""The rules of local posts: what may be created and changed, and what of it is sent to the provider (D-74 to D-78)."""
+
+import unicodedata
+from collections.abc import Iterator
+from datetime import date
+from urllib.parse import urlsplit
+
+from profilesvc.contract.provider_format import access_of
+from profilesvc.contract.provider_post import LocalPost
+from profilesvc.domain.errors import invalid_many
+from profilesvc.domain.messages import Document, Problem, parse, without_nulls, without_read_only
+
+UPDATABLE = ("summary", "callToAction", "event", "offer", "scheduledTime", "languageCode", "topicType", "alertType")
+_TOPICS = ("STANDARD", "EVENT", "OFFER", "ALERT")
+_ACTIONS = ("BOOK", "ORDER", "SHOP", "LEARN_MORE", "SIGN_UP", "CALL")
+_PATTERNS = ("dailyPattern", "weeklyPattern", "monthlyPattern")
+_WEB_ADDRESS = "must be an http or https address without user info"
+_READ_ONLY = tuple(name for name, field in LocalPost.model_fields.items() if access_of(field) is not None)
+
+
+def check_create(body: Document) -> Document:
+    """The post to send to the provider, its topic filled in; raises VALIDATION_ERROR that names every bad member.
+
+    Read-only members are ignored whatever they hold, null is the same as absent. `callToAction` is not sent on an
+    OFFER, nor is its `url` on CALL (D-75).
+    """
+    post, problems = _read(body)
+    post = without_nulls(post)
+    if not _in(problems, "topicType"):
+        post.setdefault("topicType", "STANDARD")
+        problems += _rules(post, problems)
+    if problems:
+        raise invalid_many(problems)
+    return _to_send(post)
+
+
+def check_patch(existing: Document, body: Document) -> tuple[Document, list[str]]:
+    """The members to send to the provider and the update mask, top-level names in the request's order.
+
+    `existing` is the post as the provider has it; the rules of D-75 hold for the result. null clears (in the mask,
+    not in the body). The mask may be empty: a `callToAction` on an OFFER is accepted and not sent. Raises
+    VALIDATION_ERROR that names every bad member (D-78).
+    """
+    changes, problems = _read({name: value for name, value in body.items() if name != "media"})
+    if "media" in body:
+        problems.append(("body", "media", "cannot be changed: delete the post and create it again"))
+    if "topicType" in changes and changes["topicType"] is None:
+        problems.append(("body", "topicType", "cannot be cleared"))
+    if not changes and not problems:
+        problems.append(("body", "", f"must have at least one of {', '.join(UPDATABLE)}"))
+    result = without_nulls({**_rest(existing), **changes})
+    if not _in(problems, "topicType"):
+        result.setdefault("topicType", "STANDARD")
+        problems += _rules(result, problems)
+    if problems:
+        raise invalid_many(problems)
+    sent = _to_send(result)
+    mask = [name for name in changes if name in sent or changes[name] is None]
+    if sent.get("alertType") != result.get("alertType") and "alertType" not in mask:
+        mask.append("alertType")
+    return {name: sent[name] for name in mask if name in sent}, mask
+
+
+def _read(body: Document) -> tuple[Document, list[Problem]]:
+    """The well-shaped members of a request without what only the provider writes, and the other ones' problems."""
+    writable = {name: value for name, value in body.items() if name not in _READ_ONLY}
+    return parse(LocalPost, without_read_only(LocalPost, writable))
+
+
+def _rest(existing: Document) -> Document:
+    """What the rules look at of a post that the provider has already taken; its media is not ours to judge."""
+    return {name: existing[name] for name in UPDATABLE if name in existing}
+
+
+def _to_send(post: Document) -> Document:
+    """A post that keeps the rules, as the provider takes it (D-75)."""
+    sent = dict(post)
+    if sent["topicType"] == "OFFER":
+        sent.pop("callToAction", None)
+    elif sent.get("callToAction", {}).get("actionType") == "CALL":
+        sent["callToAction"] = {"actionType": "CALL"}
+    if sent["topicType"] == "ALERT" and sent.get("alertType") in (None, "ALERT_TYPE_UNSPECIFIED"):
+        sent["alertType"] = "COVID_19"
+    if "media" in sent:
+        sent["media"] = [{"mediaFormat": "PHOTO", **item} for item in sent["media"]]
+    return sent
+
+
+def _in(problems: list[Problem], field: str) -> bool:
+    """Whether a problem was found in that member, in one that it holds, or in one that holds it."""
+    return any(f"{field}.".startswith(f"{name}.") or name.startswith(f"{field}.") for _, name, _ in problems)
+
+
+def _rules(post: Document, known: list[Problem]) -> list[Problem]:
+    """What else is wrong, apart from members that have a problem already."""
+    found = [*_topic(post), *_call_to_action(post), *_event(post), *_offer(post), *_media(post)]
+    return [("body", field, problem) for field, problem in found if not _in(known, field)]
+
+
+def _topic(post: Document) -> Iterator[tuple[str, str]]:
+    topic = post["topicType"]
+    if topic not in _TOPICS:
+        yield "topicType", f"must be one of {', '.join(_TOPICS)}"
+    if topic == "STANDARD" and not post.get("summary", "").strip():
+        yield "summary", "is required for a STANDARD post"
+    if "event" in post and topic not in ("EVENT", "OFFER"):
+        yield "event", "is for EVENT and OFFER posts only"
+    if "offer" in post and topic != "OFFER":
+        yield "offer", "is for OFFER posts only"
+
+
+def _call_to_action(post: Document) -> Iterator[tuple[str, str]]:
+    if "callToAction" not in post:
+        return
+    action, url = post["callToAction"].get("actionType"), post["callToAction"].get("url")
+    if action not in _ACTIONS:
+        yield "callToAction.actionType", f"must be one of {', '.join(_ACTIONS)}"
+    elif action != "CALL" and not _is_web_address(url):
+        yield "callToAction.url", _WEB_ADDRESS if url else f"is required for {action}"
+
+
+def _event(post: Document) -> Iterator[tuple[str, str]]:
+    event = post.get("event", {})
+    if "title" in event and not event["title"].strip():
+        yield "event.title", "must not be blank"
+    if "schedule" in event:
+        yield from _schedule(event["schedule"])
+    recurrence = event.get("recurrenceInfo")
+    if recurrence is not None and sum(name in recurrence for name in _PATTERNS) != 1:
+        yield "event.recurrenceInfo", f"must have exactly one of {', '.join(_PATTERNS)}"
+
+
+def _schedule(schedule: Document) -> Iterator[tuple[str, str]]:
+    moments: list[tuple[date, list[int]]] = []
+    for side in ("start", "end"):
+        day, time = schedule.get(f"{side}Date", {}), schedule.get(f"{side}Time", {})
+        clock = [time.get(part, 0) for part in ("hours", "minutes", "seconds", "nanos")]
+        try:
+            moments.append((date(*(day.get(part, 0) for part in ("year", "month", "day"))), clock))
+        except ValueError:
+            yield f"event.schedule.{side}Date", "must be a real date with year, month and day"
+    if len(moments) == 2 and moments[1] < moments[0]:
+        yield "event.schedule", "must not end before it starts"
+
+
+def _offer(post: Document) -> Iterator[tuple[str, str]]:
+    url = post.get("offer", {}).get("redeemOnlineUrl")
+    if url is not None and not _is_web_address(url):
+        yield "offer.redeemOnlineUrl", _WEB_ADDRESS
+
+
+def _media(post: Document) -> Iterator[tuple[str, str]]:
+    for index, item in enumerate(post.get("media", [])):
+        if item.get("mediaFormat", "PHOTO") != "PHOTO":
+            yield f"media.{index}.mediaFormat", "must be PHOTO: a post takes no other media"
+        if not _is_web_address(item.get("sourceUrl")):
+            yield f"media.{index}.sourceUrl", _WEB_ADDRESS if item.get("sourceUrl") else "is required"
+
+
+def _is_web_address(url: str | None) -> bool:
+    """Whether a text is http(s)://host…, without user info, blanks, backslashes or control characters."""
+    if not url or any(char == "\\" or unicodedata.category(char)[0] in "CZ" for char in url):
+        return False
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises for a port that is none
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc

@@ -1,0 +1,299 @@
+"""D-74, D-75, D-78: what may be created and changed of a post, and what of it is sent."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.posts import UPDATABLE, check_create, check_patch
+
+Document = dict[str, Any]
+SCHEDULE = {
+    "startDate": {"year": 2026, "month": 5, "day": 1},
+    "startTime": {"hours": 9},
+    "endDate": {"year": 2026, "month": 5, "day": 1},
+    "endTime": {"hours": 17, "minutes": 30},
+}
+EVENT = {"title": "Open day", "schedule": SCHEDULE}
+LINK = {"actionType": "LEARN_MORE", "url": "https://bakery.example/"}
+
+
+def problems(call: Any, *documents: Document) -> dict[str, str]:
+    """The refused fields and why."""
+    with pytest.raises(ServiceError) as refusal:
+        call(*documents)
+    assert refusal.value.kind.code == "VALIDATION_ERROR"
+    return {error["field"]: error["problem"] for error in refusal.value.details["errors"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        ({"summary": "Hello"}, {"summary": "Hello", "topicType": "STANDARD"}),
+        ({"summary": "Hello", "topicType": None}, {"summary": "Hello", "topicType": "STANDARD"}),
+        (
+            {"summary": "x" * 1500, "callToAction": LINK},
+            {"summary": "x" * 1500, "callToAction": LINK, "topicType": "STANDARD"},
+        ),
+        ({"topicType": "EVENT"}, {"topicType": "EVENT"}),
+        ({"topicType": "EVENT", "event": EVENT}, {"topicType": "EVENT", "event": EVENT}),
+        ({"topicType": "OFFER", "summary": "20 %"}, {"topicType": "OFFER", "summary": "20 %"}),
+        (
+            {"topicType": "OFFER", "event": EVENT, "offer": {"couponCode": "A", "redeemOnlineUrl": "http://a.example"}},
+            {"topicType": "OFFER", "event": EVENT, "offer": {"couponCode": "A", "redeemOnlineUrl": "http://a.example"}},
+        ),
+        ({"topicType": "OFFER", "callToAction": LINK}, {"topicType": "OFFER"}),
+        ({"topicType": "ALERT"}, {"topicType": "ALERT", "alertType": "COVID_19"}),
+        (
+            {"topicType": "ALERT", "alertType": "ALERT_TYPE_UNSPECIFIED"},
+            {"topicType": "ALERT", "alertType": "COVID_19"},
+        ),
+        (
+            {"summary": "x", "callToAction": {"actionType": "CALL", "url": "tel:+15125550132"}},
+            {"summary": "x", "callToAction": {"actionType": "CALL"}, "topicType": "STANDARD"},
+        ),
+        (
+            {"summary": "x", "media": [{"sourceUrl": "https://a.example/p.jpg", "googleUrl": "x"}]},
+            {
+                "summary": "x",
+                "media": [{"mediaFormat": "PHOTO", "sourceUrl": "https://a.example/p.jpg"}],
+                "topicType": "STANDARD",
+            },
+        ),
+        (
+            {
+                "summary": "x",
+                "languageCode": "de",
+                "scheduledTime": "2026-05-01T09:00:00+02:00",
+                "event": None,
+                "media": None,
+            },
+            {
+                "summary": "x",
+                "languageCode": "de",
+                "scheduledTime": "2026-05-01T09:00:00+02:00",
+                "topicType": "STANDARD",
+            },
+        ),
+    ],
+)
+def test_create_sends(body: Document, sent: Document) -> None:
+    assert check_create(body) == sent
+
+
+def test_read_only_members_are_ignored_whatever_they_hold() -> None:
+    odd = {
+        "name": 5,
+        "state": "GONE",
+        "createTime": [],
+        "updateTime": {},
+        "searchUrl": True,
+        "recurringInstanceTime": "x",
+    }
+    assert check_create({"summary": "x", **odd}) == {"summary": "x", "topicType": "STANDARD"}
+    assert check_patch({"summary": "x"}, {"summary": "y", **odd}) == ({"summary": "y"}, ["summary"])
+
+
+@pytest.mark.parametrize("action", ["BOOK", "ORDER", "SHOP", "LEARN_MORE", "SIGN_UP"])
+def test_every_action_but_call_needs_a_url(action: str) -> None:
+    post = {"summary": "x", "callToAction": {"actionType": action, "url": "https://a.example/"}}
+    assert check_create(post)["callToAction"] == post["callToAction"]
+    without = {"summary": "x", "callToAction": {"actionType": action}}
+    assert problems(check_create, without) == {"callToAction.url": f"is required for {action}"}
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, {"summary"}),
+        ({"summary": ""}, {"summary"}),
+        ({"summary": " \n"}, {"summary"}),
+        ({"summary": None}, {"summary"}),
+        ({"summary": 5}, {"summary"}),
+        ({"summary": "x" * 1501}, {"summary"}),
+        ({"summary": "x" * 1501, "topicType": "EVENT"}, {"summary"}),
+        ({"summary": "NUL\x00"}, {"summary"}),
+        ({"summary": "x", "topicType": "LOCAL_POST_TOPIC_TYPE_UNSPECIFIED"}, {"topicType"}),
+        ({"topicType": "PRODUCT"}, {"topicType"}),
+        ({"topicType": ["EVENT"], "summary": 1}, {"topicType", "summary"}),
+        ({"summary": "x", "sumary": "y", "isVerified": True}, {"sumary", "isVerified"}),
+        ({"summary": "x", "callToAction": {**LINK, "text": "go"}}, {"callToAction.text"}),
+        ({"summary": "x", "callToAction": {}}, {"callToAction.actionType"}),
+        ({"summary": "x", "callToAction": "BOOK"}, {"callToAction"}),
+        ({"summary": "x", "callToAction": {**LINK, "actionType": "GET_OFFER"}}, {"callToAction.actionType"}),
+        (
+            {"summary": "x", "callToAction": {**LINK, "actionType": "ACTION_TYPE_UNSPECIFIED"}},
+            {"callToAction.actionType"},
+        ),
+        ({"summary": "x", "callToAction": {**LINK, "actionType": "book"}}, {"callToAction.actionType"}),
+        ({"summary": "x", "event": EVENT}, {"event"}),
+        ({"topicType": "ALERT", "event": EVENT}, {"event"}),
+        ({"topicType": "EVENT", "offer": {}}, {"offer"}),
+        ({"summary": "x", "offer": {"couponCode": "A"}}, {"offer"}),
+        ({"topicType": "OFFER", "offer": {"redeemOnlineUrl": "ftp://a.example"}}, {"offer.redeemOnlineUrl"}),
+        ({"topicType": "EVENT", "event": {}}, {"event.title", "event.schedule"}),
+        ({"topicType": "EVENT", "event": {**EVENT, "title": " "}}, {"event.title"}),
+        ({"topicType": "EVENT", "event": {**EVENT, "title": "x" * 59}}, {"event.title"}),
+        (
+            {"topicType": "EVENT", "event": {"title": "x", "schedule": {"startTime": {}}}},
+            {"event.schedule.startDate", "event.schedule.endDate", "event.schedule.endTime"},
+        ),
+        ({"topicType": "EVENT", "event": {**EVENT, "recurrenceInfo": {}}}, {"event.recurrenceInfo"}),
+        (
+            {"topicType": "EVENT", "event": {**EVENT, "recurrenceInfo": {"dailyPattern": {}, "weeklyPattern": {}}}},
+            {"event.recurrenceInfo"},
+        ),
+        ({"summary": "x", "scheduledTime": "tomorrow"}, {"scheduledTime"}),
+        (
+            {"summary": "x", "media": [{"sourceUrl": "https://a.example/v.mp4", "mediaFormat": "VIDEO"}]},
+            {"media.0.mediaFormat"},
+        ),
+        (
+            {"summary": "x", "media": [{}, {"sourceUrl": "file:///etc/passwd"}]},
+            {"media.0.sourceUrl", "media.1.sourceUrl"},
+        ),
+        ({"summary": "x", "media": [{"dataRef": {"resourceName": "x"}}]}, {"media.0.sourceUrl"}),
+        (
+            {
+                "topicType": "EVENT",
+                "event": {"title": "", "schedule": {**SCHEDULE, "endDate": {"year": 2026}, "startDate": None}},
+                "offer": {},
+                "x": 1,
+            },
+            {"event.title", "event.schedule.startDate", "event.schedule.endDate", "offer", "x"},
+        ),
+    ],
+)
+def test_create_names_every_bad_member(body: Document, fields: set[str]) -> None:
+    assert set(problems(check_create, body)) == fields
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "bakery.example", "//a.example", "ftp://a.example", "javascript:alert(1)", "http://", "https:///x"),
+        *("https://user@a.example/", "https://user:pass@a.example/", "https://a.example@evil.example"),
+        *(
+            "https://a.example/\nx",
+            "https://a .example",
+            "https://a.example\\@evil.example",
+            "https://a.example:99999/",
+        ),
+        *("https://[::1", "http://a.example/" + "x" * 2048),
+    ],
+)
+def test_bad_urls(url: str) -> None:
+    assert set(problems(check_create, {"summary": "x", "callToAction": {**LINK, "url": url}})) == {"callToAction.url"}
+    assert set(problems(check_create, {"topicType": "OFFER", "offer": {"redeemOnlineUrl": url}})) == {
+        "offer.redeemOnlineUrl"
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"endDate": {"year": 2026, "month": 4, "day": 30}}, "event.schedule"),
+        ({"endTime": {"hours": 8, "minutes": 59}}, "event.schedule"),
+        ({"startDate": {"year": 2026, "month": 2, "day": 30}}, "event.schedule.startDate"),
+        ({"endDate": {"year": 2026, "month": 5}}, "event.schedule.endDate"),
+        ({"endDate": {"year": 2026, "month": 13, "day": 1}}, "event.schedule.endDate.month"),
+        ({"endTime": {"hours": 25}}, "event.schedule.endTime.hours"),
+        ({"endTime": None}, "event.schedule.endTime"),
+        ({"endTime": "17:30"}, "event.schedule.endTime"),
+    ],
+)
+def test_schedule_must_be_real_and_forward(change: Document, field: str) -> None:
+    event = {**EVENT, "schedule": {**SCHEDULE, **change}}
+    assert set(problems(check_create, {"topicType": "EVENT", "event": event})) == {field}
+
+
+def test_an_event_may_end_as_it_starts_and_at_midnight() -> None:
+    for end in ({"hours": 9}, {"hours": 24}):
+        event = {**EVENT, "schedule": {**SCHEDULE, "endTime": end}}
+        assert check_create({"topicType": "EVENT", "event": event})["event"] == event
+
+
+STANDARD = {"name": "n", "state": "LIVE", "summary": "old", "topicType": "STANDARD", "callToAction": LINK}
+OFFER = {"topicType": "OFFER", "event": EVENT, "offer": {"couponCode": "A"}, "media": [{"googleUrl": "x"}]}
+
+
+@pytest.mark.parametrize(
+    ("existing", "body", "sent", "mask"),
+    [
+        (STANDARD, {"summary": "new"}, {"summary": "new"}, ["summary"]),
+        (STANDARD, {"callToAction": None}, {}, ["callToAction"]),
+        (
+            STANDARD,
+            {"languageCode": "en", "summary": "new"},
+            {"languageCode": "en", "summary": "new"},
+            ["languageCode", "summary"],
+        ),
+        (
+            STANDARD,
+            {"callToAction": {"actionType": "CALL", "url": "x"}},
+            {"callToAction": {"actionType": "CALL"}},
+            ["callToAction"],
+        ),
+        (
+            STANDARD,
+            {"topicType": "EVENT", "event": EVENT},
+            {"topicType": "EVENT", "event": EVENT},
+            ["topicType", "event"],
+        ),
+        (STANDARD, {"topicType": "ALERT"}, {"topicType": "ALERT", "alertType": "COVID_19"}, ["topicType", "alertType"]),
+        (
+            STANDARD,
+            {"topicType": "ALERT", "alertType": None},
+            {"topicType": "ALERT", "alertType": "COVID_19"},
+            ["topicType", "alertType"],
+        ),
+        (OFFER, {"callToAction": LINK}, {}, []),
+        (OFFER, {"callToAction": LINK, "summary": "new"}, {"summary": "new"}, ["summary"]),
+        (OFFER, {"offer": None, "event": None}, {}, ["offer", "event"]),
+        (OFFER, {"topicType": "EVENT", "offer": None}, {"topicType": "EVENT"}, ["topicType", "offer"]),
+        ({"summary": "no topic"}, {"summary": "new"}, {"summary": "new"}, ["summary"]),
+    ],
+)
+def test_patch_sends_what_is_present(existing: Document, body: Document, sent: Document, mask: list[str]) -> None:
+    assert check_patch(existing, body) == (sent, mask)
+
+
+@pytest.mark.parametrize(
+    ("existing", "body", "fields"),
+    [
+        (STANDARD, {}, {""}),
+        (STANDARD, {"name": "x", "state": "LIVE"}, {""}),
+        (STANDARD, {"media": []}, {"media"}),
+        (STANDARD, {"media": None, "summary": 5}, {"media", "summary"}),
+        (STANDARD, {"summary": None}, {"summary"}),
+        (STANDARD, {"summary": " "}, {"summary"}),
+        (STANDARD, {"topicType": None}, {"topicType"}),
+        (STANDARD, {"unknown": 1}, {"unknown"}),
+        (STANDARD, {"event": EVENT}, {"event"}),
+        (STANDARD, {"callToAction": {"url": "https://a.example"}}, {"callToAction.actionType"}),
+        (OFFER, {"topicType": "EVENT"}, {"offer"}),
+        (OFFER, {"topicType": "STANDARD", "event": None}, {"summary", "offer"}),
+        ({"topicType": "EVENT"}, {"topicType": "STANDARD"}, {"summary"}),
+    ],
+)
+def test_patch_names_every_bad_member(existing: Document, body: Document, fields: set[str]) -> None:
+    assert set(problems(check_patch, existing, body)) == fields
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=6,
+)
+MEMBERS = st.sampled_from([*UPDATABLE, "media", "state", "x"])
+
+
+@given(st.dictionaries(MEMBERS, JSON | st.sampled_from([EVENT, LINK, "OFFER", "EVENT", "ALERT", [LINK]]), max_size=5))
+def test_no_body_ends_in_anything_but_a_post_or_a_refusal(body: Document) -> None:
+    for call in (lambda: check_create(body), lambda: check_patch(STANDARD, body)):
+        try:
+            call()
+        except ServiceError as refusal:
+            assert refusal.details["errors"]  # noqa: PT017
