@@ -23,7 +23,7 @@ async def read_body(response: httpx.Response) -> bytes:
 
 def read_answer(status: int, body: bytes) -> Document:
     """The JSON object of a 200; every other answer raises ProviderError."""
-    document = _json_object(body)
+    document = json_object(body)
     if status >= 300:
         raise _refusal(status, document or {})
     if document is None:
@@ -31,7 +31,8 @@ def read_answer(status: int, body: bytes) -> Document:
     return document
 
 
-def _json_object(body: bytes) -> Document | None:
+def json_object(body: bytes) -> Document | None:
+    """The body as a JSON object, or None."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

@@ -5,7 +5,8 @@ import asyncio
 import httpx
 
 from profilesvc.domain.world import Clock
-from profilesvc.provider.port import ProviderError
+from profilesvc.provider.answers import json_object, read_answer, read_body
+from profilesvc.provider.port import Document, ProviderError
 from profilesvc.settings import ProviderSettings
 
 _EARLY_MS = 60_000
@@ -34,22 +35,20 @@ class TokenSource:
 
     async def _refresh(self) -> None:
         asked = self._clock.now()
-        response = await self._client.post(self._url, data=self._form)
-        if response.status_code >= 500:
-            raise ProviderError("unavailable", retryable=True, http_status=response.status_code)
-        try:
-            answer = response.json()
-            if response.is_success:
-                self._token, self._expires = str(answer["access_token"]), asked + int(answer["expires_in"]) * 1000
-                return
-        except (ValueError, TypeError, KeyError):
-            raise ProviderError("unavailable", retryable=True, provider_message="unreadable token answer") from None
-        raise refused_login(answer)
+        async with self._client.stream("POST", self._url, data=self._form) as response:
+            status, body = response.status_code, await read_body(response)
+        if 400 <= status < 500 and status != 429:
+            raise refused_login(json_object(body))
+        answer = read_answer(status, body)
+        token, seconds = answer.get("access_token"), answer.get("expires_in")
+        if not isinstance(token, str) or not isinstance(seconds, int):
+            raise ProviderError("unavailable", retryable=True, provider_message="unreadable token answer")
+        self._token, self._expires = token, asked + seconds * 1000
 
 
-def refused_login(answer: object = None) -> ProviderError:
+def refused_login(answer: Document | None = None) -> ProviderError:
     """Our own login failed; its 401 or 400 is not the caller's and is not passed on."""
-    reason = answer.get("error") if isinstance(answer, dict) else None
+    reason = (answer or {}).get("error")
     return ProviderError(
         "unavailable",
         retryable=False,

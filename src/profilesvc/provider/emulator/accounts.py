@@ -44,5 +44,6 @@ async def issue_token() -> ResponseReturnValue:
         now = shared.now(switches)
         await session.exec(delete(EmulatorTokenRow).where(col(EmulatorTokenRow.expires) <= now))
         token = "ya29." + shared.entropy.token_bytes(24).hex()
-        session.add(EmulatorTokenRow(digest=digest_of(token), expires=now + TOKEN_SECONDS * 1000))
+        row = EmulatorTokenRow(digest=digest_of(token), expires=now + TOKEN_SECONDS * 1000)
+        await session.merge(row)  # seeded entropy repeats itself after a restart
     return {"access_token": token, "expires_in": TOKEN_SECONDS, "token_type": "Bearer", "scope": SCOPE}

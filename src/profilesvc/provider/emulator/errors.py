@@ -80,7 +80,7 @@ def body_refused(error: ValidationError, root: str) -> ApiError:
     """The first problem of a body in the provider's words; over-long post text has a v4 detail of its own."""
     problem = error.errors()[0]
     path = [snake(part) for part in problem["loc"] if isinstance(part, str)]
-    if problem["type"] == "string_too_long" and root == "local_post":
+    if problem["type"] in ("string_too_long", "too_long") and root == "local_post":
         limit = problem["ctx"]["max_length"]
         return post_refused(INVALID_VALUE, ".".join(path), f"Must be at most {limit} characters")
     if problem["type"] == "extra_forbidden":

@@ -16,12 +16,15 @@ _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class FaultMatch(BaseModel):
-    """Which calls: regular expressions that must match the whole method and the start of the path."""
+    """Which calls: regular expressions that must match the whole method and the start of the path.
+
+    /token is hit only when it is named.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     method: str = ".*"
-    path: str = ""
+    path: str = "/v[0-9]"
 
     @field_validator("method", "path")
     @classmethod

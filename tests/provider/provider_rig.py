@@ -1,0 +1,104 @@
+"""The emulator inside the process and behind a socket, and the adapter towards either."""
+
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from pydantic import SecretStr
+from quart import Quart
+
+from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
+from profilesvc.fixtures import load_world
+from profilesvc.provider.emulator.app import create_emulator
+from profilesvc.provider.remote import READ_MASK, RemoteProvider
+from profilesvc.settings import ProviderSettings
+
+START = parse_iso("2026-03-04T05:06:07.890Z")
+LOGIN = {"grant_type": "refresh_token", "client_id": "tests", "client_secret": "s", "refresh_token": "r"}
+
+
+@dataclass
+class Rig:
+    """An emulator, the adapter towards it, and a plain client for raw calls and the control surface."""
+
+    provider: RemoteProvider
+    http: httpx.AsyncClient
+    clock: FrozenClock
+
+    async def put_state(self, **change: Any) -> dict[str, Any]:
+        answer = await self.http.put("/__emulator/state", json=change)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def fault(self, kind: str, **members: Any) -> None:
+        answer = await self.http.post("/__emulator/faults", json={"kind": kind, **members})
+        assert answer.status_code == 200, answer.text
+
+    async def calls(self, path: str = "") -> list[dict[str, Any]]:
+        calls = (await self.http.get("/__emulator/requests")).json()["requests"]
+        return [call for call in calls if call["path"] != "/token" and path in call["path"]]
+
+    async def log_in(self) -> None:
+        """Give the plain client a token."""
+        token = (await self.http.post("/token", data=LOGIN)).json()["access_token"]
+        self.http.headers["Authorization"] = f"Bearer {token}"
+
+    async def read(self, location: str, mask: str = READ_MASK) -> httpx.Response:
+        return await self.http.get(f"/v1/{location}", params={"readMask": mask})
+
+    async def patch(self, location: str, body: Any, mask: str) -> httpx.Response:
+        return await self.http.patch(f"/v1/{location}", params={"updateMask": mask}, json=body)
+
+    def adapter(self, **settings: Any) -> RemoteProvider:
+        """Another adapter over the same connection."""
+        return _adapter(self.http, self.clock, **settings)
+
+
+def _adapter(client: httpx.AsyncClient, clock: FrozenClock, **settings: Any) -> RemoteProvider:
+    login = {"client_id": "tests", "client_secret": SecretStr("s"), "refresh_token": SecretStr("r")}
+    whole = ProviderSettings(**{**login, **settings})
+    return RemoteProvider(client, whole, origin=str(client.base_url), clock=clock, entropy=SeededEntropy("adapter"))
+
+
+def emulator_at(folder: Path, clock: FrozenClock) -> Quart:
+    return create_emulator(folder / "emulator.db", clock=clock, entropy=SeededEntropy("ids"), world=load_world())
+
+
+@asynccontextmanager
+async def in_process(folder: Path, clock: FrozenClock) -> AsyncIterator[Rig]:
+    app = emulator_at(folder, clock)
+    transport = httpx.ASGITransport(app=app)
+    async with app.test_app(), httpx.AsyncClient(transport=transport, base_url="http://emulator") as client:
+        yield Rig(_adapter(client, clock), client, clock)
+
+
+@contextmanager
+def served(app: Quart) -> Iterator[str]:
+    """The app behind a free port, on a thread; gives its origin."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the emulator did not start"
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+
+@asynccontextmanager
+async def over_socket(folder: Path, clock: FrozenClock) -> AsyncIterator[Rig]:
+    with served(emulator_at(folder, clock)) as origin:
+        async with httpx.AsyncClient(base_url=origin) as client:
+            yield Rig(_adapter(client, clock), client, clock)

@@ -1,0 +1,34 @@
+"""Choosing the way to the provider."""
+
+from pathlib import Path
+
+from provider_rig import emulator_at, served
+
+from profilesvc.domain.world import FrozenClock, SystemEntropy
+from profilesvc.fixtures import load_world
+from profilesvc.provider.connect import open_provider
+from profilesvc.settings import ProviderSettings, Settings
+
+
+async def test_without_a_url_the_emulator_answers_from_the_data_folder(tmp_path: Path, clock: FrozenClock) -> None:
+    settings = Settings(data_dir=tmp_path)
+    opened = open_provider(settings, clock=clock, entropy=SystemEntropy(), world=load_world())
+    async with opened as (provider, app):
+        assert app is not None
+        assert len(await provider.accounts()) == 3
+    assert (tmp_path / "emulator.db").is_file()
+
+
+async def test_without_a_world_the_emulator_is_empty(tmp_path: Path, clock: FrozenClock) -> None:
+    opened = open_provider(Settings(data_dir=tmp_path), clock=clock, entropy=SystemEntropy(), world=None)
+    async with opened as (provider, _):
+        assert await provider.accounts() == []
+
+
+async def test_with_a_url_the_network_is_used(tmp_path: Path, clock: FrozenClock) -> None:
+    with served(emulator_at(tmp_path, clock)) as origin:
+        login = {"client_id": "x", "client_secret": "x", "refresh_token": "x"}
+        settings = Settings(data_dir=tmp_path, provider=ProviderSettings(url=origin, **login))
+        async with open_provider(settings, clock=clock, entropy=SystemEntropy(), world=None) as (provider, app):
+            assert app is None
+            assert (await provider.location("locations/311"))["title"] == "Diaz Dental"
