@@ -1,0 +1,35 @@
+"""How a failure at the provider is told to the caller."""
+
+from profilesvc.contract.errors import PROVIDER_API_ERROR
+from profilesvc.domain.errors import ServiceError
+from profilesvc.provider.port import ProviderError
+
+_MESSAGES = {
+    "rejected": "The external provider did not accept the request",
+    "unavailable": "The external provider is not available; try again later",
+    "timeout": "The external provider did not answer in time; try again",
+    "rate_limited": "The external provider takes no more requests for now; try again later",
+}
+
+
+def provider_failure(error: ProviderError) -> ServiceError:
+    """PROVIDER_API_ERROR whose details are `reason`, `retryable` and what is known of the provider's own answer.
+
+    That is `provider_status` (its HTTP status), `provider_code` (such as INVALID_ARGUMENT), `provider_reason`,
+    `provider_message` and `fields`; each is absent when unknown. The message names the fields (D-01, D-75).
+    """
+    said = {
+        "provider_status": error.http_status,
+        "provider_code": error.provider_status,
+        "provider_reason": error.provider_reason,
+        "provider_message": error.provider_message,
+        "fields": list(error.fields),
+    }
+    details = {name: value for name, value in said.items() if value}
+    message = _MESSAGES[error.reason]
+    if error.fields:
+        message += f" at {', '.join(error.fields)}"
+    if error.reason == "rejected" and error.provider_message:
+        message += f": {error.provider_message}"
+    message = message if message.endswith(".") else f"{message}."
+    return ServiceError(PROVIDER_API_ERROR, message, reason=error.reason, retryable=error.retryable, **details)
