@@ -6,7 +6,7 @@ import json
 from quart import Blueprint, ResponseReturnValue, request
 from sqlmodel import col, delete, select
 
-from profilesvc.provider.emulator.state import emulator
+from profilesvc.provider.emulator.state import emulator, now, switches
 from profilesvc.provider.emulator.tables import EmulatorAccountRow, EmulatorTokenRow
 from profilesvc.provider.emulator.wire import Document, page, read_query
 
@@ -36,14 +36,11 @@ async def issue_token() -> ResponseReturnValue:
     form = await request.form
     if form.get("grant_type") != "refresh_token":
         return {"error": "unsupported_grant_type", "error_description": "Only refresh_token."}, 400
-    shared = emulator()
-    async with shared.store.write() as session:
-        switches = await shared.switches(session)
-        if switches.refuse_refresh or not (form.get("client_id") and form.get("refresh_token")):
-            return {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}, 400
-        now = shared.now(switches)
-        await session.exec(delete(EmulatorTokenRow).where(col(EmulatorTokenRow.expires) <= now))
-        token = "ya29." + shared.entropy.token_bytes(24).hex()
-        row = EmulatorTokenRow(digest=digest_of(token), expires=now + TOKEN_SECONDS * 1000)
+    if switches().refuse_refresh or not (form.get("client_id") and form.get("refresh_token")):
+        return {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}, 400
+    token = "ya29." + emulator().entropy.token_bytes(24).hex()
+    async with emulator().store.write() as session:
+        await session.exec(delete(EmulatorTokenRow).where(col(EmulatorTokenRow.expires) <= now()))
+        row = EmulatorTokenRow(digest=digest_of(token), expires=now() + TOKEN_SECONDS * 1000)
         await session.merge(row)  # seeded entropy repeats itself after a restart
     return {"access_token": token, "expires_in": TOKEN_SECONDS, "token_type": "Bearer", "scope": SCOPE}

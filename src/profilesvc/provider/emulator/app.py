@@ -5,6 +5,7 @@ from pathlib import Path
 
 from quart import Quart, Response, ResponseReturnValue, g, request
 from quart.json import loads
+from sqlmodel import select
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter
 
@@ -14,9 +15,9 @@ from profilesvc.provider.emulator.control import control
 from profilesvc.provider.emulator.errors import ApiError
 from profilesvc.provider.emulator.locations import locations
 from profilesvc.provider.emulator.posts import posts
-from profilesvc.provider.emulator.state import Emulator, emulator
+from profilesvc.provider.emulator.state import Emulator, Switches, emulator, now, switches
 from profilesvc.provider.emulator.store import Store
-from profilesvc.provider.emulator.tables import EmulatorTokenRow
+from profilesvc.provider.emulator.tables import EmulatorStateRow, EmulatorTokenRow
 from profilesvc.provider.emulator.wire import Document
 
 _EMPTY_WORLD: Document = {"accounts": [], "locations": []}
@@ -65,20 +66,17 @@ async def _gate() -> Response | None:
     fault = g.fault = shared.faults.take(request.method, request.path)
     if fault is not None and not fault.after and (answer := await fault.answer()):
         return answer
-    if request.path != "/token":
-        await _authorize(shared)
-    return None
-
-
-async def _authorize(shared: Emulator) -> None:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    known = select(EmulatorTokenRow.expires).where(EmulatorTokenRow.digest == digest_of(token)).scalar_subquery()
     async with shared.store.read() as session:
-        switches = await shared.switches(session)
-        now = shared.now(switches)
-        row = await session.get(EmulatorTokenRow, digest_of(token)) if scheme.lower() == "bearer" else None
-    if row is None or row.expires <= now:
-        raise ApiError(401, "Request had invalid authentication credentials.")
-    shared.limiter.count("requests", switches.requests_per_minute, now)
+        document, expires = (await session.exec(select(EmulatorStateRow.document, known))).one()
+    g.switches = Switches.model_validate_json(document)
+    g.now = shared.clock.now() + g.switches.clock_offset_ms
+    if request.path != "/token":
+        if scheme.lower() != "bearer" or (expires or 0) <= now():
+            raise ApiError(401, "Request had invalid authentication credentials.")
+        shared.limiter.count("requests", switches().requests_per_minute, now())
+    return None
 
 
 async def _record(response: Response) -> Response:

@@ -31,7 +31,7 @@ from profilesvc.domain.world import iso
 from profilesvc.provider.emulator.errors import ApiError, not_found
 from profilesvc.provider.emulator.faults import Fault
 from profilesvc.provider.emulator.posts import rendered
-from profilesvc.provider.emulator.state import Emulator, Switches, emulator
+from profilesvc.provider.emulator.state import Emulator, Switches, emulator, load_switches
 from profilesvc.provider.emulator.store import clear, dump, fill
 from profilesvc.provider.emulator.tables import EmulatorLocationRow, EmulatorPostRow, EmulatorStateRow
 from profilesvc.provider.emulator.wire import Document
@@ -77,8 +77,8 @@ async def get_state() -> Document:
 
 
 async def _state(session: AsyncSession, shared: Emulator) -> Document:
-    switches = await shared.switches(session)
-    now = shared.now(switches)
+    switches = await load_switches(session)
+    now = shared.clock.now() + switches.clock_offset_ms
     locations = (await session.exec(select(EmulatorLocationRow))).all()
     posts = (await session.exec(select(EmulatorPostRow))).all()
     return {
@@ -106,7 +106,7 @@ async def put_state() -> Document:
     change = StateChange.model_validate_json(await request.get_data())
     shared = emulator()
     async with shared.store.write() as session:
-        switches = {**(await shared.switches(session)).model_dump(), **change.switches}
+        switches = {**(await load_switches(session)).model_dump(), **change.switches}
         await _set_switches(session, switches)
         for name, members in change.locations.items():
             row = await _require(session, EmulatorLocationRow, name)
@@ -178,7 +178,7 @@ async def post_clock() -> Document:
     change = ClockChange.model_validate_json(await request.get_data())
     shared = emulator()
     async with shared.store.write() as session:
-        switches = await shared.switches(session)
+        switches = await load_switches(session)
         offset = switches.clock_offset_ms + round(change.advance_seconds * 1000)
         await _set_switches(session, {**switches.model_dump(), "clock_offset_ms": offset})
         return {"now": iso(shared.clock.now() + offset)}

@@ -10,7 +10,7 @@ from profilesvc.contract.provider_location import Location
 from profilesvc.provider.emulator.errors import bad_request, not_found
 from profilesvc.provider.emulator.masks import Path, applied, read_mask, trimmed, update_mask
 from profilesvc.provider.emulator.rules import check_location
-from profilesvc.provider.emulator.state import emulator
+from profilesvc.provider.emulator.state import count_edit, emulator, switches
 from profilesvc.provider.emulator.store import dump
 from profilesvc.provider.emulator.tables import EmulatorAccountRow, EmulatorLocationRow
 from profilesvc.provider.emulator.wire import Document, page, pruned, read_message, read_query
@@ -75,24 +75,22 @@ async def get_google_updated(location: str) -> Document:
 async def patch_location(location: str) -> Document:
     """Set the masked members to the body's values; clears those that the body lacks."""
     query = read_query("updateMask", "validateOnly")
+    mask = update_mask(query.get("updateMask"), Location, strict=switches().strict)
     if query.get("validateOnly", "false") not in ("true", "false"):
         raise bad_request("validate_only", "Must be true or false")
-    shared = emulator()
-    async with shared.store.write() as session:
-        switches = await shared.switches(session)
-        mask = update_mask(query.get("updateMask"), Location, strict=switches.strict)
-        body = await read_message(Location, "location")
+    body = await read_message(Location, "location")
+    async with emulator().store.write() as session:
         row = await find_location(session, location)
         before = json.loads(row.document)
         after = applied(before, body, mask)
-        check_location(before, after, strict=switches.strict)
+        check_location(before, after, strict=switches().strict)
         if query.get("validateOnly") == "true":
             return {}
-        shared.limiter.count(f"edits of {row.name}", switches.edits_per_minute, shared.now(switches))
+        count_edit(row.name)
         row.document = dump(after)
-        settled = {path[0] for path in mask}
-        open_changes = {key: value for key, value in json.loads(row.google_updated).items() if key not in settled}
-        row.google_updated = dump(open_changes)
+        decided = {path[0] for path in mask}
+        undecided = {key: value for key, value in json.loads(row.google_updated).items() if key not in decided}
+        row.google_updated = dump(undecided)
         session.add(row)
     return _visible(row, [(name,) for name in Location.model_fields])
 

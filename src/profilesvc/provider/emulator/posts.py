@@ -12,7 +12,7 @@ from profilesvc.provider.emulator.errors import bad_request, not_found
 from profilesvc.provider.emulator.locations import find_location
 from profilesvc.provider.emulator.masks import applied, update_mask
 from profilesvc.provider.emulator.rules import check_post
-from profilesvc.provider.emulator.state import Emulator, Switches, emulator
+from profilesvc.provider.emulator.state import count_edit, emulator, now, switches
 from profilesvc.provider.emulator.store import dump
 from profilesvc.provider.emulator.tables import EmulatorPostRow
 from profilesvc.provider.emulator.wire import Document, page, read_message, read_query
@@ -22,25 +22,25 @@ _WRITTEN_BY_US = {"name", "state", "createTime", "updateTime", "searchUrl", "rec
 _ID_RANGE = 10**18
 
 
-def state_of(row: EmulatorPostRow, now: int) -> str:
+def state_of(row: EmulatorPostRow, at: int) -> str:
     """PROCESSING in review, then what the review found; SCHEDULED until its time comes."""
-    if now < row.review_ends:
+    if at < row.review_ends:
         return "PROCESSING"
-    return "SCHEDULED" if row.verdict != "REJECTED" and now < row.publish_at else row.verdict
+    return "SCHEDULED" if row.verdict != "REJECTED" and at < row.publish_at else row.verdict
 
 
-def rendered(row: EmulatorPostRow, now: int) -> Document:
+def rendered(row: EmulatorPostRow, at: int) -> Document:
     """The post as the provider returns it."""
-    return {**json.loads(row.document), "state": state_of(row, now)}
+    return {**json.loads(row.document), "state": state_of(row, at)}
 
 
-def _submit(row: EmulatorPostRow, document: Document, switches: Switches, now: int) -> None:
+def _submit(row: EmulatorPostRow, document: Document) -> None:
     """Store a document and send it into review; the verdict is fixed by the switches of this moment."""
-    row.document = dump({**document, "updateTime": iso(now)})
-    row.review_ends = now + round(switches.review_seconds * 1000)
+    row.document = dump({**document, "updateTime": iso(now())})
+    row.review_ends = now() + round(switches().review_seconds * 1000)
     row.publish_at = parse_iso(document["scheduledTime"]) if "scheduledTime" in document else 0
     row.verdict = "RECURRING" if "recurrenceInfo" in document.get("event", {}) else "LIVE"
-    if switches.reject_phrase and switches.reject_phrase in document.get("summary", ""):
+    if switches().reject_phrase and switches().reject_phrase in document.get("summary", ""):
         row.verdict = "REJECTED"
 
 
@@ -58,10 +58,10 @@ async def _find_post(session: AsyncSession, parent: str, post: str) -> EmulatorP
     return row
 
 
-async def _free_name(session: AsyncSession, shared: Emulator, parent: str) -> str:
+async def _free_name(session: AsyncSession, parent: str) -> str:
     """A name that no post has; seeded entropy repeats itself after a restart."""
     while True:
-        number = int.from_bytes(shared.entropy.token_bytes(8)) % _ID_RANGE
+        number = int.from_bytes(emulator().entropy.token_bytes(8)) % _ID_RANGE
         name = f"{parent}/localPosts/{number}"
         if await session.get(EmulatorPostRow, name) is None:
             return name
@@ -71,69 +71,58 @@ async def _free_name(session: AsyncSession, shared: Emulator, parent: str) -> st
 async def create_post(account: str, location: str) -> Document:
     """A new post, in review."""
     read_query()
-    shared = emulator()
-    async with shared.store.write() as session:
-        switches = await shared.switches(session)
-        now = shared.now(switches)
+    body = await read_message(LocalPost, "local_post")
+    document = {key: value for key, value in body.items() if key not in _WRITTEN_BY_US}
+    async with emulator().store.write() as session:
         parent = await _require_parent(session, account, location)
-        body = await read_message(LocalPost, "local_post")
-        document = {key: value for key, value in body.items() if key not in _WRITTEN_BY_US}
-        check_post(document, strict=switches.strict)
-        shared.limiter.count(f"edits of locations/{location}", switches.edits_per_minute, now)
-        name = await _free_name(session, shared, parent)
+        check_post(document, strict=switches().strict)
+        count_edit(f"locations/{location}")
+        name = await _free_name(session, parent)
         url = f"https://search.example/p/{name.rpartition('/')[2]}"
-        row = EmulatorPostRow(name=name, parent=parent, document="", created=now)
-        _submit(row, {"name": name, **document, "createTime": iso(now), "searchUrl": url}, switches, now)
+        row = EmulatorPostRow(name=name, parent=parent, document="", created=now())
+        _submit(row, {"name": name, **document, "createTime": iso(now()), "searchUrl": url})
         session.add(row)
-    return rendered(row, now)
+    return rendered(row, now())
 
 
 @posts.get("")
 async def list_posts(account: str, location: str) -> Document:
     """The posts of a location, newest first (our choice: the provider's order is not documented)."""
     query = read_query("pageSize", "pageToken")
-    shared = emulator()
-    async with shared.store.read() as session:
-        now = shared.now(await shared.switches(session))
+    async with emulator().store.read() as session:
         parent = await _require_parent(session, account, location)
         wanted = select(EmulatorPostRow).where(EmulatorPostRow.parent == parent)
         order = col(EmulatorPostRow.created).desc(), col(EmulatorPostRow.name)
         rows = list((await session.exec(wanted.order_by(*order))).all())
     chunk, more = page(rows, lambda row: [-row.created, row.name], query, (20, 100))
-    return {**({"localPosts": [rendered(row, now) for row in chunk]} if chunk else {}), **more}
+    return {**({"localPosts": [rendered(row, now()) for row in chunk]} if chunk else {}), **more}
 
 
 @posts.get("/<name:post>")
 async def get_post(account: str, location: str, post: str) -> Document:
     """One post."""
     read_query()
-    shared = emulator()
-    async with shared.store.read() as session:
-        now = shared.now(await shared.switches(session))
+    async with emulator().store.read() as session:
         parent = await _require_parent(session, account, location)
-        return rendered(await _find_post(session, parent, post), now)
+        return rendered(await _find_post(session, parent, post), now())
 
 
 @posts.patch("/<name:post>")
 async def patch_post(account: str, location: str, post: str) -> Document:
     """Change the masked members; the post goes back into review. Media cannot be exchanged."""
-    query = read_query("updateMask")
-    shared = emulator()
-    async with shared.store.write() as session:
-        switches = await shared.switches(session)
-        now = shared.now(switches)
-        mask = update_mask(query.get("updateMask"), LocalPost, strict=switches.strict)
-        if any(path[0] == "media" for path in mask):
-            raise bad_request("update_mask", "Invalid field mask provided")
+    mask = update_mask(read_query("updateMask").get("updateMask"), LocalPost, strict=switches().strict)
+    if any(path[0] == "media" for path in mask):
+        raise bad_request("update_mask", "Invalid field mask provided")
+    body = await read_message(LocalPost, "local_post")
+    async with emulator().store.write() as session:
         parent = await _require_parent(session, account, location)
-        body = await read_message(LocalPost, "local_post")
         row = await _find_post(session, parent, post)
         document = applied(json.loads(row.document), body, mask)
-        check_post(document, strict=switches.strict)
-        shared.limiter.count(f"edits of locations/{location}", switches.edits_per_minute, now)
-        _submit(row, document, switches, now)
+        check_post(document, strict=switches().strict)
+        count_edit(f"locations/{location}")
+        _submit(row, document)
         session.add(row)
-    return rendered(row, now)
+    return rendered(row, now())
 
 
 @posts.delete("/<name:post>")

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
-from quart import current_app
+from quart import current_app, g
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.domain.world import Clock, Entropy
@@ -65,17 +65,31 @@ class Emulator:
     limiter: Limiter = field(default_factory=Limiter)
     calls: deque[Document] = field(default_factory=lambda: deque(maxlen=1000))
 
-    async def switches(self, session: AsyncSession) -> Switches:
-        """The switches as stored."""
-        row = await session.get(EmulatorStateRow, 1)
-        return Switches.model_validate_json(row.document if row else "{}")
-
-    def now(self, switches: Switches) -> int:
-        """Milliseconds since the epoch by the emulator's own clock, which /__emulator/clock moves on."""
-        return self.clock.now() + switches.clock_offset_ms
-
 
 def emulator() -> Emulator:
     """The emulator that answers the current request."""
     found: Emulator = current_app.extensions["emulator"]
     return found
+
+
+async def load_switches(session: AsyncSession) -> Switches:
+    """The switches as stored."""
+    row = await session.get(EmulatorStateRow, 1)
+    return Switches.model_validate_json(row.document if row else "{}")
+
+
+def switches() -> Switches:
+    """The switches as the current request found them."""
+    found: Switches = g.switches
+    return found
+
+
+def now() -> int:
+    """The request's instant, milliseconds since the epoch, by the clock that /__emulator/clock moves on."""
+    found: int = g.now
+    return found
+
+
+def count_edit(location: str) -> None:
+    """Note one edit of a profile; raises 429 over the limit."""
+    emulator().limiter.count(f"edits of {location}", switches().edits_per_minute, now())

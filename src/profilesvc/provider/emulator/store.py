@@ -1,5 +1,6 @@
 """The emulator's database file: units of work that survive a crash, and the first filling from a world."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlmodel import SQLModel, delete
+from sqlmodel import delete
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.domain.world import parse_iso
@@ -17,17 +18,9 @@ from profilesvc.provider.emulator.tables import (
     EmulatorLocationRow,
     EmulatorPostRow,
     EmulatorStateRow,
-    EmulatorTokenRow,
+    EmulatorTable,
 )
 from profilesvc.provider.emulator.wire import Document
-
-_ROWS: list[type[SQLModel]] = [
-    EmulatorStateRow,
-    EmulatorAccountRow,
-    EmulatorLocationRow,
-    EmulatorPostRow,
-    EmulatorTokenRow,
-]
 
 
 def dump(document: Any) -> str:
@@ -41,6 +34,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._engine: AsyncEngine | None = None
+        self._turn = asyncio.Lock()
 
     async def open(self, world: Document, now: int) -> None:
         """Create the tables and fill them, unless that was done before."""
@@ -49,7 +43,7 @@ class Store:
         event.listen(self._engine.sync_engine, "connect", _configure)
         event.listen(self._engine.sync_engine, "begin", _begin)
         async with self.write() as session:
-            await (await session.connection()).run_sync(_create_tables)
+            await (await session.connection()).run_sync(EmulatorTable.metadata.create_all)
             if await session.get(EmulatorStateRow, 1) is None:
                 fill(session, world, now)
 
@@ -66,11 +60,12 @@ class Store:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """A transaction that holds the write lock from its start, so that read-change-write loses nothing."""
-        async with (
-            AsyncSession(self._bind(immediate=True), expire_on_commit=False) as session,
-            session.begin(),
-        ):
+        """A transaction that holds the write lock from its start, so that read-change-write loses nothing.
+
+        Writers of this process queue here: SQLite's own waiting is by sleeping, and unfair.
+        """
+        bind = self._bind(immediate=True)
+        async with self._turn, AsyncSession(bind, expire_on_commit=False) as session, session.begin():
             yield session
 
     def _bind(self, *, immediate: bool) -> AsyncEngine:
@@ -90,13 +85,9 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('emulator_begin', 'DEFERRED')}")
 
 
-def _create_tables(connection: Connection) -> None:
-    SQLModel.metadata.create_all(connection, tables=[row.__table__ for row in _ROWS])  # type: ignore[attr-defined]
-
-
 async def clear(session: AsyncSession) -> None:
     """Forget everything but the tokens, which clients still hold."""
-    for row in _ROWS[:-1]:
+    for row in (EmulatorStateRow, EmulatorAccountRow, EmulatorLocationRow, EmulatorPostRow):
         await session.exec(delete(row))
 
 

@@ -1,9 +1,18 @@
 """The emulator's tables: whole JSON documents, and columns only for what is searched or ordered."""
 
+from typing import ClassVar
+
+from sqlalchemy import MetaData
 from sqlmodel import Field, SQLModel
 
 
-class EmulatorStateRow(SQLModel, table=True):
+class EmulatorTable(SQLModel):
+    """Keeps the emulator's tables apart from the service's, which have a file and migrations of their own."""
+
+    metadata: ClassVar[MetaData] = MetaData()
+
+
+class EmulatorStateRow(EmulatorTable, table=True):
     """The switches, one row; its presence says that the file is seeded."""
 
     __tablename__ = "state"
@@ -12,7 +21,7 @@ class EmulatorStateRow(SQLModel, table=True):
     document: str
 
 
-class EmulatorAccountRow(SQLModel, table=True):
+class EmulatorAccountRow(EmulatorTable, table=True):
     """An account; `position` keeps the caller's personal account first."""
 
     __tablename__ = "accounts"
@@ -22,7 +31,7 @@ class EmulatorAccountRow(SQLModel, table=True):
     document: str
 
 
-class EmulatorLocationRow(SQLModel, table=True):
+class EmulatorLocationRow(EmulatorTable, table=True):
     """A location as the merchant last set it; `google_updated` holds the members that consumers see otherwise."""
 
     __tablename__ = "locations"
@@ -35,7 +44,7 @@ class EmulatorLocationRow(SQLModel, table=True):
     verifications: str = "[]"
 
 
-class EmulatorPostRow(SQLModel, table=True):
+class EmulatorPostRow(EmulatorTable, table=True):
     """A post; its state follows from the three columns at the end and the time (milliseconds; 0 means past)."""
 
     __tablename__ = "posts"
@@ -49,7 +58,7 @@ class EmulatorPostRow(SQLModel, table=True):
     verdict: str = "LIVE"
 
 
-class EmulatorTokenRow(SQLModel, table=True):
+class EmulatorTokenRow(EmulatorTable, table=True):
     """An access token that was issued, by its SHA-256."""
 
     __tablename__ = "tokens"
