@@ -1,5 +1,7 @@
 """How a failure at the provider is told to the caller."""
 
+from typing import Any
+
 from profilesvc.contract.errors import PROVIDER_API_ERROR
 from profilesvc.domain.errors import ServiceError
 from profilesvc.provider.port import ProviderError
@@ -18,14 +20,15 @@ def provider_failure(error: ProviderError) -> ServiceError:
     That is `provider_status` (its HTTP status), `provider_code` (such as INVALID_ARGUMENT), `provider_reason`,
     `provider_message` and `fields`; each is absent when unknown. The message names the fields (D-01, D-75).
     """
+    refused = error.http_status is not None and error.http_status >= 400
     said = {
         "provider_status": error.http_status,
         "provider_code": error.provider_status,
         "provider_reason": error.provider_reason,
-        "provider_message": error.provider_message,
+        "provider_message": error.provider_message if refused else None,  # else it is the adapter's own remark
         "fields": list(error.fields),
     }
-    details = {name: value for name, value in said.items() if value}
+    details: dict[str, Any] = {name: value for name, value in said.items() if value}
     message = _MESSAGES[error.reason]
     if error.fields:
         message += f" at {', '.join(error.fields)}"

@@ -1,0 +1,224 @@
+"""List, create, change and delete local posts (D-74 to D-78)."""
+
+import base64
+import hmac
+import re
+
+import orjson
+
+from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, QUOTA_EXCEEDED
+from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.messages import Document
+from profilesvc.domain.posts import check_create, check_patch
+from profilesvc.domain.world import SECOND, iso, month_start
+from profilesvc.provider.port import ProviderError
+from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.idempotency import KEPT, Claim, IdempotencyKey, once
+from profilesvc.services.post_mirror import is_stale, refresh, stored
+from profilesvc.services.provider_errors import provider_failure
+from profilesvc.storage import posts
+from profilesvc.storage.posts import Position, StoredPost
+
+_CREATED = 201
+_POSITION = re.compile(r"([0-9]{1,15})\.([A-Za-z0-9_-]{1,64})\Z", re.ASCII)
+_MAC_BYTES = 12
+
+
+async def list_page(services: Services, location: Reached, query: PostListQuery) -> Rendered:
+    """One page, newest first; the first one is read anew when the mirror is too old (D-76, D-77).
+
+    While the provider is down the mirror answers, with its age in seconds in X-Data-Age; PROVIDER_API_ERROR when
+    there is none yet.
+    """
+    size = min(query.pageSize, MAX_PAGE_SIZE)
+    after = _position(services, location, query.pageToken) if query.pageToken else None
+    async with services.storage.read() as session:
+        stale = after is None and is_stale(services, await posts.mirror(session, location.name))
+        rows = await posts.page(session, location.name, size + 1, after)
+    headers: dict[str, str] = {}
+    if stale:
+        headers = await _refresh_or_age(services, location)
+        async with services.storage.read() as session:
+            rows = await posts.page(session, location.name, size + 1)
+    more = len(rows) > size
+    token = page_token(services, location, (rows[size - 1][0], rows[size - 1][1])) if more else ""
+    documents = ",".join(document for _, _, document in rows[:size])
+    return Rendered(f'{{"localPosts":[{documents}],"nextPageToken":"{token}"}}'.encode(), headers=headers)
+
+
+async def _refresh_or_age(services: Services, location: Reached) -> dict[str, str]:
+    try:
+        await refresh(services, location.name)
+    except ProviderError as error:
+        async with services.storage.read() as session:
+            read_at = (await posts.mirror(session, location.name)).posts_read_at
+        if read_at is None:
+            raise provider_failure(error) from error
+        return {"X-Data-Age": str((services.clock.now() - read_at) // SECOND)}
+    return {}
+
+
+def page_token(services: Services, location: Reached, position: Position) -> str:
+    """Where the next page begins: a position sealed together with its location."""
+    place = f"{position[0]}.{position[1]}".encode()
+    seal = hmac.digest(services.pepper or b"", b"\n".join([b"page", location.name.encode(), place]), "sha256")
+    return base64.urlsafe_b64encode(seal[:_MAC_BYTES] + place).rstrip(b"=").decode()
+
+
+def _position(services: Services, location: Reached, token: str) -> Position:
+    """The position in a token that `page_token` made for this very location (A099)."""
+    try:
+        place = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))[_MAC_BYTES:].decode()
+    except ValueError:
+        place = ""
+    match = _POSITION.match(place)
+    position = (int(match[1]), match[2]) if match else (0, "")
+    if not match or not hmac.compare_digest(page_token(services, location, position), token):
+        raise invalid("query", "pageToken", "must be the nextPageToken of this location's posts")
+    return position
+
+
+async def create(
+    services: Services, caller: Caller, location: Reached, body: Document, key: IdempotencyKey | None
+) -> Rendered:
+    """Create a post; the answer says PROCESSING even where the provider was faster (D-75, D-76).
+
+    VALIDATION_ERROR, PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR, in this order.
+    """
+    post = check_create(body)
+    return await once(
+        services, caller, ("posts", location), key, lambda claim: _create(services, location, post, claim)
+    )
+
+
+async def _create(services: Services, location: Reached, post: Document, claim: Claim | None) -> Rendered:
+    _require_plan(location)
+    now = services.clock.now()
+    await _reserve(services, location, now)
+    try:
+        created = await _send(services, location, post, claim)
+    except ProviderError as error:
+        async with services.storage.write() as session:
+            await posts.give_back(session, location.owner_id, month_start(now))
+        raise provider_failure(error) from error
+    answer = created.document.encode()
+    async with services.storage.write() as session:
+        await posts.put(session, location.name, created, now)
+        if claim is not None:
+            await claim.finish(session, _CREATED, answer)
+    return Rendered(answer, _CREATED)
+
+
+def _require_plan(location: Reached) -> None:
+    if not location.plan.posts:
+        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include posts.")
+
+
+async def _reserve(services: Services, location: Reached, now: int) -> None:
+    """Count the post before it is sent, as the provider is never awaited inside a transaction (D-52)."""
+    month, limit = month_start(now), location.plan.monthly_posts
+    async with services.storage.write() as session:
+        if await posts.reserve(session, location.owner_id, month, limit):
+            return
+        used = await posts.used(session, location.owner_id, month)
+    resets_at = month_start(now, 1)
+    raise ServiceError(
+        QUOTA_EXCEEDED,
+        f"All {limit} posts of this month are used.",
+        retry_after=-(-(resets_at - now) // SECOND),
+        limit=limit,
+        used=used,
+        resets_at=iso(resets_at),
+    )
+
+
+async def _send(services: Services, location: Reached, post: Document, claim: Claim | None) -> StoredPost:
+    """Create the post, or find the one that an interrupted attempt with the same key has made (D-40)."""
+    account = await _account(services, location)
+    made = None
+    if claim is not None and claim.fence > 1:
+        made = await _made_before(services, location, account, post)
+    made = made or await services.provider.create_post(account, location.name, post)
+    return stored(location.name, {**made, "state": "PROCESSING"})
+
+
+async def _made_before(services: Services, location: Reached, account: str, post: Document) -> Document | None:
+    """A post with these members that is so young that the attempt may have made it; media comes back changed."""
+    since = services.clock.now() - KEPT // 2
+    compared = {name: value for name, value in post.items() if name != "media"}
+    for document in await services.provider.posts(account, location.name):
+        same = all(document.get(name) == value for name, value in compared.items())
+        if same and stored(location.name, document).created_at >= since:
+            return document
+    return None
+
+
+async def change(services: Services, location: Reached, post_id: str, body: Document) -> Rendered:
+    """Change the members present; answers the whole post (D-78).
+
+    VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
+    """
+    existing = await _find(services, location, post_id)
+    update, mask = ({}, []) if existing is None else check_patch(orjson.loads(existing), body)
+    _require_plan(location)
+    if existing is None:
+        raise _no_such_post()
+    if not mask:
+        return Rendered(existing.encode())
+    now, account = services.clock.now(), await _account(services, location)
+    try:
+        answer = await services.provider.patch_post(account, location.name, post_id, update, mask)
+        changed = stored(location.name, answer)
+    except ProviderError as error:
+        raise await _refused(services, location, post_id, error) from error
+    async with services.storage.write() as session:
+        await posts.put(session, location.name, changed, now)
+    return Rendered(changed.document.encode())
+
+
+async def _find(services: Services, location: Reached, post_id: str) -> str | None:
+    """The post in the mirror, read anew if it is not there; not for a plan that will be refused anyway."""
+    async with services.storage.read() as session:
+        existing = await posts.find(session, location.name, post_id)
+    if existing is not None or not location.plan.posts:
+        return existing
+    try:
+        await refresh(services, location.name)
+    except ProviderError as error:
+        raise provider_failure(error) from error
+    async with services.storage.read() as session:
+        return await posts.find(session, location.name, post_id)
+
+
+async def delete(services: Services, location: Reached, post_id: str) -> PostDeleted:
+    """Delete a post, also one that the mirror does not know yet. NOT_FOUND, PROVIDER_API_ERROR."""
+    account = await _account(services, location)
+    try:
+        await services.provider.delete_post(account, location.name, post_id)
+    except ProviderError as error:
+        raise await _refused(services, location, post_id, error) from error
+    await _forget(services, location, post_id)
+    return PostDeleted()
+
+
+async def _refused(services: Services, location: Reached, post_id: str, error: ProviderError) -> ServiceError:
+    """What to answer; a post that is gone at the provider is gone here too."""
+    if not error.not_found:
+        return provider_failure(error)
+    await _forget(services, location, post_id)
+    return _no_such_post()
+
+
+async def _forget(services: Services, location: Reached, post_id: str) -> None:
+    async with services.storage.write() as session:
+        await posts.remove(session, location.name, post_id)
+
+
+async def _account(services: Services, location: Reached) -> str:
+    async with services.storage.read() as session:
+        return (await posts.mirror(session, location.name)).account
+
+
+def _no_such_post() -> ServiceError:
+    return ServiceError(NOT_FOUND, "There is no such post.")

@@ -1,0 +1,144 @@
+"""Queries on the mirrored posts and on the monthly quota."""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, delete, func, literal, select, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.storage.tables import locations, post_usage, posts
+
+Position = tuple[int, str]
+
+
+class Mirror(NamedTuple):
+    """What decides whether a location's posts must be read anew: two times of reading, None for never and none."""
+
+    account: str
+    posts_read_at: int | None
+    processing_read_at: int | None
+
+
+class StoredPost(NamedTuple):
+    """A post of the mirror; the document is the JSON text that the list answers."""
+
+    post_id: str
+    created_at: int
+    state: str
+    document: str
+
+
+_MIRROR = select(
+    locations.c.account,
+    locations.c.posts_read_at,
+    select(func.min(posts.c.read_at))
+    .where(posts.c.location_name == locations.c.name, posts.c.state == "PROCESSING")
+    .scalar_subquery(),
+)
+_NEWEST_FIRST = (posts.c.created_at.desc(), posts.c.post_id.desc())
+_UNCHANGED = (
+    posts.c.location_name == bindparam("its_location"),
+    posts.c.post_id == bindparam("its_id"),
+    posts.c.document == bindparam("before"),
+)
+
+
+def _insert(session: AsyncSession, table: Any) -> Any:
+    """The dialect's INSERT, which knows ON CONFLICT."""
+    return (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert(table)
+
+
+async def mirror(session: AsyncSession, location: str) -> Mirror:
+    """How old the mirror of an existing location's posts is."""
+    return Mirror(*(await session.execute(_MIRROR.where(locations.c.name == location))).one())
+
+
+async def page(
+    session: AsyncSession, location: str, limit: int, after: Position | None = None
+) -> list[tuple[int, str, str]]:
+    """(created_at, post id, document), newest first, from behind a position on (D-77)."""
+    query = select(posts.c.created_at, posts.c.post_id, posts.c.document).where(posts.c.location_name == location)
+    if after is not None:
+        position = tuple_(literal(after[0], posts.c.created_at.type), literal(after[1], posts.c.post_id.type))
+        query = query.where(tuple_(posts.c.created_at, posts.c.post_id) < position)
+    rows = await session.execute(query.order_by(*_NEWEST_FIRST).limit(limit))
+    return [(row.created_at, row.post_id, row.document) for row in rows]
+
+
+async def find(session: AsyncSession, location: str, post_id: str) -> str | None:
+    """The document of a post."""
+    query = select(posts.c.document).where(posts.c.location_name == location, posts.c.post_id == post_id)
+    return (await session.execute(query)).scalar_one_or_none()
+
+
+async def put(session: AsyncSession, location: str, post: StoredPost, now: int) -> None:
+    """Insert a post or replace what the mirror has of it."""
+    values = {**post._asdict(), "read_at": now}
+    statement = _insert(session, posts).values(location_name=location, **values)
+    keys = [posts.c.location_name, posts.c.post_id]
+    await session.execute(statement.on_conflict_do_update(index_elements=keys, set_=values))
+
+
+async def remove(session: AsyncSession, location: str, post_id: str) -> None:
+    """Forget a post."""
+    await session.execute(delete(posts).where(posts.c.location_name == location, posts.c.post_id == post_id))
+
+
+async def documents(session: AsyncSession, location: str) -> dict[str, str]:
+    """Every document of a location by post id, for `replace`."""
+    query = select(posts.c.post_id, posts.c.document).where(posts.c.location_name == location)
+    return {row.post_id: row.document for row in await session.execute(query)}
+
+
+async def replace(
+    session: AsyncSession, location: str, before: dict[str, str], found: dict[str, StoredPost], now: int
+) -> None:
+    """Bring the mirror to what the provider listed from `now` on.
+
+    `before` is what the mirror held when that reading began: a post that was created, changed or deleted through
+    us since then is left alone, as the list may not show it yet.
+    """
+    new = [
+        {**post._asdict(), "location_name": location, "read_at": now}
+        for key, post in found.items()
+        if key not in before
+    ]
+    if new:
+        await session.execute(_insert(session, posts).on_conflict_do_nothing(), new)
+    known = [{"its_location": location, "its_id": key, "before": text} for key, text in before.items()]
+    gone = [row for row in known if row["its_id"] not in found]
+    if gone:
+        await session.execute(delete(posts).where(*_UNCHANGED), gone)
+    kept = [(row, found[row["its_id"]]) for row in known if row["its_id"] in found]
+    changed = [{**row, **post._asdict(), "read_at": now} for row, post in kept if post.document != row["before"]]
+    if changed:
+        await session.execute(update(posts).where(*_UNCHANGED), changed)
+    await session.execute(update(locations).where(locations.c.name == location).values(posts_read_at=now))
+
+
+async def reserve(session: AsyncSession, user_id: int, month: int, limit: int) -> bool:
+    """Count one post of a month; False when the limit is reached. Exact under any number of callers (A140)."""
+    first = _insert(session, post_usage).values(user_id=user_id, month=month, used=0)
+    await session.execute(first.on_conflict_do_nothing())
+    statement = (
+        update(post_usage)
+        .where(post_usage.c.user_id == user_id, post_usage.c.month == month, post_usage.c.used < limit)
+        .values(used=post_usage.c.used + 1)
+        .returning(post_usage.c.used)
+    )
+    return (await session.execute(statement)).first() is not None
+
+
+async def give_back(session: AsyncSession, user_id: int, month: int) -> None:
+    """Take back one that was counted for a post that did not come to be."""
+    await session.execute(
+        update(post_usage)
+        .where(post_usage.c.user_id == user_id, post_usage.c.month == month, post_usage.c.used > 0)
+        .values(used=post_usage.c.used - 1)
+    )
+
+
+async def used(session: AsyncSession, user_id: int, month: int) -> int:
+    """How many posts were counted in a month."""
+    query = select(post_usage.c.used).where(post_usage.c.user_id == user_id, post_usage.c.month == month)
+    return (await session.execute(query)).scalar_one_or_none() or 0
