@@ -43,6 +43,16 @@ def location_name(value: str) -> str:
     return f"locations/{ident}"
 
 
+def post_id(value: str, location: str) -> str:
+    """`p1` or `locations/123/localPosts/p1` to `p1`; raises ValueError unless it fits the location (D-20)."""
+    parent, _, ident = value.rpartition("/localPosts/")
+    if not POST_ID.match(ident):
+        raise ValueError("must be a post id or resource name, such as locations/123/localPosts/456")
+    if parent and parent != location:
+        raise ValueError("names a post of another location than locationId")
+    return ident
+
+
 def _location_name(value: str) -> str:
     try:
         return location_name(value)

@@ -57,7 +57,7 @@ def access_of(field: FieldInfo) -> Writable | None:
 
 
 def message_of(annotation: Any) -> tuple[type[Message] | None, bool]:
-    """The message behind an annotation, and whether the member is a list (`list[TimePeriod] | None`: TimePeriod, True)."""
+    """The message behind an annotation and whether it is a list: `list[TimePeriod] | None` to (TimePeriod, True)."""
     if isinstance(annotation, type) and issubclass(annotation, Message):
         return annotation, False
     is_list = get_origin(annotation) is list

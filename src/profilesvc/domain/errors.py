@@ -4,17 +4,30 @@ from typing import Any
 
 from profilesvc.contract.errors import VALIDATION_ERROR, ErrorKind
 
+MAX_PROBLEMS = 20
+
 
 class ServiceError(Exception):
-    """A refusal from the catalogue; `details` becomes `error.details`, `retry_after` (seconds) the header."""
+    """A refusal from the catalogue.
+
+    `details` becomes `error.details`; `retry_after` (seconds) and `headers` go beside it.
+    """
 
     def __init__(
-        self, kind: ErrorKind, message: str | None = None, *, retry_after: int | None = None, **details: Any
+        self,
+        kind: ErrorKind,
+        message: str | None = None,
+        *,
+        retry_after: int | None = None,
+        headers: dict[str, str] | None = None,
+        **details: Any,
     ) -> None:
         super().__init__(message or kind.message)
         self.kind = kind
         self.message = message or kind.message
-        self.retry_after = retry_after
+        self.headers = dict(headers or {})
+        if retry_after is not None:
+            self.headers["Retry-After"] = str(retry_after)
         self.details = details
 
 
@@ -24,8 +37,8 @@ def invalid(where: str, field: str, problem: str) -> ServiceError:
 
 
 def invalid_many(problems: list[tuple[str, str, str]]) -> ServiceError:
-    """VALIDATION_ERROR naming every bad member: (where, field, problem). Never carries the input."""
+    """VALIDATION_ERROR naming the bad members (at most 20): (where, field, problem). Never carries the input."""
     where, field, problem = problems[0]
     message = f"{where} {field}: {problem}" if field else f"{where}: {problem}"
-    errors = [{"in": where, "field": field, "problem": problem} for where, field, problem in problems]
+    errors = [{"in": where, "field": field, "problem": problem} for where, field, problem in problems[:MAX_PROBLEMS]]
     return ServiceError(VALIDATION_ERROR, message, errors=errors)

@@ -78,7 +78,7 @@ def load_catalogue(path: Path | None) -> Catalogue:
     try:
         document = tomllib.loads(source.read_text("utf-8"))
         if not document:
-            raise ValueError("holds no plan")  # noqa: TRY301
+            raise ValueError("holds no plan")
         return Catalogue([_plan(name, row) for name, row in document.items()])
     except (OSError, ValueError) as error:
         raise ValueError(f"plan catalogue {source}: {error}") from None

@@ -123,19 +123,21 @@ class RemoteProvider:
     ) -> Document:
         """One operation within the time budget, retries included; everything but POST may be repeated."""
         request: dict[str, Any] = {"params": params, "json": body}
-        attempts = 1 if method == "POST" else _ATTEMPTS
         try:
             async with asyncio.timeout(self._budget):
-                for left in reversed(range(attempts)):
-                    try:
-                        return await self._authorized(method, url, request)
-                    except ProviderError as error:
-                        if not (left and error.retryable and error.reason != "timeout"):
-                            raise
-                    await asyncio.sleep(self._pause())
+                return await self._repeated(1 if method == "POST" else _ATTEMPTS, method, url, request)
         except TimeoutError:
             raise ProviderError("timeout", retryable=True, provider_message="no answer in time") from None
-        raise AssertionError("the last attempt returns or raises")
+
+    async def _repeated(self, attempts: int, method: str, url: str, request: dict[str, Any]) -> Document:
+        while True:
+            try:
+                return await self._authorized(method, url, request)
+            except ProviderError as error:
+                attempts -= 1
+                if not attempts or not error.retryable or error.reason == "timeout":
+                    raise
+            await asyncio.sleep(self._pause())
 
     def _pause(self) -> float:
         """Seconds up to the maximum, by chance, so that many waiters do not return together."""

@@ -54,8 +54,8 @@ class Store:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
-        """A snapshot; what it changes is thrown away."""
-        async with AsyncSession(self._bind(immediate=False), expire_on_commit=False) as session:
+        """For looking: no transaction, each statement sees what is there; a change is an error in the caller."""
+        async with AsyncSession(self._bind(write=False), expire_on_commit=False) as session:
             yield session
 
     @asynccontextmanager
@@ -64,13 +64,13 @@ class Store:
 
         Writers of this process queue here: SQLite's own waiting is by sleeping, and unfair.
         """
-        bind = self._bind(immediate=True)
+        bind = self._bind(write=True)
         async with self._turn, AsyncSession(bind, expire_on_commit=False) as session, session.begin():
             yield session
 
-    def _bind(self, *, immediate: bool) -> AsyncEngine:
+    def _bind(self, *, write: bool) -> AsyncEngine:
         assert self._engine is not None, "the emulator's lifespan has not started"
-        return self._engine.execution_options(emulator_begin="IMMEDIATE" if immediate else "DEFERRED")
+        return self._engine.execution_options(emulator_write=write)
 
 
 def _configure(connection: Any, _record: Any) -> None:
@@ -82,7 +82,9 @@ def _configure(connection: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get('emulator_begin', 'DEFERRED')}")
+    """Begin write units at once; reading needs no transaction, and without one costs a third less."""
+    if connection.get_execution_options().get("emulator_write"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 async def clear(session: AsyncSession) -> None:

@@ -1,0 +1,1 @@
+"""HTTP: declare, admit, parse, render."""

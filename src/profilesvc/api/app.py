@@ -1,0 +1,66 @@
+"""Build the Quart app: routes, error handlers, the OpenAPI document and the lifespan."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+
+from quart import Quart, Response
+from quart_schema import QuartSchema
+
+from profilesvc import __version__
+from profilesvc.api import connection, converters, failures, health, keys, locations, sync, tokens
+from profilesvc.api.edge import Edge
+from profilesvc.api.openapi import Document
+from profilesvc.domain.world import Entropy
+from profilesvc.services.context import Services
+
+OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
+BODY_TIMEOUT_SECONDS = 10
+_INFO = {
+    "title": "Business Profile Management Service API",
+    "version": __version__,
+    "description": "API keys, tokens, connection monitoring, local posts, locations and profile sync, in the external "
+    "provider's own format. Members and codes marked as ours are additions to the API document.",
+}
+_SECURITY = {
+    "userToken": {"type": "http", "scheme": "bearer", "bearer_format": "JWT"},
+    "serviceToken": {"type": "http", "scheme": "bearer", "bearer_format": "JWT"},
+}
+
+
+class ProfileApp(Quart):
+    """Quart with the answers to OPTIONS that a JSON API gives."""
+
+    async def make_default_options_response(self) -> Response:
+        """204 with Allow (A095)."""
+        answer = await super().make_default_options_response()
+        return Response(status=204, headers={"Allow": answer.headers.get("Allow", "")})
+
+
+def build(open_services: OpenServices, entropy: Entropy) -> Quart:
+    """The app; `open_services` is entered when it starts serving and left when it stops."""
+    app = ProfileApp("profilesvc", static_folder=None)
+    app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
+    app.extensions["profilesvc.draining"] = asyncio.Event()
+    converters.install(app.url_map)
+    failures.install(app)
+    QuartSchema(
+        app,
+        openapi_path=None,
+        info=_INFO,
+        security_schemes=_SECURITY,  # type: ignore[arg-type]  # the library's TypedDicts are narrower than its code
+        openapi_provider_class=Document,
+        conversion_preference="pydantic",
+    )
+    app.register_blueprint(health.blueprint)
+    for noun in (keys, tokens, connection, locations, sync):
+        app.register_blueprint(noun.routes.blueprint)
+
+    @app.while_serving
+    async def lifespan() -> AsyncGenerator[None, None]:
+        async with open_services() as services:
+            app.extensions["profilesvc"] = services
+            yield
+
+    app.asgi_app = Edge(app.asgi_app, entropy)  # type: ignore[method-assign, assignment]
+    return app

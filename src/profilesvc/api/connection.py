@@ -1,0 +1,53 @@
+"""Heartbeats, connection status and the credential check."""
+
+from profilesvc.api.access import HEARTBEAT, PUBLIC, USER, services
+from profilesvc.api.endpoint import KB, Routes
+from profilesvc.contract.connection import (
+    ConnectionStatus,
+    ConnectionStatusWithHistory,
+    CredentialCheck,
+    CredentialsInvalid,
+    CredentialsValid,
+    Heartbeat,
+    HeartbeatReceived,
+    StatusQuery,
+)
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, NOT_FOUND
+from profilesvc.services import connection
+from profilesvc.services.context import Caller
+
+routes = Routes("connection")
+
+
+@routes.endpoint(
+    "GET /api-keys/<client_id>/status",
+    access=USER,
+    query=StatusQuery,
+    data=ConnectionStatus | ConnectionStatusWithHistory,
+    errors=(NOT_FOUND,),
+)
+async def get_connection_status(
+    caller: Caller, client_id: str, query: StatusQuery
+) -> ConnectionStatus | ConnectionStatusWithHistory:
+    """Tell whether the site of an API key is connected."""
+    return await connection.status(services(), caller, client_id, query.history == "true")
+
+
+@routes.endpoint("POST /api-keys/heartbeat", access=HEARTBEAT, body=Heartbeat, data=HeartbeatReceived)
+async def send_heartbeat(caller: Caller, body: Heartbeat) -> HeartbeatReceived:
+    """Report that the site is alive, once an hour."""
+    return await connection.heartbeat(services(), caller, body)
+
+
+@routes.endpoint(
+    "POST /auth/validate-service-credentials",
+    access=PUBLIC,
+    body=CredentialCheck,
+    data=CredentialsValid | CredentialsInvalid,
+    max_body=64 * KB,
+    no_store=True,
+    errors=(AUTH_INSUFFICIENT_PERMISSIONS,),
+)
+async def validate_credentials(body: CredentialCheck) -> CredentialsValid | CredentialsInvalid:
+    """Check a client id and secret, and the site they are used on; no token is issued."""
+    return await connection.validate(services(), body)

@@ -1,0 +1,189 @@
+"""One declaration per endpoint: route, who may call, what comes in, what goes out, what can go wrong.
+
+The trip of a request is `_serve`, in the order of D-03. A handler names what it needs of `caller`, `location`,
+`post_id`, `client_id`, `query`, `body` and `idempotency`; it returns a contract model, or bytes made once.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from quart import Blueprint, Response, request
+from quart_schema import operation_id, tag
+
+from profilesvc.api import parsing
+from profilesvc.api.access import Access, services
+from profilesvc.contract.common import Query, location_name, post_id
+from profilesvc.contract.errors import (
+    AUTH_INSUFFICIENT_PERMISSIONS,
+    AUTH_INVALID_TOKEN,
+    IDEMPOTENCY_IN_PROGRESS,
+    IDEMPOTENCY_KEY_REUSED,
+    NOT_FOUND,
+    PAYLOAD_TOO_LARGE,
+    UNSUPPORTED_MEDIA_TYPE,
+    VALIDATION_ERROR,
+    ErrorKind,
+)
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.services import access as callers
+from profilesvc.services import connection, idempotency
+from profilesvc.services.context import Caller, Rendered, Services, deactivated
+
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
+PREFIX = "/api/v1"
+KB = 1024
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A declaration, and everything that serving and documenting need of it."""
+
+    method: str
+    path: str
+    access: Access
+    handler: Callable[..., Awaitable[Any]]
+    data: Any
+    query: type[Query] | None = None
+    body: type[BaseModel] | type[dict[str, Any]] | None = None
+    body_schema: type[BaseModel] | None = None
+    status: int = 200
+    errors: tuple[ErrorKind, ...] = ()
+    max_body: int = 256 * KB
+    no_store: bool = False
+    wants: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def all_errors(self) -> list[ErrorKind]:
+        """The declared errors and those that follow from the rest of the declaration."""
+        kinds = list(self.errors)
+        if not self.access.public:
+            kinds += [AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS]
+        if self.body is not None:
+            kinds += [VALIDATION_ERROR, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE]
+        if self.query is not None or "location" in self.wants:
+            kinds += [VALIDATION_ERROR]
+        if "location" in self.wants:
+            kinds += [NOT_FOUND]
+        if "idempotency" in self.wants:
+            kinds += [IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED]
+        return sorted(set(kinds), key=lambda kind: (kind.status, kind.code))
+
+
+class Routes:
+    """The endpoints of one noun."""
+
+    def __init__(self, noun: str) -> None:
+        self.blueprint = Blueprint(noun, __name__)
+        self._tag = tag([noun])
+
+    def endpoint(self, route: str, *, access: Access, data: Any, **options: Any) -> Callable[[Handler], Handler]:
+        """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
+
+        Options are the fields of Endpoint: query, body, body_schema, status, errors, max_body, no_store.
+        """
+        method, path = route.split(" ", 1)
+
+        def register(handler: Handler) -> Handler:
+            wants = frozenset(inspect.signature(handler).parameters)
+            declared = Endpoint(method, path, access, handler, data, wants=wants, **options)
+
+            async def view(**path_values: str) -> Response:
+                return await _serve(declared, path_values)
+
+            view.__doc__, view.__name__ = handler.__doc__, handler.__name__
+            setattr(view, "endpoint", declared)  # noqa: B010  read by api/openapi.py and the surface test
+            documented = operation_id(handler.__name__)(self._tag(view))
+            self.blueprint.add_url_rule(PREFIX + path, handler.__name__, documented, methods=[method])
+            return handler
+
+        return register
+
+
+async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
+    """Size and media type, caller, permission, syntax, location, body, then the operation (D-03)."""
+    running = services()
+    raw = await _body_bytes(endpoint)
+    arguments: dict[str, Any] = {}
+    if not endpoint.access.public:
+        arguments["caller"] = await _admit(running, endpoint)
+    if endpoint.query is not None:
+        arguments["query"] = parsing.checked(
+            endpoint.query, parsing.query_values(endpoint.query, request.args), "query"
+        )
+    arguments.update(await _path(running, endpoint, path_values, arguments))
+    if endpoint.body is not None:
+        document = parsing.json_object(raw)
+        model = endpoint.body
+        arguments["body"] = parsing.checked(model, document, "body") if issubclass(model, BaseModel) else document
+        if "idempotency" in endpoint.wants:
+            arguments["idempotency"] = _idempotency_key(document, arguments.get("query"))
+    wanted = {name: value for name, value in arguments.items() if name in endpoint.wants}
+    return _respond(endpoint, await endpoint.handler(**wanted))
+
+
+async def _body_bytes(endpoint: Endpoint) -> bytes:
+    """The body of a route that takes one; other routes ignore theirs."""
+    if endpoint.body is None:
+        return b""
+    if (request.content_length or 0) > endpoint.max_body:
+        raise ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {endpoint.max_body // KB} KB.")
+    raw = await request.get_data(cache=False, as_text=False, parse_form_data=False)
+    if len(raw) > endpoint.max_body:
+        raise ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {endpoint.max_body // KB} KB.")
+    if raw and not parsing.is_json(request.headers.get("Content-Type")):
+        raise ServiceError(UNSUPPORTED_MEDIA_TYPE)
+    return raw
+
+
+async def _admit(running: Services, endpoint: Endpoint) -> Caller:
+    caller = await callers.authenticate(running, request.headers.getlist("Authorization"))
+    if caller.key is not None and caller.key.hold is not None:
+        if endpoint.access.records_contact:
+            await connection.record_contact(running, caller.key)
+        raise deactivated(running, caller.key.hold)
+    endpoint.access.require(caller)
+    return caller
+
+
+async def _path(
+    running: Services, endpoint: Endpoint, path_values: dict[str, str], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Canonical names first, then whether the caller reaches the location."""
+    found: dict[str, Any] = {}
+    if "client_id" in path_values:
+        found["client_id"] = path_values["client_id"]
+    if "location" not in endpoint.wants:
+        return found
+    where, name = "path", path_values.get("locationId")
+    if name is None:
+        where, name = "query", arguments["query"].locationId
+    try:
+        name = location_name(name)
+        if "postId" in path_values:
+            where, found["post_id"] = "path", post_id(path_values["postId"], name)
+    except ValueError as error:
+        raise invalid(where, "postId" if "postId" in path_values else "locationId", str(error)) from None
+    found["location"] = await callers.reach(running, arguments["caller"], name)
+    return found
+
+
+def _idempotency_key(document: dict[str, Any], query: Query | None) -> idempotency.IdempotencyKey | None:
+    given = [request.headers.getlist(name) for name in ("X-Idempotency-Key", "Idempotency-Key")]
+    return idempotency.key_of(given, [document, None if query is None else query.model_dump()])
+
+
+def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
+    """Wrap the result in Success; a model is written once, prepared bytes are passed on."""
+    rendered = result if isinstance(result, Rendered) else Rendered(result.model_dump_json(by_alias=True).encode())
+    response = Response(
+        b'{"status":"ok","data":' + rendered.data + b"}",
+        rendered.status or endpoint.status,
+        content_type="application/json",
+    )
+    response.headers.update(rendered.headers)
+    if endpoint.no_store:
+        response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,78 @@
+"""Every failure becomes the envelope here and nowhere else (D-02)."""
+
+import logging
+from typing import Any
+
+import orjson
+from quart import Quart, Response, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
+
+from profilesvc.contract.errors import (
+    AUTH_INVALID_TOKEN,
+    INTERNAL_ERROR,
+    METHOD_NOT_ALLOWED,
+    NOT_FOUND,
+    PAYLOAD_TOO_LARGE,
+    REQUEST_TIMEOUT,
+    VALIDATION_ERROR,
+    ErrorKind,
+)
+from profilesvc.domain.errors import ServiceError
+
+log = logging.getLogger("profilesvc")
+
+
+def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
+    """The Failure envelope as bytes."""
+    error: dict[str, Any] = {"code": kind.code, "message": message}
+    if details:
+        error["details"] = details
+    return orjson.dumps({"status": "error", "error": error})
+
+
+def render(error: ServiceError) -> Response:
+    """The answer for a refusal; a 401 that carries a reason is a bearer route's and says so (D-04)."""
+    response = Response(
+        failure_body(error.kind, error.message, error.details), error.kind.status, content_type="application/json"
+    )
+    response.headers.update(error.headers)
+    if error.kind is AUTH_INVALID_TOKEN:
+        response.headers["Cache-Control"] = "no-store"
+        if "reason" in error.details:
+            missing = error.details["reason"] == "missing"
+            response.headers["WWW-Authenticate"] = "Bearer" if missing else 'Bearer error="invalid_token"'
+    return response
+
+
+async def _service_error(error: ServiceError) -> Response:
+    if error.kind.status >= 500 and error.__cause__ is not None:
+        log.warning("%s %s: %s (%s)", request.method, request.path, error.kind.code, type(error.__cause__).__name__)
+    return render(error)
+
+
+async def _http_exception(error: HTTPException) -> Response:
+    """What the framework refuses by itself: unknown paths, methods, bodies that are too large or too slow."""
+    if isinstance(error, RequestEntityTooLarge):
+        return render(ServiceError(PAYLOAD_TOO_LARGE))
+    if isinstance(error, RequestTimeout):
+        return render(ServiceError(REQUEST_TIMEOUT, headers={"Connection": "close"}))
+    if error.code == 404:
+        return render(ServiceError(NOT_FOUND, "There is no such path."))
+    if error.code == 405:
+        allow = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
+        return render(ServiceError(METHOD_NOT_ALLOWED, headers={"Allow": allow}))
+    if error.code is not None and 400 <= error.code < 500:
+        return render(ServiceError(VALIDATION_ERROR))
+    return await _crash(error)
+
+
+async def _crash(error: Exception) -> Response:
+    log.error("%s %s: unexpected %s", request.method, request.path, type(error).__name__, exc_info=error)
+    return render(ServiceError(INTERNAL_ERROR))
+
+
+def install(app: Quart) -> None:
+    """Register the handlers."""
+    app.register_error_handler(ServiceError, _service_error)
+    app.register_error_handler(HTTPException, _http_exception)
+    app.register_error_handler(Exception, _crash)

@@ -1,0 +1,63 @@
+"""Paths beside the API: is the process alive, is it ready, the OpenAPI document and the page that shows it."""
+
+from pathlib import Path
+
+import orjson
+from quart import Blueprint, Response, current_app
+from quart_schema import QuartSchema
+
+from profilesvc.api.access import services
+from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.domain.errors import ServiceError
+from profilesvc.services import readiness
+
+blueprint = Blueprint("health", __name__)
+STATIC = Path(__file__).parent / "static"
+_FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "docs.js": "text/javascript"}
+# The page must not load anything from elsewhere, even if its scripts wanted to.
+_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+
+
+def _json(document: object, status: int = 200) -> Response:
+    return Response(orjson.dumps(document), status, content_type="application/json")
+
+
+@blueprint.get("/healthz")
+async def healthz() -> Response:
+    """The process answers."""
+    return _json({"status": "ok"})
+
+
+@blueprint.get("/readyz")
+async def readyz() -> Response:
+    """Database, migrations and signing key are in order, and no shutdown has begun."""
+    try:
+        checks = await readiness.checks(services())
+    except ServiceError:
+        checks = {"database": False}
+    checks["accepting"] = not current_app.extensions["profilesvc.draining"].is_set()
+    ready = all(checks.values())
+    return _json({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
+
+
+@blueprint.get("/openapi.json")
+async def openapi() -> Response:
+    """The OpenAPI 3.1 document."""
+    schema: QuartSchema = current_app.extensions["QUART_SCHEMA"]
+    return _json(schema.openapi_provider.schema())
+
+
+@blueprint.get("/docs")
+async def docs() -> Response:
+    """The document in Swagger UI, from our own files."""
+    page = (STATIC / "docs.html").read_text("utf-8")
+    return Response(page, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": _POLICY})
+
+
+@blueprint.get("/docs/<name>")
+async def docs_file(name: str) -> Response:
+    """A file of the page."""
+    if name not in _FILES:
+        raise ServiceError(NOT_FOUND)
+    body = (STATIC / name).read_bytes()
+    return Response(body, content_type=_FILES[name], headers={"Cache-Control": "max-age=86400"})

@@ -1,0 +1,60 @@
+"""Locations: list, read, the sync switch, verification."""
+
+from profilesvc.api.access import either, services
+from profilesvc.api.endpoint import Routes
+from profilesvc.contract.errors import LOCATION_NOT_VERIFIED, PLAN_RESTRICTION, PROVIDER_API_ERROR
+from profilesvc.contract.locations import (
+    LocationDetail,
+    LocationList,
+    LocationListQuery,
+    SyncSwitch,
+    SyncSwitched,
+    VerificationRefreshed,
+)
+from profilesvc.domain.permissions import Permission
+from profilesvc.services import locations
+from profilesvc.services.context import Caller, Reached, Rendered
+
+routes = Routes("locations")
+
+
+@routes.endpoint(
+    "GET /external-business/locations", access=either(Permission.READ), query=LocationListQuery, data=LocationList
+)
+async def list_locations(caller: Caller, query: LocationListQuery) -> Rendered:
+    """List the locations that you may see, by title."""
+    return await locations.list_page(services(), caller, query)
+
+
+@routes.endpoint(
+    "GET /external-business/locations/<location:locationId>",
+    access=either(Permission.READ),
+    data=LocationDetail,
+    errors=(PROVIDER_API_ERROR,),
+)
+async def get_location(location: Reached) -> Rendered:
+    """Read a location; at most a minute old, older only while the provider is down (X-Data-Age tells)."""
+    return await locations.get(services(), location)
+
+
+@routes.endpoint(
+    "PATCH /external-business/locations/<location:locationId>/sync",
+    access=either(Permission.WRITE),
+    body=SyncSwitch,
+    data=SyncSwitched,
+    errors=(LOCATION_NOT_VERIFIED, PLAN_RESTRICTION),
+)
+async def switch_sync(location: Reached, body: SyncSwitch) -> SyncSwitched:
+    """Switch sync on or off; on needs a verified location."""
+    return await locations.switch_sync(services(), location, body.syncEnabled)
+
+
+@routes.endpoint(
+    "POST /external-business/locations/<location:locationId>/refresh-verification",
+    access=either(Permission.WRITE),
+    data=VerificationRefreshed,
+    errors=(PROVIDER_API_ERROR,),
+)
+async def refresh_verification(location: Reached) -> VerificationRefreshed:
+    """Ask the provider whether the location is verified."""
+    return await locations.refresh_verification(services(), location)

@@ -1,0 +1,191 @@
+"""The OpenAPI 3.1 document, written from the declarations.
+
+quart-schema walks the routes and fills the frame; what one operation says is built here, because its own builder
+leaves out `required`, inlines models and cannot name several failures per status.
+"""
+
+import re
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
+from quart_schema.openapi import OpenAPIProvider
+from werkzeug.routing import Rule
+
+from profilesvc.api.endpoint import PREFIX, Endpoint
+from profilesvc.contract.envelope import Failure
+from profilesvc.contract.errors import INTERNAL_ERROR, SERVICE_UNAVAILABLE, ErrorKind
+
+_VARIABLE = re.compile(r"<(?:[^:>]*:)?([^>]+)>")
+_REF = "#/components/schemas/{model}"
+_PATH_PARAMETERS = {
+    "locationId": "The id, or the resource name `locations/<id>`, plain or percent-encoded (D-20).",
+    "postId": "The id, or the resource name `locations/<id>/localPosts/<id>`.",
+    "client_id": "The key's client id.",
+}
+_IDEMPOTENCY_HEADER = {
+    "name": "X-Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Repeats with the same value and body get the first answer (D-40). `Idempotency-Key` works too.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"},
+}
+_REPLAYED_HEADER = {
+    "Idempotency-Replayed": {"description": "`true` on a repeated answer.", "schema": {"type": "string"}}
+}
+
+
+class _Schema(GenerateJsonSchema):
+    """pydantic's JSON schema without `default: null`, which generated clients read as required."""
+
+    def default_schema(self, schema: Any) -> Any:
+        made = super().default_schema(schema)
+        if made.get("default", ...) is None:
+            del made["default"]
+        return made
+
+
+class Document(OpenAPIProvider):
+    """quart-schema's provider with our operations."""
+
+    def schema(self) -> dict[str, Any]:
+        """The whole document, in a stable order."""
+        document = super().schema()
+        endpoints = [self._endpoint(rule) for rule in self.generate_rules()]
+        document["components"]["schemas"] = _components([found for found in endpoints if found is not None])
+        document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}
+        document["info"] = {name: value for name, value in document["info"].items() if value is not None}
+        return document
+
+    def generate_rules(self) -> Any:
+        """The API's own routes."""
+        return [rule for rule in self._app.url_map.iter_rules() if self._endpoint(rule) is not None]
+
+    def _endpoint(self, rule: Rule) -> Endpoint | None:
+        return getattr(self._app.view_functions[rule.endpoint], "endpoint", None)
+
+    def build_paths(self, rule: Rule) -> tuple[dict[str, Any], dict[str, Any]]:
+        """One path with one operation."""
+        endpoint = self._endpoint(rule)
+        assert endpoint is not None, "generate_rules gives endpoints only"
+        path = _VARIABLE.sub(r"{\1}", PREFIX + endpoint.path)
+        noun = rule.endpoint.rsplit(".", 1)[0]
+        return {path: {endpoint.method.lower(): _operation(endpoint, noun, path)}}, {}
+
+
+def _operation(endpoint: Endpoint, noun: str, path: str) -> dict[str, Any]:
+    summary, _, description = (endpoint.handler.__doc__ or "").strip().partition("\n")
+    operation: dict[str, Any] = {"operationId": endpoint.handler.__name__, "tags": [noun], "summary": summary}
+    if description.strip():
+        operation["description"] = " ".join(description.split())
+    operation["security"] = _security(endpoint)
+    operation["parameters"] = _parameters(endpoint, path)
+    if endpoint.body is not None:
+        content = {"application/json": {"schema": _ref(_body_model(endpoint))}}
+        operation["requestBody"] = {"required": True, "content": content}
+    operation["responses"] = _responses(endpoint)
+    return operation
+
+
+def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
+    schemes: list[dict[str, list[str]]] = []
+    if endpoint.access.user:
+        schemes.append({"userToken": []})
+    if endpoint.access.service:
+        permission = endpoint.access.permission
+        schemes.append({"serviceToken": [] if permission is None else [str(permission)]})
+    return schemes
+
+
+def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
+    parameters: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _PATH_PARAMETERS[name],
+            "schema": {"type": "string"},
+        }
+        for name in re.findall(r"{(\w+)}", path)
+    ]
+    if endpoint.query is not None:
+        schema = endpoint.query.model_json_schema(schema_generator=_Schema)
+        for name, member in schema["properties"].items():
+            parameter = {"name": name, "in": "query", "required": name in schema.get("required", [])}
+            if "description" in member:
+                parameter["description"] = member.pop("description")
+            member.pop("title", None)
+            parameters.append({**parameter, "schema": member})
+    if "idempotency" in endpoint.wants:
+        parameters.append(_IDEMPOTENCY_HEADER)
+    return parameters
+
+
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    success: dict[str, Any] = {
+        "description": "Success",
+        "content": {"application/json": {"schema": _ref_to(_success_name(endpoint))}},
+    }
+    if "idempotency" in endpoint.wants:
+        success["headers"] = _REPLAYED_HEADER
+    responses = {str(endpoint.status): success}
+    by_status: dict[int, list[ErrorKind]] = {}
+    for kind in [*endpoint.all_errors, INTERNAL_ERROR, SERVICE_UNAVAILABLE]:
+        by_status.setdefault(kind.status, []).append(kind)
+    for status, kinds in sorted(by_status.items()):
+        examples = {kind.code: {"summary": kind.message, "value": _example(kind)} for kind in kinds}
+        responses[str(status)] = {
+            "description": " ".join(kind.message for kind in kinds),
+            "content": {"application/json": {"schema": _ref_to("Failure"), "examples": examples}},
+        }
+    return responses
+
+
+def _example(kind: ErrorKind) -> dict[str, Any]:
+    return {"status": "error", "error": {"code": kind.code, "message": kind.message}}
+
+
+def _body_model(endpoint: Endpoint) -> type[BaseModel]:
+    model = endpoint.body_schema or endpoint.body
+    assert model is not None and issubclass(model, BaseModel), f"{endpoint.path} needs a body schema"  # noqa: PT018
+    return model
+
+
+def _ref_to(name: str) -> dict[str, str]:
+    return {"$ref": _REF.format(model=name)}
+
+
+def _ref(model: type[BaseModel]) -> dict[str, str]:
+    return _ref_to(model.__name__)
+
+
+def _data_models(endpoint: Endpoint) -> list[type[BaseModel]]:
+    return list(getattr(endpoint.data, "__args__", ())) or [endpoint.data]
+
+
+def _success_name(endpoint: Endpoint) -> str:
+    return f"{_data_models(endpoint)[0].__name__}Success"
+
+
+def _components(endpoints: list[Endpoint]) -> dict[str, Any]:
+    """Every model once, by its class name, and one success envelope per `data`."""
+    inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Failure, "serialization")]
+    for endpoint in endpoints:
+        inputs += [(model, "serialization") for model in _data_models(endpoint)]
+        if endpoint.body is not None:
+            inputs.append((_body_model(endpoint), "validation"))
+    refs, definitions = models_json_schema(inputs, by_alias=True, ref_template=_REF, schema_generator=_Schema)
+    schemas = dict(definitions["$defs"])
+    for (model, _), ref in refs.items():
+        assert ref["$ref"] == _REF.format(model=model.__name__), f"two models are called {model.__name__}"
+    for endpoint in endpoints:
+        options = [_ref(model) for model in _data_models(endpoint)]
+        schemas[_success_name(endpoint)] = {
+            "type": "object",
+            "required": ["status", "data"],
+            "properties": {
+                "status": {"type": "string", "const": "ok"},
+                "data": options[0] if len(options) == 1 else {"anyOf": options},
+            },
+        }
+    return {name: schemas[name] for name in sorted(schemas)}

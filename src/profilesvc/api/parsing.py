@@ -1,0 +1,127 @@
+"""From bytes to checked values; every refusal names the field and the rule, and never repeats the input."""
+
+import json
+import math
+import re
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from werkzeug.datastructures import MultiDict
+
+from profilesvc.domain.errors import ServiceError, invalid, invalid_many
+
+Model = TypeVar("Model", bound=BaseModel)
+MAX_DEPTH = 32
+_JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ARRAY_SYNTAX = re.compile(r"([^\[]+)\[.*\]\Z", re.DOTALL)
+
+
+def is_json(content_type: str | None) -> bool:
+    """`application/json` and `application/*+json`, with any parameters."""
+    return content_type is not None and _JSON_TYPE.match(content_type.split(";")[0].strip()) is not None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise invalid("body", "", "must not name a member twice")
+    return members
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise invalid("body", "", "must not hold numbers beyond double precision")
+    return number
+
+
+def _constant(text: str) -> Any:
+    raise invalid("body", "", f"{text} is not JSON")
+
+
+def json_object(raw: bytes) -> dict[str, Any]:
+    """A JSON object: strict UTF-8, no byte order mark, at most 32 deep, no member twice, no NaN (A083 to A089)."""
+    if not raw.strip():
+        raise invalid("body", "", "must be a JSON object; it is empty")
+    try:
+        value = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=_unique, parse_float=_finite, parse_constant=_constant
+        )
+    except UnicodeDecodeError:
+        raise invalid("body", "", "must be UTF-8") from None
+    except json.JSONDecodeError as error:
+        problem = f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}"
+        raise invalid("body", "", problem) from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:  # an integer of thousands of digits
+        raise invalid("body", "", "must not hold numbers of that many digits") from None
+    if not isinstance(value, dict):
+        raise invalid("body", "", "must be a JSON object")
+    _walk(value, 1)
+    return value
+
+
+def _too_deep() -> ServiceError:
+    return invalid("body", "", f"must not be nested more than {MAX_DEPTH} deep")
+
+
+def _walk(value: Any, depth: int) -> None:
+    """Refuse what is nested too deep and text that is not Unicode."""
+    if isinstance(value, str):
+        if _SURROGATE.search(value):
+            raise invalid("body", "", "must not hold lone surrogates")
+        return
+    if not isinstance(value, dict | list):
+        return
+    if depth > MAX_DEPTH:
+        raise _too_deep()
+    for item in value.values() if isinstance(value, dict) else value:
+        _walk(item, depth + 1)
+    if isinstance(value, dict):
+        for name in value:
+            _walk(name, depth + 1)
+
+
+def checked(model: type[Model], values: Any, where: str) -> Model:
+    """The values as a model, or VALIDATION_ERROR with every problem."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        raise invalid_many([_problem(where, problem) for problem in problems]) from None
+
+
+def _problem(where: str, error: Any) -> tuple[str, str, str]:
+    context = error.get("ctx", {})
+    if error["type"].startswith("union_tag"):  # a body that is told apart by one of its members
+        expected = context.get("expected_tags", "'client_credentials', 'refresh_token'").replace("'", "")
+        return where, context["discriminator"].strip("'"), f"must be one of {expected}"
+    path = [str(part) for part in error["loc"]]
+    if path and path[0] in {"client_credentials", "refresh_token"}:  # the branch of that union is no member
+        path = path[1:]
+    return where, ".".join(path), _sentence(error)
+
+
+def _sentence(error: Any) -> str:
+    if error["type"] == "missing":
+        return "is required"
+    if error["type"] == "extra_forbidden":
+        return "is not a member of this body"
+    message: str = error["msg"]
+    return message.removeprefix("Value error, ").replace("Input should", "should", 1)
+
+
+def query_values(model: type[BaseModel], arguments: "MultiDict[str, str]") -> dict[str, str]:
+    """The parameters that a route knows, each at most once; unknown ones are ignored (D-03)."""
+    values: dict[str, str] = {}
+    for name, given in arguments.to_dict(flat=False).items():
+        array = _ARRAY_SYNTAX.match(name)
+        known = array.group(1) if array else name
+        if known not in model.model_fields:
+            continue
+        if array or len(given) > 1:
+            raise invalid("query", known, "must be given once, as a single value")
+        values[name] = given[0]
+    return values

@@ -1,0 +1,94 @@
+"""The only place that joins the pieces: settings in, a running app out."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from quart import Quart
+from sqlalchemy import make_url
+
+from profilesvc.api.app import build
+from profilesvc.domain.plans import load_catalogue
+from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
+from profilesvc.fixtures import fixture_path, load_world
+from profilesvc.provider.connect import open_provider
+from profilesvc.services.context import Services
+from profilesvc.services.signing import Signer, SigningKey, load_or_create, signing_key
+from profilesvc.settings import PREFIX, Settings, SettingsError
+from profilesvc.storage import migrate
+from profilesvc.storage.engine import Storage
+
+SIGNING_KEY_FILE = "signing_key.pem"
+
+
+@dataclass
+class World:
+    """Time and chance, and what a running service made of them: the emulator's app where there is one."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    entropy: Entropy = field(default_factory=SystemEntropy)
+    emulator: Quart | None = None
+
+
+def open_signing_key(settings: Settings) -> SigningKey:
+    """The configured signing key, or the one of DATA_DIR, made on the first start. SettingsError."""
+    tokens = settings.tokens
+    passphrase = tokens.key_passphrase.get_secret_value().encode() or None
+    path = tokens.signing_key_file or settings.data_dir / SIGNING_KEY_FILE
+    try:
+        if tokens.signing_key_file is not None:
+            key = signing_key(path.read_bytes(), passphrase)
+        else:
+            key = load_or_create(path, passphrase)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: {path.name} cannot be used: {error}") from None
+    if settings.production and key.kid == signing_key(fixture_path(SIGNING_KEY_FILE).read_bytes()).kid:
+        raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: the published test key is refused in production")
+    return key
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, world: World) -> AsyncIterator[Services]:
+    """Everything opened in order, and closed in the opposite one. SettingsError for what cannot be used."""
+    if settings.production and isinstance(world.entropy, SeededEntropy):
+        raise SettingsError("seeded entropy is refused in production")
+    if not settings.base_url:
+        raise SettingsError(f"{PREFIX}BASE_URL is not set and nothing is served that could tell it")
+    try:
+        plans = load_catalogue(settings.plans_file)
+    except ValueError as error:
+        raise SettingsError(f"{PREFIX}PLANS_FILE: {error}") from None
+    signer = Signer(open_signing_key(settings), settings.base_url)
+    storage = Storage(settings.effective_database_url, settings.database_pool_size)
+    try:
+        if storage.is_sqlite:
+            await migrate.upgrade(storage.engine)
+        async with open_provider(settings, clock=world.clock, entropy=world.entropy, world=demo_world(settings)) as (
+            provider,
+            world.emulator,
+        ):
+            services = Services(settings, world.clock, world.entropy, storage, provider, signer, plans)
+            yield services
+            await services.background.drain()
+            await services.refreshes.drain()
+    finally:
+        await storage.close()
+
+
+def demo_world(settings: Settings) -> dict[str, Any] | None:
+    """What fills a new emulator."""
+    return load_world() if settings.provider.embedded else None
+
+
+def create_app(settings: Settings, world: World | None = None) -> Quart:
+    """The whole service as an ASGI app; it opens its parts when it starts serving."""
+    world = world or World()
+    return build(lambda: open_services(settings, world), world.entropy)
+
+
+def refuses_workers(settings: Settings, workers: int) -> str | None:
+    """Why several processes cannot share this database, or None (D-60)."""
+    if workers > 1 and make_url(settings.effective_database_url).get_backend_name() == "sqlite":
+        return "several workers need PostgreSQL: set PROFILESVC_DATABASE_URL=postgresql+asyncpg://…"
+    return None

@@ -1,0 +1,106 @@
+"""API keys on the wire (API document, API key management)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from profilesvc.contract.common import (
+    Body,
+    Data,
+    DeactivationReason,
+    Id,
+    LocationName,
+    PermissionName,
+    Query,
+    Text,
+    UtcTime,
+)
+
+SECRET_WARNING = "Store client_secret now: it is shown only in this answer and cannot be retrieved again."  # noqa: S105
+Domain = Annotated[Text, Field(max_length=2048)]
+
+
+class KeyCreate(Body):
+    """A new key, bound to one location."""
+
+    name: Annotated[Text, Field(description="1-100 characters.", examples=["Website plugin"])]
+    business_id: Annotated[Id, Field(examples=[10])]
+    assigned_location_id: LocationName
+    primary_domain: Annotated[Domain | None, Field(examples=["harbour.example"])] = None
+    allowed_domains: Annotated[list[Domain] | None, Field(max_length=50)] = None
+    permissions: Annotated[
+        list[PermissionName] | None,
+        Field(min_length=1, max_length=32, description="What the key may do; both by default. Ours."),
+    ] = None
+    expires_at: Annotated[
+        Text | None, Field(description="RFC 3339 time in the future after which the key is refused. Ours.")
+    ] = None
+
+
+class KeyCreated(Data):
+    """The new key with its secret, shown once."""
+
+    client_id: str = Field(examples=["svcid_1_1767323045678_website_plugin"])
+    client_secret: str = Field(description="48 random bytes in base64; never shown again.")
+    service_client_id: int
+    name: str
+    plan: str
+    business_id: int
+    business_name: str
+    assigned_location_id: str
+    primary_domain: str | None
+    allowed_domains: list[str]
+    created_at: UtcTime
+    warning: str
+    permissions: list[PermissionName] = Field(description="Ours.")
+    expires_at: UtcTime | None = Field(description="Ours.")
+
+
+class KeyEntry(Data):
+    """A key in the list; never its secret."""
+
+    id: int
+    client_id: str
+    name: str
+    assigned_location_id: str
+    primary_domain: str | None
+    created_at: UtcTime
+    last_used_at: UtcTime | None
+    status: Literal["active", "deactivated", "revoked"] = Field(description="Ours (D-24).")
+    deactivation_reason: DeactivationReason | None = Field(description="Ours (D-24).")
+    expires_at: UtcTime | None = Field(description="Ours (D-24).")
+
+
+class KeyList(Data):
+    """The caller's keys, newest first."""
+
+    credentials: list[KeyEntry]
+
+
+class KeyRevoked(Data):
+    """The key and all tokens issued with it are worth nothing from now on (D-25)."""
+
+    client_id: str
+    revoked: Literal[True] = True
+    revoked_at: UtcTime
+
+
+class KeyListQuery(Query):
+    """What to list."""
+
+    include_revoked: Annotated[
+        Literal["true", "false"], Field(description="`true` lists revoked keys too. Ours (D-24).")
+    ] = "false"
+
+
+class BusinessEntry(Data):
+    """A business of the caller."""
+
+    id: int
+    name: str
+
+
+class BusinessList(Data):
+    """The caller's businesses, so that a form can offer them. Ours (D-23)."""
+
+    businesses: list[BusinessEntry]

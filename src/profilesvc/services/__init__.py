@@ -1,0 +1,1 @@
+"""One async function per API operation; nothing here knows HTTP."""

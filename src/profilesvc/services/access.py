@@ -1,0 +1,94 @@
+"""Who is calling, and which locations they reach: the one place that decides either (D-03, D-14, D-19)."""
+
+import re
+from typing import Any
+
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, NOT_FOUND
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.permissions import ALL
+from profilesvc.domain.world import MINUTE
+from profilesvc.services.context import Caller, Reached, Services
+from profilesvc.services.signing import TokenRefused
+from profilesvc.storage import accounts, keys, locations
+from profilesvc.storage.keys import KeyState
+
+_BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)
+_MESSAGES = {
+    "missing": "Send an access token in the Authorization header.",
+    "malformed": "The Authorization header must be `Bearer` and one access token.",
+    "invalid": "The access token is not one of ours.",
+    "expired": "The access token has expired; get a new one.",
+    "revoked": "The access token has been revoked; connect again with new credentials.",
+}
+
+
+def refused(reason: str) -> ServiceError:
+    """The 401 of a bearer route: `details.reason` tells a client what to do next (D-04a)."""
+    return ServiceError(AUTH_INVALID_TOKEN, _MESSAGES[reason], reason=reason)
+
+
+def bearer_token(headers: list[str]) -> str:
+    """The token of exactly one `Authorization: Bearer …` header."""
+    if not headers or not any(headers):
+        raise refused("missing")
+    match = _BEARER.match(headers[0]) if len(headers) == 1 else None
+    if match is None:
+        raise refused("malformed")
+    return match.group(1)
+
+
+async def authenticate(services: Services, authorization: list[str]) -> Caller:
+    """The caller behind the Authorization headers.
+
+    A deactivated key comes back as a caller too, with its hold in `caller.key`, so that the route can record its
+    last contact (D-28) before `require_active` refuses it. AUTH_INVALID_TOKEN otherwise.
+    """
+    now = services.clock.now()
+    try:
+        claims = services.signer.read(bearer_token(authorization), "at+jwt", now)
+    except TokenRefused as refusal:
+        raise refused(refusal.reason) from None
+    if claims["scope"] == "user":
+        return await _user(services, claims)
+    return await _service(services, claims, now)
+
+
+async def _user(services: Services, claims: dict[str, Any]) -> Caller:
+    async with services.storage.read() as session:
+        user = await accounts.user(session, int(claims["sub"]))
+    if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
+        raise refused("revoked")
+    return Caller(user.id, services.plans.get(user.plan), frozenset(ALL))
+
+
+async def _service(services: Services, claims: dict[str, Any], now: int) -> Caller:
+    async with services.storage.read() as session:
+        key = await keys.state(session, claims["client_id"])
+    if key is None or key.ended(now) or key.epoch != claims["epoch"]:
+        raise refused("revoked")
+    if key.hold is None and (key.last_used_at is None or key.last_used_at < now - MINUTE):
+        services.background.spawn(note_use(services, key, now))
+    granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
+    return Caller(key.user_id, services.plans.get(key.plan), granted, key)
+
+
+async def note_use(services: Services, key: KeyState, now: int) -> None:
+    """Write `last_used_at`, at most once a minute and after the answer (D-24)."""
+    async with services.storage.write() as session:
+        await keys.set_last_used(session, key.id, now)
+
+
+async def reach(services: Services, caller: Caller, name: str) -> Reached:
+    """The location if the caller may use it; `name` must come from the canonicaliser (D-20).
+
+    A key: anything but its own is 403, decided without a look-up. A user: another's and an unknown one are the
+    same 404 (D-19).
+    """
+    if caller.key is not None:
+        if caller.key.location_name != name:
+            raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The key is bound to another location.")
+        return Reached(name, caller.user_id, caller.plan)
+    async with services.storage.read() as session:
+        if not await locations.is_owned(session, name, caller.user_id):
+            raise ServiceError(NOT_FOUND, "There is no such location.")
+    return Reached(name, caller.user_id, caller.plan)

@@ -1,0 +1,117 @@
+"""Heartbeats, the connection status of a key, and the credential check."""
+
+import json
+from typing import Any
+
+from profilesvc.contract.connection import (
+    Capabilities,
+    CheckedBusiness,
+    CheckedLocation,
+    CheckedUser,
+    ConnectionStatus,
+    ConnectionStatusWithHistory,
+    CredentialCheck,
+    CredentialsInvalid,
+    CredentialsValid,
+    Heartbeat,
+    HeartbeatReceived,
+)
+from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.domain import connection as rules
+from profilesvc.domain.domains import domain_allowed
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import iso
+from profilesvc.services.context import Caller, Services, deactivated
+from profilesvc.services.tokens import verify_secret
+from profilesvc.storage import accounts, connection, keys, locations
+from profilesvc.storage.keys import KeyState
+
+_ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
+
+
+async def record_contact(services: Services, key: KeyState) -> None:
+    """Note that a key's site is alive, whatever else is wrong with the key (D-28)."""
+    async with services.storage.write() as session:
+        await connection.beat(session, key.id, services.clock.now(), {})
+
+
+async def heartbeat(services: Services, caller: Caller, body: Heartbeat) -> HeartbeatReceived:
+    """Record a heartbeat of the caller's key; the time is that of receipt (D-55)."""
+    assert caller.key is not None, "the route takes service tokens only"
+    reported = body.model_dump(exclude_none=True)
+    if "detected_plugins" in reported:
+        reported["detected_plugins"] = json.dumps(reported["detected_plugins"])
+    async with services.storage.write() as session:
+        await connection.beat(session, caller.key.id, services.clock.now(), reported)
+    return HeartbeatReceived(next_heartbeat_in=rules.NEXT_HEARTBEAT_SECONDS)
+
+
+async def status(
+    services: Services, caller: Caller, client_id: str, history: bool
+) -> ConnectionStatus | ConnectionStatusWithHistory:
+    """Whether a key's site is connected. NOT_FOUND for a revoked key and for another user's."""
+    now = services.clock.now()
+    async with services.storage.read() as session:
+        key = await keys.state(session, client_id)
+        if key is None or key.user_id != caller.user_id or key.revoked_at is not None:
+            raise ServiceError(NOT_FOUND, "You have no such API key.")
+        last = await connection.last_contact(session, key.id)
+        spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []
+    seen = None if last is None else last.last_heartbeat_at
+    answer = {
+        "connection_status": rules.state(seen, now),
+        "last_heartbeat_at": None if seen is None else iso(seen),
+        "plugin_version": None if last is None else last.plugin_version,
+        "wp_version": None if last is None else last.wp_version,
+        "php_version": None if last is None else last.php_version,
+        "reason_hint": rules.reason_hint(seen, now, key.hold is not None, mismatch=False),
+    }
+    if not history:
+        return ConnectionStatus.model_validate(answer)
+    periods = rules.history(spans, now, key.created_at)
+    return ConnectionStatusWithHistory.model_validate({**answer, "history": periods})
+
+
+async def validate(services: Services, body: CredentialCheck) -> CredentialsValid | CredentialsInvalid:
+    """Are these credentials good, and good for this site? Issues no token and changes nothing (D-29).
+
+    AUTH_INSUFFICIENT_PERMISSIONS with the three details for a deactivated key.
+    """
+    key = await verify_secret(services, body.client_id, body.client_secret)
+    if key is None:
+        return CredentialsInvalid(reason="invalid_credentials")
+    development = not services.settings.production
+    allowed = keys.domains_of(key.allowed_domains)
+    if body.site_domain is not None and not domain_allowed(body.site_domain, allowed, development=development):
+        return CredentialsInvalid(reason="domain_not_allowed")
+    if key.hold is not None:
+        raise deactivated(services, key.hold)
+    return await _valid(services, key)
+
+
+async def _valid(services: Services, key: KeyState) -> CredentialsValid:
+    async with services.storage.read() as session:
+        user = await accounts.user(session, key.user_id)
+        business = await accounts.business_name(session, key.business_id, key.user_id)
+        location = await locations.state(session, key.location_name)
+    assert user is not None and business is not None and location is not None, "foreign keys hold"  # noqa: PT018
+    profile, plan = json.loads(location.profile), services.plans.get(key.plan)
+    return CredentialsValid(
+        user=CheckedUser(id=user.id, email=user.email, name=user.name),
+        business=CheckedBusiness(id=key.business_id, name=business),
+        location=CheckedLocation(
+            id=location.name,
+            name=profile.get("title", ""),
+            address=_address_line(profile.get("storefrontAddress") or {}),
+            is_verified=location.is_verified,
+        ),
+        plan=plan.name,
+        plan_display_name=plan.display_name,
+        capabilities=Capabilities(**plan.capabilities),
+    )
+
+
+def _address_line(address: dict[str, Any]) -> str:
+    """An address on one line: lines, locality, administrative area, postal code (D-95)."""
+    parts = [*(address.get("addressLines") or []), *(address.get(name) for name in _ADDRESS_ORDER)]
+    return ", ".join(part for part in parts if part)

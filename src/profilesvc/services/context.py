@@ -1,0 +1,104 @@
+"""What every operation works with: the services, who is calling, which location was reached."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.keys import Hold
+from profilesvc.domain.plans import Catalogue, Plan
+from profilesvc.domain.world import Clock, Entropy, iso
+from profilesvc.provider.port import Provider
+from profilesvc.services.refresh import Refreshes
+from profilesvc.services.signing import Signer
+from profilesvc.settings import Settings
+from profilesvc.storage.engine import Storage
+from profilesvc.storage.keys import KeyState
+
+
+class Background:
+    """Work that follows an answer; finished before the service closes."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run after the caller was answered; a failure is logged by asyncio, never seen by the caller."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self) -> None:
+        """Wait for what is still running."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@dataclass(frozen=True)
+class Services:
+    """The parts, joined in `bootstrap.py` and nowhere else."""
+
+    settings: Settings
+    clock: Clock
+    entropy: Entropy
+    storage: Storage
+    provider: Provider
+    signer: Signer
+    plans: Catalogue
+    background: Background = field(default_factory=Background)
+    refreshes: Refreshes = field(default_factory=Refreshes)
+
+    @property
+    def pepper(self) -> bytes | None:
+        """The secret that digests are keyed with, if one is configured (D-21)."""
+        return self.settings.secret_pepper.get_secret_value().encode() or None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is calling: a user, or a key acting for its owner."""
+
+    user_id: int
+    plan: Plan
+    permissions: frozenset[str]
+    key: KeyState | None = None
+
+    @property
+    def scope(self) -> str:
+        """Names the caller where tenants must not mix, such as idempotency keys."""
+        return f"user:{self.user_id}" if self.key is None else f"key:{self.key.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A location that the caller may use; only `access.reach` makes one."""
+
+    name: str
+    owner_id: int
+    plan: Plan
+
+    @property
+    def id(self) -> str:
+        """The bare id."""
+        return self.name.removeprefix("locations/")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """`data` as JSON bytes made once, with a status and headers where they differ from the declaration."""
+
+    data: bytes
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def deactivated(services: Services, hold: Hold) -> ServiceError:
+    """The refusal of a deactivated key, with the contract's three details (API document, Errors)."""
+    return ServiceError(
+        AUTH_INSUFFICIENT_PERMISSIONS,
+        "The API key has been deactivated.",
+        deactivation_reason=hold.reason,
+        deactivated_at=iso(hold.set_at),
+        upgrade_url=services.settings.effective_upgrade_url,
+    )

@@ -1,0 +1,126 @@
+"""Run an operation once per idempotency key and replay its answer (D-40)."""
+
+import hashlib
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED, PROVIDER_API_ERROR
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.world import DAY, SECOND
+from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.storage import idempotency
+
+LEASE = 60 * SECOND
+KEPT = DAY
+HEADER = "X-Idempotency-Key"
+_VALUE = re.compile(r"[\x21-\x7e]{1,255}\Z")
+_REPLAYED = {"Idempotency-Replayed": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """The caller's value, and the fingerprint of what it was sent with."""
+
+    value: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to run and to store the answer; the fence tells a late holder from the present one."""
+
+    scope: str
+    fence: int
+
+    async def finish(self, session: AsyncSession, status: int, answer: bytes) -> None:
+        """Store the answer in the same transaction as the effect; refuses an overtaken holder."""
+        if not await idempotency.finish(session, self.scope, self.fence, status, answer.decode()):
+            raise _in_progress()
+
+
+Run = Callable[[Claim | None], Awaitable[Rendered]]
+
+
+def key_of(given: list[list[str]], request: Any) -> IdempotencyKey | None:
+    """The key of a request from the values of both header names; `request` is what the fingerprint covers."""
+    values = {value for header in given for value in header}
+    if any(len(header) > 1 for header in given) or len(values) > 1:
+        raise invalid("header", HEADER, "must be given once, and not with another value in Idempotency-Key")
+    if not values:
+        return None
+    value = values.pop()
+    if not _VALUE.match(value):
+        raise invalid("header", HEADER, "must be 1 to 255 visible ASCII characters")
+    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return IdempotencyKey(value, hashlib.sha256(canonical.encode()).hexdigest())
+
+
+def _in_progress() -> ServiceError:
+    return ServiceError(IDEMPOTENCY_IN_PROGRESS, retry_after=1)
+
+
+async def once(
+    services: Services, caller: Caller, target: tuple[str, Reached], key: IdempotencyKey | None, run: Run
+) -> Rendered:
+    """Run, or answer as the first time. `target` is the operation's name and its location.
+
+    An answer that can be corrected or retried is forgotten; a final refusal of the provider is kept.
+    """
+    if key is None:
+        return await run(None)
+    scope = hashlib.sha256("\n".join([caller.scope, target[0], target[1].name, key.value]).encode()).hexdigest()
+    claim = await _claim(services, scope, key.fingerprint)
+    if isinstance(claim, Rendered):
+        return claim
+    try:
+        return await run(claim)
+    except ServiceError as error:
+        await _settle(services, claim, error)
+        raise
+    except BaseException:
+        async with services.storage.write() as session:
+            await idempotency.release(session, scope, claim.fence)
+        raise
+
+
+async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Rendered:
+    now = services.clock.now()
+    async with services.storage.write() as session:
+        if await idempotency.insert_first(session, scope, fingerprint, now, now + LEASE):
+            return Claim(scope, 1)
+        seen = await idempotency.find(session, scope)
+        if seen is None:  # released this very moment
+            raise _in_progress()
+        forgotten = seen.created_at <= now - KEPT
+        if not forgotten and seen.fingerprint != fingerprint:
+            raise ServiceError(IDEMPOTENCY_KEY_REUSED)
+        if not forgotten and seen.status is not None:
+            return _replay(seen.status, seen.answer or "null")
+        if not forgotten and seen.lease_until > now:
+            raise _in_progress()
+        fence = await idempotency.take_over(session, scope, seen, fingerprint, (now, now + LEASE))
+        if fence is None:
+            raise _in_progress()
+        return Claim(scope, fence)
+
+
+def _replay(status: int, answer: str) -> Rendered:
+    if status != PROVIDER_API_ERROR.status:
+        return Rendered(answer.encode(), status, _REPLAYED)
+    failure = json.loads(answer)
+    raise ServiceError(PROVIDER_API_ERROR, failure["message"], headers=_REPLAYED, **failure["details"])
+
+
+async def _settle(services: Services, claim: Claim, error: ServiceError) -> None:
+    final = error.kind is PROVIDER_API_ERROR and not error.details.get("retryable", True)
+    answer = json.dumps({"message": error.message, "details": error.details}).encode() if final else b""
+    async with services.storage.write() as session:
+        if final:
+            await claim.finish(session, error.kind.status, answer)
+        else:
+            await idempotency.release(session, claim.scope, claim.fence)

@@ -1,0 +1,191 @@
+"""Locations: the mirror of what the provider has, the sync switch, verification, import (D-70 to D-73)."""
+
+import json
+from typing import Any
+
+import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.locations import MAX_LIMIT, LocationListQuery, SyncSwitched, VerificationRefreshed
+from profilesvc.domain import profiles, verification
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.plans import Plan
+from profilesvc.domain.world import SECOND
+from profilesvc.provider.port import Document, ProviderError
+from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.sync import new_sync_id
+from profilesvc.storage import accounts, locations, sync
+from profilesvc.storage.locations import LocationState
+
+_DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
+
+
+async def list_page(services: Services, caller: Caller, query: LocationListQuery) -> Rendered:
+    """One page of the mirror by title; a key sees its own location alone (D-17, D-70)."""
+    limit = min(query.limit, MAX_LIMIT)
+    only = None if caller.key is None else caller.key.location_name
+    unassigned = query.type == "unassigned"
+    offset = (query.page - 1) * limit
+    async with services.storage.read() as session:
+        total = await locations.count(session, caller.user_id, only, unassigned)
+        rows = await locations.page(session, caller.user_id, only, unassigned, (offset, limit))
+    entries = [_entry(row) for row in rows]
+    more = offset + len(entries) < total
+    pagination = {"page": query.page, "limit": limit, "totalCount": total, "hasMore": more}
+    return Rendered(orjson.dumps({"locations": entries, "pagination": pagination}))
+
+
+def _entry(row: Any) -> Document:
+    profile = orjson.loads(row.profile)
+    entry = {"name": row.name, **{name: profile[name] for name in ("title", "storefrontAddress") if name in profile}}
+    return entry | {
+        "isAssigned": row.business_id is not None,
+        "businessId": row.business_id,
+        "businessName": row.business_name,
+        "locationState": {"isVerified": row.is_verified},
+        "syncEnabled": row.sync_enabled,
+    }
+
+
+async def get(services: Services, location: Reached) -> Rendered:
+    """A location as the provider has it, from the mirror while that is young or the provider is down (D-71)."""
+    now = services.clock.now()
+    mirror = await load(services, location)
+    profile, headers = json.loads(mirror.profile), {}
+    if now - mirror.profile_read_at > services.settings.mirror_max_age_seconds * SECOND:
+        try:
+            profile = await services.provider.location(location.name)
+        except ProviderError:
+            headers["X-Data-Age"] = str((now - mirror.profile_read_at) // SECOND)
+        else:
+            async with services.storage.write() as session:
+                await keep_profile(session, location.name, profile, now)
+    detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
+    return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": mirror.is_verified}}), headers=headers)
+
+
+async def load(services: Services, location: Reached) -> LocationState:
+    """The mirrored row of a reached location."""
+    async with services.storage.read() as session:
+        row = await locations.state(session, location.name)
+    assert row is not None, "a reached location exists"
+    return row
+
+
+async def keep_profile(session: AsyncSession, name: str, profile: Document, now: int) -> None:
+    """Put what the provider said into the mirror."""
+    await locations.change(
+        session, name, profile=json.dumps(profile), title=profile.get("title", ""), profile_read_at=now
+    )
+
+
+async def switch_sync(services: Services, location: Reached, enabled: bool) -> SyncSwitched:
+    """Set the switch; on needs a plan with sync and a verified location, off always works (D-72)."""
+    if enabled and not location.plan.sync:
+        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include sync.")
+    async with services.storage.write() as session:
+        row = await locations.state(session, location.name)
+        assert row is not None, "a reached location exists"
+        if enabled and not row.is_verified:
+            raise not_verified(row)
+        await locations.change(session, location.name, sync_enabled=enabled)
+    return SyncSwitched(locationId=location.name, syncEnabled=enabled)
+
+
+def not_verified(row: LocationState) -> ServiceError:
+    """The refusal of a location that the provider has not verified, with its state."""
+    return ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
+
+
+async def refresh_verification(services: Services, location: Reached) -> VerificationRefreshed:
+    """Ask the provider; a location that lost its verification has its sync switched off with it (D-73)."""
+    try:
+        found = await services.provider.verification(location.name)
+    except ProviderError as error:
+        raise provider_failure(error) from error
+    is_verified, state = verification.derive(found.voice_of_merchant, found.verifications)
+    values: dict[str, Any] = {"is_verified": is_verified, "verification_state": state}
+    if not is_verified:
+        values["sync_enabled"] = False
+    async with services.storage.write() as session:
+        await locations.change(session, location.name, **values)
+    return VerificationRefreshed.model_validate(
+        {"locationId": location.name, "isVerified": is_verified, "verificationState": state}
+    )
+
+
+async def assign(services: Services, name: str, business_id: int) -> None:
+    """Assign an unassigned location to a business of its owner (operator). NOT_FOUND, PLAN_RESTRICTION, CONFLICT."""
+    now = services.clock.now()
+    async with services.storage.write() as session:
+        row = await locations.state(session, name)
+        if row is None or await accounts.business_name(session, business_id, row.user_id) is None:
+            raise ServiceError(NOT_FOUND, "There is no such location, or its owner has no such business.")
+        owner = await accounts.user(session, row.user_id)
+        assert owner is not None, "foreign keys hold"
+        await take_slot(session, row, business_id, services.plans.get(owner.plan), now)
+
+
+async def take_slot(session: AsyncSession, row: LocationState, business_id: int, plan: Plan, now: int) -> None:
+    """Assign within the plan's number of locations (D-23)."""
+    if row.business_id == business_id:
+        return
+    if row.business_id is not None:
+        raise ServiceError(CONFLICT, "The location belongs to another business of its owner.")
+    if await locations.count_assigned(session, row.user_id) >= plan.locations:
+        raise ServiceError(
+            PLAN_RESTRICTION, f"The plan {plan.display_name} allows {plan.locations} locations.", limit=plan.locations
+        )
+    if not await locations.assign(session, row.name, business_id, now):
+        raise ServiceError(CONFLICT, "The location was assigned a moment ago.")
+
+
+async def import_account(services: Services, email: str, account: str) -> list[str]:
+    """Mirror every location of a provider account for a user; the names. NOT_FOUND, CONFLICT, PROVIDER_API_ERROR."""
+    async with services.storage.read() as session:
+        user = await accounts.user_by_email(session, email)
+    if user is None:
+        raise ServiceError(NOT_FOUND, f"There is no user {email}.")
+    try:
+        found = [await _read(services, profile) for profile in await services.provider.locations(account)]
+    except ProviderError as error:
+        raise provider_failure(error) from error
+    async with services.storage.write() as session:
+        for profile, state in found:
+            await _import_one(services, session, {"user_id": user.id, "account": account, **state}, profile)
+    return [profile["name"] for profile, _ in found]
+
+
+async def _read(services: Services, profile: Document) -> tuple[Document, Document]:
+    answer = await services.provider.verification(profile["name"])
+    is_verified, state = verification.derive(answer.voice_of_merchant, answer.verifications)
+    return profile, {"is_verified": is_verified, "verification_state": state}
+
+
+async def _import_one(services: Services, session: AsyncSession, values: Document, profile: Document) -> None:
+    name, now = profile["name"], services.clock.now()
+    old = await locations.state(session, name)
+    if old is not None and old.user_id != values["user_id"]:
+        raise ServiceError(CONFLICT, f"{name} belongs to another user.")
+    desired = json.dumps(profiles.split(profile, None)[0])
+    seen = {"profile": json.dumps(profile), "title": profile.get("title", ""), "profile_read_at": now, **values}
+    changed = profiles.leaves(profile)
+    if old is None:
+        await locations.add(session, name=name, source=desired, **seen)
+    else:
+        before = dict(profiles.leaves(json.loads(old.profile)))
+        changed = [(path, value) for path, value in changed if before.get(path) != value]
+        kept = {} if old.last_sync is not None else {"source": desired}
+        sync_off = {} if values["is_verified"] else {"sync_enabled": False}
+        await locations.change(session, name, **seen, **kept, **sync_off)
+    await sync.add(
+        session,
+        sync_id=new_sync_id(now, services.entropy),
+        location_name=name,
+        created_at=now,
+        status="success",
+        direction="pull",
+        fields_updated=len(changed),
+    )

@@ -1,0 +1,66 @@
+"""Load the demo world into an empty database."""
+
+import json
+from typing import Any
+
+from sqlalchemy import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import CONFLICT
+from profilesvc.domain import profiles, verification
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import parse_iso
+from profilesvc.services.context import Services
+from profilesvc.services.sync import new_sync_id
+from profilesvc.storage import accounts, locations, sync
+from profilesvc.storage.tables import businesses, users
+
+World = dict[str, Any]
+
+
+async def load(services: Services, world: World) -> None:
+    """Users, businesses and locations of the world; posts come from the provider. CONFLICT unless empty."""
+    now = services.clock.now()
+    async with services.storage.write() as session:
+        if not await accounts.is_empty(session):
+            raise ServiceError(CONFLICT, "The database is not empty.")
+        for user in world["users"]:
+            await session.execute(insert(users).values(**user, created_at=now))
+        for business in world["businesses"]:
+            await session.execute(insert(businesses).values(**business, created_at=now))
+        for location in world["locations"]:
+            await _location(services, session, location, now)
+        await accounts.continue_numbering(session)
+
+
+async def _location(services: Services, session: AsyncSession, location: World, now: int) -> None:
+    profile = location["profile"]
+    is_verified, state = verification.derive(location["voice_of_merchant"], location["verifications"])
+    business_id, last_sync = location["business_id"], location.get("last_sync")
+    await locations.add(
+        session,
+        name=profile["name"],
+        user_id=location["user_id"],
+        business_id=business_id,
+        assigned_at=None if business_id is None else now,
+        account=location["account"],
+        title=profile["title"],
+        profile=json.dumps({**profile, **(location.get("provider_profile") or {})}),
+        profile_read_at=now,
+        is_verified=is_verified,
+        verification_state=state,
+        sync_enabled=location["sync_enabled"],
+        source=json.dumps(profiles.split(profile, None)[0]),
+        last_sync=None if last_sync is None else json.dumps(last_sync),
+    )
+    if last_sync is not None:
+        synced_at = parse_iso(location["last_synced_at"])
+        await sync.add(
+            session,
+            sync_id=new_sync_id(synced_at, services.entropy),
+            location_name=profile["name"],
+            created_at=synced_at,
+            status="success",
+            direction="push",
+            fields_updated=len(profiles.leaves(last_sync)),
+        )

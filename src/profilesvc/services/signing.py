@@ -1,0 +1,195 @@
+"""Issue and read RS256 tokens against the service's own clock (D-12, D-13); nothing trusts a token's own words."""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+TokenType = Literal["at+jwt", "rt+jwt"]
+MAX_TOKEN_LENGTH = 8192
+IAT_LEEWAY_SECONDS = 60
+_GRAMMAR = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
+_JWS = jwt.PyJWS(algorithms=["RS256"])
+_CACHED_TOKENS = 10_000
+
+
+class TokenRefused(Exception):
+    """A token that is not accepted; `reason` is a word of D-04a."""
+
+    def __init__(self, reason: Literal["malformed", "invalid", "expired"]) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """An RSA key and its name."""
+
+    private: rsa.RSAPrivateKey
+    public: rsa.RSAPublicKey
+    kid: str
+
+
+def _b64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def signing_key(pem: bytes, passphrase: bytes | None = None) -> SigningKey:
+    """A key from PEM; its `kid` is the RFC 7638 thumbprint. ValueError unless RSA of 2,048 bits or more."""
+    private = serialization.load_pem_private_key(pem, passphrase)
+    if not isinstance(private, rsa.RSAPrivateKey) or private.key_size < 2048:
+        raise ValueError("the signing key must be RSA of at least 2048 bits")
+    public = private.public_key()
+    jwk = public_jwk(public)
+    members = json.dumps({"e": jwk["e"], "kty": "RSA", "n": jwk["n"]}, separators=(",", ":"))
+    return SigningKey(private, public, _b64(hashlib.sha256(members.encode()).digest()))
+
+
+def public_jwk(public: rsa.RSAPublicKey) -> dict[str, str]:
+    """The public members of a key (RFC 7518 §6.3)."""
+    numbers = public.public_numbers()
+    n = numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8, "big")
+    return {"kty": "RSA", "n": _b64(n), "e": _b64(numbers.e.to_bytes(3, "big").lstrip(b"\0"))}
+
+
+def load_or_create(path: Path, passphrase: bytes | None = None) -> SigningKey:
+    """The key in a file; made there with mode 0600 when it is missing, whole or not at all."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _create(path, passphrase)
+    return signing_key(path.read_bytes(), passphrase)
+
+
+def _create(path: Path, passphrase: bytes | None) -> None:
+    encryption = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
+    pem = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
+    )
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)  # mode 0600
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(pem)
+        file.flush()
+        os.fsync(file.fileno())
+    with contextlib.suppress(FileExistsError):  # another process was first: its key is the key
+        os.link(temporary, path)
+    os.unlink(temporary)
+
+
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("duplicate member")
+    return members
+
+
+def _json_object(raw: bytes) -> dict[str, Any]:
+    value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique_members)
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def _decode_part(part: str) -> bytes:
+    raw = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    if _b64(raw) != part:  # unused bits must be zero: one token has one spelling
+        raise ValueError("not canonical base64url")
+    return raw
+
+
+class Signer:
+    """Signs and verifies with one key; `base_url` is issuer and audience, exactly."""
+
+    def __init__(self, key: SigningKey, base_url: str) -> None:
+        self._key = key
+        self.base_url = base_url
+        self._verified: dict[bytes, dict[str, Any]] = {}
+
+    def audience(self, typ: TokenType) -> str:
+        """Who a token is for: the API, or for refresh tokens the token route alone (D-12)."""
+        return self.base_url if typ == "at+jwt" else f"{self.base_url}/api/v1/auth/token"
+
+    def issue(self, typ: TokenType, claims: dict[str, Any], now: int, ttl_seconds: int) -> str:
+        """A signed token; issuer, audience and times are added here. `now` in milliseconds."""
+        issued = now // 1000
+        payload = {
+            "iss": self.base_url,
+            "aud": self.audience(typ),
+            "iat": issued,
+            "exp": issued + ttl_seconds,
+            **claims,
+        }
+        body = json.dumps(payload, separators=(",", ":")).encode()
+        return _JWS.encode(body, self._key.private, algorithm="RS256", headers={"typ": typ, "kid": self._key.kid})
+
+    def read(self, token: str, typ: TokenType, now: int) -> dict[str, Any]:
+        """The claims of a token of ours that is good now; raises TokenRefused and nothing else.
+
+        A verified token is remembered by its digest: signatures are worth caching because the caller's state is
+        read from the database on every request all the same (D-14).
+        """
+        if len(token) > MAX_TOKEN_LENGTH or not _GRAMMAR.match(token):
+            raise TokenRefused("malformed")
+        digest = hashlib.sha256(token.encode()).digest() + typ.encode()
+        claims = self._verified.get(digest)
+        if claims is None:
+            claims = self._verify(token, typ)
+            if len(self._verified) >= _CACHED_TOKENS:
+                self._verified.clear()
+            self._verified[digest] = claims
+        if claims["exp"] * 1000 <= now:
+            raise TokenRefused("expired")
+        if claims["iat"] > now // 1000 + IAT_LEEWAY_SECONDS or claims.get("nbf", 0) > now // 1000 + IAT_LEEWAY_SECONDS:
+            raise TokenRefused("invalid")
+        return claims
+
+    def _verify(self, token: str, typ: TokenType) -> dict[str, Any]:
+        try:
+            header_part, payload_part, signature_part = token.split(".")
+            header = _json_object(_decode_part(header_part))
+            if header != {"alg": "RS256", "typ": typ, "kid": self._key.kid}:
+                raise ValueError("header")
+            _decode_part(signature_part)
+            _JWS.decode(token, self._key.public, algorithms=["RS256"])
+            claims = _json_object(_decode_part(payload_part))
+            self._check(claims, typ)
+        except Exception as error:  # whatever an attacker makes a parser raise is the same refusal
+            raise TokenRefused("invalid") from error
+        return claims
+
+    def _check(self, claims: dict[str, Any], typ: TokenType) -> None:
+        """Types and values of our own claim set; ValueError when one is off."""
+        texts = ("sub", "jti", "scope", "client_id")
+        numbers = ("exp", "iat", "epoch", *(("nbf",) if "nbf" in claims else ()))
+        if claims.get("iss") != self.base_url or claims.get("aud") != self.audience(typ):
+            raise ValueError("issuer or audience")
+        if not all(isinstance(claims.get(name), str) for name in texts):
+            raise ValueError("text claim")
+        if not all(type(claims.get(name)) is int and 0 <= claims[name] < 2**53 for name in numbers):
+            raise ValueError("number claim")
+        if claims["scope"] not in {"service", "user"}:
+            raise ValueError("scope")
+        if typ == "rt+jwt" and not (isinstance(claims.get("fam"), str) and type(claims.get("gen")) is int):
+            raise ValueError("refresh claims")
+        if claims["scope"] == "service" and not _is_service_claims(claims):
+            raise ValueError("service claims")
+        if claims["scope"] == "user" and not re.fullmatch(r"[1-9][0-9]{0,18}", claims["sub"], re.ASCII):
+            raise ValueError("user claims")
+
+
+def _is_service_claims(claims: dict[str, Any]) -> bool:
+    permissions = claims.get("permissions")
+    return (
+        claims["sub"] == claims["client_id"]
+        and isinstance(permissions, list)
+        and all(isinstance(name, str) for name in permissions)
+    )

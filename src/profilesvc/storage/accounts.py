@@ -1,0 +1,90 @@
+"""Queries on users and businesses."""
+
+from typing import NamedTuple
+
+from sqlalchemy import func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.storage.tables import businesses, users
+
+
+class UserState(NamedTuple):
+    """What a user token is checked against on each request."""
+
+    id: int
+    email: str
+    name: str
+    plan: str
+    epoch: int
+    suspended_at: int | None
+
+
+_USER = select(users.c.id, users.c.email, users.c.name, users.c.plan, users.c.epoch, users.c.suspended_at)
+
+
+async def user(session: AsyncSession, user_id: int) -> UserState | None:
+    """A user by id."""
+    row = (await session.execute(_USER.where(users.c.id == user_id))).one_or_none()
+    return None if row is None else UserState._make(row)
+
+
+async def user_by_email(session: AsyncSession, email: str) -> UserState | None:
+    """A user by e-mail address, as the operator types it."""
+    row = (await session.execute(_USER.where(users.c.email == email))).one_or_none()
+    return None if row is None else UserState._make(row)
+
+
+async def list_users(session: AsyncSession) -> list[UserState]:
+    """All users, oldest first."""
+    return [UserState._make(row) for row in await session.execute(_USER.order_by(users.c.id))]
+
+
+async def add_user(session: AsyncSession, email: str, name: str, plan: str, now: int) -> int:
+    """Add a user; IntegrityError when the address is taken."""
+    values = {"email": email, "name": name, "plan": plan, "created_at": now}
+    return int((await session.execute(insert(users).values(values).returning(users.c.id))).scalar_one())
+
+
+async def update_user(session: AsyncSession, user_id: int, **values: object) -> None:
+    """Set columns of a user."""
+    await session.execute(update(users).where(users.c.id == user_id).values(**values))
+
+
+async def raise_user_epoch(session: AsyncSession, user_id: int) -> None:
+    """End every token that the user holds."""
+    await session.execute(update(users).where(users.c.id == user_id).values(epoch=users.c.epoch + 1))
+
+
+async def add_business(session: AsyncSession, user_id: int, name: str, now: int) -> int:
+    """Add a business of a user."""
+    values = {"user_id": user_id, "name": name, "created_at": now}
+    return int((await session.execute(insert(businesses).values(values).returning(businesses.c.id))).scalar_one())
+
+
+async def business_name(session: AsyncSession, business_id: int, user_id: int) -> str | None:
+    """The name of a business if it is the user's."""
+    query = select(businesses.c.name).where(businesses.c.id == business_id, businesses.c.user_id == user_id)
+    return (await session.execute(query)).scalar_one_or_none()
+
+
+async def list_businesses(session: AsyncSession, user_id: int | None = None) -> list[tuple[int, int, str]]:
+    """(id, user id, name) of a user's businesses, or of all."""
+    query = select(businesses.c.id, businesses.c.user_id, businesses.c.name).order_by(businesses.c.id)
+    if user_id is not None:
+        query = query.where(businesses.c.user_id == user_id)
+    return [(row.id, row.user_id, row.name) for row in await session.execute(query)]
+
+
+async def is_empty(session: AsyncSession) -> bool:
+    """True when nobody was ever added."""
+    return (await session.execute(select(func.count()).select_from(users))).scalar_one() == 0
+
+
+async def continue_numbering(session: AsyncSession) -> None:
+    """Let PostgreSQL's sequences go on after rows that came with ids of their own; SQLite does by itself."""
+    if session.get_bind().dialect.name != "postgresql":
+        return
+    for table in ("users", "businesses"):
+        await session.execute(
+            text(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))")  # noqa: S608
+        )

@@ -1,0 +1,71 @@
+"""Queries on heartbeats."""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import Table, case, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.domain.connection import ONLINE_FOR, Span
+from profilesvc.storage.tables import connections, contacts
+
+
+class LastContact(NamedTuple):
+    """The last heartbeat of a key and what it reported."""
+
+    last_heartbeat_at: int
+    plugin_version: str | None
+    wp_version: str | None
+    php_version: str | None
+
+
+_LAST = select(
+    connections.c.last_heartbeat_at, connections.c.plugin_version, connections.c.wp_version, connections.c.php_version
+)
+
+
+async def last_contact(session: AsyncSession, key_id: int) -> LastContact | None:
+    """The last heartbeat, None before the first."""
+    row = (await session.execute(_LAST.where(connections.c.key_id == key_id))).one_or_none()
+    return None if row is None else LastContact(*row)
+
+
+def _insert(session: AsyncSession, table: Table) -> Any:
+    """The dialect's INSERT, which knows ON CONFLICT."""
+    return (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert(table)
+
+
+async def beat(session: AsyncSession, key_id: int, now: int, reported: dict[str, str]) -> None:
+    """Record a heartbeat: the later receipt wins, what is not reported keeps its value (D-55)."""
+    statement = _insert(session, connections).values(key_id=key_id, last_heartbeat_at=now, **reported)
+    await session.execute(
+        statement.on_conflict_do_update(
+            index_elements=[connections.c.key_id],
+            set_={"last_heartbeat_at": now, **reported},
+            where=connections.c.last_heartbeat_at <= now,
+        )
+    )
+    await _extend_contact(session, key_id, now)
+
+
+async def _extend_contact(session: AsyncSession, key_id: int, now: int) -> None:
+    """Lengthen the running contact, or start a new one after a gap of more than the online window."""
+    extended = (
+        update(contacts)
+        .where(contacts.c.key_id == key_id, contacts.c.ended_at >= now - ONLINE_FOR, contacts.c.started_at <= now)
+        .values(ended_at=case((contacts.c.ended_at < now, now), else_=contacts.c.ended_at))
+        .returning(contacts.c.started_at)
+    )
+    if (await session.execute(extended)).first() is None:
+        started = _insert(session, contacts).values(key_id=key_id, started_at=now, ended_at=now)
+        await session.execute(started.on_conflict_do_nothing())
+
+
+async def spans(session: AsyncSession, key_id: int, since: int) -> list[Span]:
+    """The runs of contact that ended after an instant, oldest first."""
+    query = (
+        select(contacts.c.started_at, contacts.c.ended_at)
+        .where(contacts.c.key_id == key_id, contacts.c.ended_at >= since)
+        .order_by(contacts.c.started_at)
+    )
+    return [Span(row.started_at, row.ended_at) for row in await session.execute(query)]

@@ -1,0 +1,83 @@
+"""Queries on idempotency keys: insert first under a unique constraint, never check then insert (D-40)."""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.storage.tables import idempotency
+
+
+class Attempt(NamedTuple):
+    """What is known of a key: who holds it, until when, and the answer once there is one."""
+
+    fingerprint: str
+    fence: int
+    lease_until: int
+    created_at: int
+    status: int | None
+    answer: str | None
+
+
+async def insert_first(session: AsyncSession, scope: str, fingerprint: str, now: int, lease_until: int) -> bool:
+    """True for the one that came first."""
+    build: Any = (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert
+    statement = build(idempotency).values(
+        scope=scope, fingerprint=fingerprint, fence=1, lease_until=lease_until, created_at=now
+    )
+    returned = await session.execute(statement.on_conflict_do_nothing().returning(idempotency.c.scope))
+    return returned.first() is not None
+
+
+async def find(session: AsyncSession, scope: str) -> Attempt | None:
+    """What is known of a key."""
+    query = select(*(idempotency.c[name] for name in Attempt._fields)).where(idempotency.c.scope == scope)
+    row = (await session.execute(query)).one_or_none()
+    return None if row is None else Attempt(*row)
+
+
+async def take_over(
+    session: AsyncSession, scope: str, seen: Attempt, fingerprint: str, lease: tuple[int, int]
+) -> int | None:
+    """Take a key whose holder is gone or whose time is over; `lease` is (now, until). The new fence, or None."""
+    statement = (
+        update(idempotency)
+        .where(idempotency.c.scope == scope, idempotency.c.fence == seen.fence)
+        .values(
+            fingerprint=fingerprint,
+            fence=seen.fence + 1,
+            created_at=lease[0],
+            lease_until=lease[1],
+            status=None,
+            answer=None,
+        )
+        .returning(idempotency.c.fence)
+    )
+    row = (await session.execute(statement)).one_or_none()
+    return None if row is None else int(row.fence)
+
+
+async def finish(session: AsyncSession, scope: str, fence: int, status: int, answer: str) -> bool:
+    """Store the answer; False for a holder that was overtaken."""
+    statement = (
+        update(idempotency)
+        .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
+        .values(status=status, answer=answer)
+        .returning(idempotency.c.scope)
+    )
+    return (await session.execute(statement)).first() is not None
+
+
+async def release(session: AsyncSession, scope: str, fence: int) -> None:
+    """Forget an attempt that came to nothing."""
+    await session.execute(
+        delete(idempotency).where(
+            idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None)
+        )
+    )
+
+
+async def prune(session: AsyncSession, before: int) -> None:
+    """Forget what is older than an instant."""
+    await session.execute(delete(idempotency).where(idempotency.c.created_at < before))

@@ -1,0 +1,181 @@
+"""Queries on API keys, their secrets and holds."""
+
+import json
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, Select, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.domain.keys import SEVERITY, Hold
+from profilesvc.storage.tables import businesses, holds, keys, secrets, users
+
+
+class KeyState(NamedTuple):
+    """What a key's requests are decided upon, read anew for each of them (D-14)."""
+
+    id: int
+    client_id: str
+    user_id: int
+    business_id: int
+    location_name: str
+    permissions: str
+    allowed_domains: str
+    epoch: int
+    created_at: int
+    expires_at: int | None
+    revoked_at: int | None
+    last_used_at: int | None
+    plan: str
+    owner_suspended_at: int | None
+    hold_reason: str | None
+    hold_set_at: int | None
+
+    @property
+    def hold(self) -> Hold | None:
+        """The most severe hold."""
+        return None if self.hold_reason is None else Hold(self.hold_reason, self.hold_set_at or 0)
+
+    def ended(self, now: int) -> bool:
+        """Revoked, expired, or its owner is suspended: its secret and tokens are worth nothing."""
+        expired = self.expires_at is not None and self.expires_at <= now
+        return self.revoked_at is not None or expired or self.owner_suspended_at is not None
+
+
+_STATE = (
+    select(
+        keys.c.id,
+        keys.c.client_id,
+        keys.c.user_id,
+        keys.c.business_id,
+        keys.c.location_name,
+        keys.c.permissions,
+        keys.c.allowed_domains,
+        keys.c.epoch,
+        keys.c.created_at,
+        keys.c.expires_at,
+        keys.c.revoked_at,
+        keys.c.last_used_at,
+        users.c.plan,
+        users.c.suspended_at,
+        holds.c.reason,
+        holds.c.set_at,
+    )
+    .select_from(keys.join(users, users.c.id == keys.c.user_id).outerjoin(holds, holds.c.key_id == keys.c.id))
+    .order_by(holds.c.severity.desc())
+    .limit(1)
+)
+
+
+async def state(session: AsyncSession, client_id: str) -> KeyState | None:
+    """The state of a key, one statement by unique index."""
+    row = (await session.execute(_STATE.where(keys.c.client_id == client_id))).first()
+    return None if row is None else KeyState._make(row)
+
+
+async def digests(session: AsyncSession, key_id: int, now: int) -> list[str]:
+    """The digests of the secrets that are good now."""
+    query = select(secrets.c.digest, secrets.c.expires_at).where(secrets.c.key_id == key_id)
+    return [row.digest for row in await session.execute(query) if row.expires_at is None or row.expires_at > now]
+
+
+async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int:
+    """Add a key with its first secret."""
+    key_id = int((await session.execute(insert(keys).values(values).returning(keys.c.id))).scalar_one())
+    await session.execute(insert(secrets).values(key_id=key_id, digest=digest, created_at=values["created_at"]))
+    return key_id
+
+
+async def client_id_taken(session: AsyncSession, client_id: str) -> bool:
+    """True when a key, live or not, has this client id."""
+    return (await session.execute(select(keys.c.id).where(keys.c.client_id == client_id))).first() is not None
+
+
+async def count_live(session: AsyncSession, location: str, now: int) -> int:
+    """Keys of a location that are neither revoked nor expired."""
+    query = select(func.count()).where(
+        keys.c.location_name == location,
+        keys.c.revoked_at.is_(None),
+        (keys.c.expires_at.is_(None)) | (keys.c.expires_at > now),
+    )
+    return int((await session.execute(query)).scalar_one())
+
+
+def _listing() -> Select[Any]:
+    worst = (
+        select(holds.c.reason)
+        .where(holds.c.key_id == keys.c.id)
+        .order_by(holds.c.severity.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return select(
+        keys.c.id,
+        keys.c.client_id,
+        keys.c.user_id,
+        keys.c.name,
+        keys.c.business_id,
+        businesses.c.name.label("business_name"),
+        keys.c.location_name,
+        keys.c.primary_domain,
+        keys.c.created_at,
+        keys.c.last_used_at,
+        keys.c.expires_at,
+        keys.c.revoked_at,
+        worst.label("hold_reason"),
+    ).join(businesses, businesses.c.id == keys.c.business_id)
+
+
+async def listing(session: AsyncSession, user_id: int | None, include_revoked: bool) -> list[Row[Any]]:
+    """The keys of a user (None: of everyone), newest first."""
+    query = _listing().order_by(keys.c.id.desc())
+    if user_id is not None:
+        query = query.where(keys.c.user_id == user_id)
+    if not include_revoked:
+        query = query.where(keys.c.revoked_at.is_(None))
+    return list(await session.execute(query))
+
+
+async def revoke(session: AsyncSession, client_id: str, user_id: int, now: int) -> bool:
+    """Revoke a live key of its owner; False when there is none."""
+    statement = (
+        update(keys)
+        .where(keys.c.client_id == client_id, keys.c.user_id == user_id, keys.c.revoked_at.is_(None))
+        .values(revoked_at=now)
+        .returning(keys.c.id)
+    )
+    return (await session.execute(statement)).first() is not None
+
+
+async def set_last_used(session: AsyncSession, key_id: int, now: int) -> None:
+    """Note the use of a key; never backwards."""
+    await session.execute(
+        update(keys)
+        .where(keys.c.id == key_id, (keys.c.last_used_at.is_(None)) | (keys.c.last_used_at < now))
+        .values(last_used_at=now)
+    )
+
+
+async def add_hold(session: AsyncSession, key_id: int, reason: str, now: int) -> bool:
+    """Put a hold on a key; False when it already has it."""
+    present = select(holds.c.key_id).where(holds.c.key_id == key_id, holds.c.reason == reason)
+    if (await session.execute(present)).first() is not None:
+        return False
+    values = {"key_id": key_id, "reason": reason, "severity": SEVERITY[reason], "set_at": now}
+    await session.execute(insert(holds).values(values))
+    return True
+
+
+async def remove_holds(session: AsyncSession, key_id: int, reasons: list[str]) -> int:
+    """Lift holds; the number that was there."""
+    statement = delete(holds).where(holds.c.key_id == key_id, holds.c.reason.in_(reasons)).returning(holds.c.reason)
+    return len((await session.execute(statement)).all())
+
+
+async def raise_epoch(session: AsyncSession, key_id: int) -> None:
+    """End every token issued with the key so far."""
+    await session.execute(update(keys).where(keys.c.id == key_id).values(epoch=keys.c.epoch + 1))
+
+
+def domains_of(stored: str) -> list[str]:
+    """The allowed domains as a list."""
+    return [str(domain) for domain in json.loads(stored)]

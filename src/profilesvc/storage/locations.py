@@ -1,0 +1,109 @@
+"""Queries on the mirrored locations."""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.storage.tables import businesses, locations
+
+
+class LocationState(NamedTuple):
+    """A location as the services read it; profile, source and last_sync are JSON text."""
+
+    name: str
+    user_id: int
+    business_id: int | None
+    account: str
+    profile: str
+    profile_read_at: int
+    is_verified: bool
+    verification_state: str
+    sync_enabled: bool
+    source: str | None
+    last_sync: str | None
+    posts_read_at: int | None
+
+
+_STATE = select(*(locations.c[name] for name in LocationState._fields))
+
+
+async def is_owned(session: AsyncSession, name: str, user_id: int) -> bool:
+    """True when the location is the user's."""
+    query = select(locations.c.name).where(locations.c.name == name, locations.c.user_id == user_id)
+    return (await session.execute(query)).first() is not None
+
+
+async def state(session: AsyncSession, name: str) -> LocationState | None:
+    """A location by name."""
+    row = (await session.execute(_STATE.where(locations.c.name == name))).one_or_none()
+    return None if row is None else LocationState(*row)
+
+
+async def owner(session: AsyncSession, name: str) -> int | None:
+    """The user id of a location's owner."""
+    return (await session.execute(select(locations.c.user_id).where(locations.c.name == name))).scalar_one_or_none()
+
+
+def _visible(user_id: int, only: str | None, unassigned: bool) -> ColumnElement[bool]:
+    conditions = [locations.c.user_id == user_id]
+    if only is not None:
+        conditions.append(locations.c.name == only)
+    if unassigned:
+        conditions.append(locations.c.business_id.is_(None))
+    return and_(*conditions)
+
+
+async def count(session: AsyncSession, user_id: int, only: str | None, unassigned: bool) -> int:
+    """How many locations a caller sees; `only` narrows to one name."""
+    query = select(func.count()).select_from(locations).where(_visible(user_id, only, unassigned))
+    return int((await session.execute(query)).scalar_one())
+
+
+async def page(
+    session: AsyncSession, user_id: int, only: str | None, unassigned: bool, window: tuple[int, int]
+) -> list[Row[Any]]:
+    """One page in order of title, then name (D-70); `window` is (offset, limit)."""
+    query = (
+        select(
+            locations.c.name,
+            locations.c.profile,
+            locations.c.business_id,
+            businesses.c.name.label("business_name"),
+            locations.c.is_verified,
+            locations.c.sync_enabled,
+        )
+        .select_from(locations.outerjoin(businesses, businesses.c.id == locations.c.business_id))
+        .where(_visible(user_id, only, unassigned))
+        .order_by(locations.c.title, locations.c.name)
+        .offset(window[0])
+        .limit(window[1])
+    )
+    return list(await session.execute(query))
+
+
+async def add(session: AsyncSession, **values: Any) -> None:
+    """Add a location to the mirror."""
+    await session.execute(insert(locations).values(**values))
+
+
+async def change(session: AsyncSession, name: str, **values: Any) -> None:
+    """Set columns of a location."""
+    await session.execute(update(locations).where(locations.c.name == name).values(**values))
+
+
+async def assign(session: AsyncSession, name: str, business_id: int, now: int) -> bool:
+    """Assign an unassigned location to a business; False when somebody was first."""
+    statement = (
+        update(locations)
+        .where(locations.c.name == name, locations.c.business_id.is_(None))
+        .values(business_id=business_id, assigned_at=now)
+        .returning(locations.c.name)
+    )
+    return (await session.execute(statement)).first() is not None
+
+
+async def count_assigned(session: AsyncSession, user_id: int) -> int:
+    """Locations of a user that are assigned to a business; these count against the plan."""
+    query = select(func.count()).where(locations.c.user_id == user_id, locations.c.business_id.is_not(None))
+    return int((await session.execute(query)).scalar_one())

@@ -1,0 +1,48 @@
+"""Queries on syncs: the history, and whose turn it is at a location."""
+
+from typing import Any
+
+from sqlalchemy import Row, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.storage.tables import locations, syncs
+
+
+async def add(session: AsyncSession, **values: Any) -> None:
+    """Add an entry to the history."""
+    await session.execute(insert(syncs).values(**values))
+
+
+async def history(session: AsyncSession, location: str, offset: int, limit: int) -> list[Row[Any]]:
+    """One page, newest first."""
+    query = (
+        select(syncs.c.sync_id, syncs.c.created_at, syncs.c.status, syncs.c.direction, syncs.c.fields_updated)
+        .where(syncs.c.location_name == location)
+        .order_by(syncs.c.created_at.desc(), syncs.c.sync_id.desc())
+        .offset(offset)
+        .limit(limit)
+    )
+    return list(await session.execute(query))
+
+
+async def take_turn(session: AsyncSession, location: str, holder: str, now: int, until: int) -> bool:
+    """Take the location's lease when it is free or over (D-87)."""
+    statement = (
+        update(locations)
+        .where(
+            locations.c.name == location,
+            or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now),
+        )
+        .values(sync_lease=holder, sync_lease_until=until)
+        .returning(locations.c.name)
+    )
+    return (await session.execute(statement)).first() is not None
+
+
+async def end_turn(session: AsyncSession, location: str, holder: str) -> None:
+    """Give the lease back; a lease that another one took over stays."""
+    await session.execute(
+        update(locations)
+        .where(locations.c.name == location, locations.c.sync_lease == holder)
+        .values(sync_lease=None, sync_lease_until=None)
+    )

@@ -1,0 +1,223 @@
+"""Every table. Invariants are constraints; instants are milliseconds since the epoch, UTC.
+
+Provider-shaped data is the provider's JSON document as text; the columns beside it are those that are
+searched, ordered or decided upon. There is no relationship(): queries join by hand.
+"""
+
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+_NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by INTEGER PRIMARY KEY alone
+
+
+class Table(SQLModel, registry=registry(metadata=MetaData(naming_convention=_NAMING))):
+    """The service's tables, apart from the emulator's."""
+
+
+metadata = Table.metadata
+
+
+class UserRow(Table, table=True):
+    """A dashboard user. `epoch` rises with a log-out and ends the tokens issued before."""
+
+    __tablename__ = "users"
+
+    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
+    email: str = Field(sa_column=Column(String(320), nullable=False, unique=True))
+    name: str = Field(sa_column=Column(String(200), nullable=False))
+    plan: str = Field(sa_column=Column(String(64), nullable=False))
+    epoch: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    suspended_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class BusinessRow(Table, table=True):
+    """A business of a user; locations and keys belong to one."""
+
+    __tablename__ = "businesses"
+
+    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
+    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False, index=True))
+    name: str = Field(sa_column=Column(String(200), nullable=False))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class LocationRow(Table, table=True):
+    """The mirror of a provider location (D-70) and what the service knows about it."""
+
+    __tablename__ = "locations"
+    __table_args__ = (
+        CheckConstraint("NOT sync_enabled OR is_verified", name="sync_needs_verification"),
+        CheckConstraint("(business_id IS NULL) = (assigned_at IS NULL)", name="assignment_whole"),
+        Index("ix_locations_list", "user_id", "title", "name"),
+    )
+
+    name: str = Field(sa_column=Column(String(80), primary_key=True))
+    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False))
+    business_id: int | None = Field(default=None, sa_column=Column(ForeignKey("businesses.id"), index=True))
+    assigned_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    account: str = Field(sa_column=Column(String(80), nullable=False))
+    title: str = Field(sa_column=Column(Text, nullable=False))
+    profile: str = Field(sa_column=Column(Text, nullable=False))
+    profile_read_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    is_verified: bool = Field(sa_column=Column(Boolean, nullable=False))
+    verification_state: str = Field(sa_column=Column(String(40), nullable=False))
+    sync_enabled: bool = Field(default=False, sa_column=Column(Boolean, nullable=False))
+    source: str | None = Field(default=None, sa_column=Column(Text))
+    last_sync: str | None = Field(default=None, sa_column=Column(Text))
+    posts_read_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    sync_lease: str | None = Field(default=None, sa_column=Column(String(32)))
+    sync_lease_until: int | None = Field(default=None, sa_column=Column(BigInteger))
+
+
+class KeyRow(Table, table=True):
+    """An API key. It is active iff it is not revoked, not expired and has no hold (D-27)."""
+
+    __tablename__ = "keys"
+    __table_args__ = (Index("ix_keys_owner", "user_id", "id"), Index("ix_keys_location_name", "location_name"))
+
+    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
+    client_id: str = Field(sa_column=Column(String(160), nullable=False, unique=True))
+    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False))
+    business_id: int = Field(sa_column=Column(ForeignKey("businesses.id"), nullable=False, index=True))
+    location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), nullable=False))
+    name: str = Field(sa_column=Column(String(100), nullable=False))
+    permissions: str = Field(sa_column=Column(String(64), nullable=False))
+    primary_domain: str | None = Field(default=None, sa_column=Column(String(253)))
+    allowed_domains: str = Field(sa_column=Column(Text, nullable=False))
+    epoch: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    expires_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    revoked_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    last_used_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+
+
+class SecretRow(Table, table=True):
+    """The digest of a client secret, never the secret (D-21)."""
+
+    __tablename__ = "secrets"
+
+    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
+    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), nullable=False, index=True))
+    digest: str = Field(sa_column=Column(String(64), nullable=False))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    expires_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+
+
+class HoldRow(Table, table=True):
+    """A reason why a key is deactivated; the most severe one is shown (D-27)."""
+
+    __tablename__ = "holds"
+    __table_args__ = (
+        CheckConstraint(
+            "reason IN ('security_concern', 'billing_issue', 'plan_downgrade', 'user_requested')", name="reason"
+        ),
+    )
+
+    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False))
+    reason: str = Field(sa_column=Column(String(32), primary_key=True))
+    severity: int = Field(sa_column=Column(Integer, nullable=False))
+    set_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class ConnectionRow(Table, table=True):
+    """The last heartbeat of a key."""
+
+    __tablename__ = "connections"
+
+    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False))
+    last_heartbeat_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    plugin_version: str | None = Field(default=None, sa_column=Column(Text))
+    wp_version: str | None = Field(default=None, sa_column=Column(Text))
+    php_version: str | None = Field(default=None, sa_column=Column(Text))
+    detected_plugins: str | None = Field(default=None, sa_column=Column(Text))
+
+
+class ContactRow(Table, table=True):
+    """An unbroken run of contact; the 30-day history is derived from these (D-55)."""
+
+    __tablename__ = "contacts"
+
+    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False))
+    started_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    ended_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class PostRow(Table, table=True):
+    """The mirror of a local post: the document as the list answers it, account segment removed (D-74)."""
+
+    __tablename__ = "posts"
+    __table_args__ = (Index("ix_posts_list", "location_name", "created_at", "post_id"),)
+
+    location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), primary_key=True))
+    post_id: str = Field(sa_column=Column(String(80), primary_key=True))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    state: str = Field(sa_column=Column(String(40), nullable=False))
+    read_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    document: str = Field(sa_column=Column(Text, nullable=False))
+
+
+class PostUsageRow(Table, table=True):
+    """Posts created in a calendar month (UTC) by the owner of the locations (D-75)."""
+
+    __tablename__ = "post_usage"
+    __table_args__ = (CheckConstraint("used >= 0", name="not_negative"),)
+
+    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), primary_key=True, autoincrement=False))
+    month: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    used: int = Field(sa_column=Column(Integer, nullable=False))
+
+
+class SyncRow(Table, table=True):
+    """One entry of the sync history (D-86)."""
+
+    __tablename__ = "syncs"
+    __table_args__ = (
+        CheckConstraint("status IN ('success', 'skipped', 'failed')", name="status"),
+        CheckConstraint("direction IN ('push', 'pull')", name="direction"),
+        Index("ix_syncs_history", "location_name", "created_at", "sync_id"),
+    )
+
+    sync_id: str = Field(sa_column=Column(String(40), primary_key=True))
+    location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), nullable=False))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    status: str = Field(sa_column=Column(String(16), nullable=False))
+    direction: str = Field(sa_column=Column(String(8), nullable=False))
+    fields_updated: int = Field(sa_column=Column(Integer, nullable=False))
+
+
+class IdempotencyRow(Table, table=True):
+    """The first request with an idempotency key, and its answer once there is one (D-40)."""
+
+    __tablename__ = "idempotency"
+
+    scope: str = Field(sa_column=Column(String(64), primary_key=True))
+    fingerprint: str = Field(sa_column=Column(String(64), nullable=False))
+    fence: int = Field(sa_column=Column(Integer, nullable=False))
+    lease_until: int = Field(sa_column=Column(BigInteger, nullable=False))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    status: int | None = Field(default=None, sa_column=Column(Integer))
+    answer: str | None = Field(default=None, sa_column=Column(Text))
+
+
+# The same tables for queries that select columns (reads never build entities).
+users = metadata.tables["users"]
+businesses = metadata.tables["businesses"]
+locations = metadata.tables["locations"]
+keys = metadata.tables["keys"]
+secrets = metadata.tables["secrets"]
+holds = metadata.tables["holds"]
+connections = metadata.tables["connections"]
+contacts = metadata.tables["contacts"]
+posts = metadata.tables["posts"]
+post_usage = metadata.tables["post_usage"]
+syncs = metadata.tables["syncs"]
+idempotency = metadata.tables["idempotency"]

