@@ -8,7 +8,7 @@ from quart import Quart, Response
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
-from profilesvc.api import connection, converters, failures, health, keys, locations, sync, tokens
+from profilesvc.api import connection, converters, failures, health, keys, locations, posts, sync, tokens
 from profilesvc.api.edge import Edge
 from profilesvc.api.openapi import Document
 from profilesvc.domain.world import Entropy
@@ -34,7 +34,9 @@ class ProfileApp(Quart):
     async def make_default_options_response(self) -> Response:
         """204 with Allow (A095)."""
         answer = await super().make_default_options_response()
-        return Response(status=204, headers={"Allow": answer.headers.get("Allow", "")})
+        empty = Response(status=204, headers={"Allow": answer.headers.get("Allow", "")})
+        del empty.headers["Content-Type"]
+        return empty
 
 
 def build(open_services: OpenServices, entropy: Entropy) -> Quart:
@@ -53,7 +55,7 @@ def build(open_services: OpenServices, entropy: Entropy) -> Quart:
         conversion_preference="pydantic",
     )
     app.register_blueprint(health.blueprint)
-    for noun in (keys, tokens, connection, locations, sync):
+    for noun in (keys, tokens, connection, posts, locations, sync):
         app.register_blueprint(noun.routes.blueprint)
 
     @app.while_serving
