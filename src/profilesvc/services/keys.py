@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND
@@ -118,13 +117,13 @@ async def _free_client_id(session: AsyncSession, user_id: int, now: int, name: s
     return candidate
 
 
-def _status(row: Row[Any], now: int) -> str:
+def _status(row: Any, now: int) -> str:
     if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
         return "revoked"
     return "deactivated" if row.hold_reason is not None else "active"
 
 
-def _entry(row: Row[Any], now: int) -> KeyEntry:
+def _entry(row: Any, now: int) -> KeyEntry:
     return KeyEntry.model_validate(
         {
             "id": row.id,

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT
@@ -13,7 +12,6 @@ from profilesvc.domain.world import parse_iso
 from profilesvc.services.context import Services
 from profilesvc.services.sync import new_sync_id
 from profilesvc.storage import accounts, locations, sync
-from profilesvc.storage.tables import businesses, users
 
 World = dict[str, Any]
 
@@ -24,13 +22,9 @@ async def load(services: Services, world: World) -> None:
     async with services.storage.write() as session:
         if not await accounts.is_empty(session):
             raise ServiceError(CONFLICT, "The database is not empty.")
-        for user in world["users"]:
-            await session.execute(insert(users).values(**user, created_at=now))
-        for business in world["businesses"]:
-            await session.execute(insert(businesses).values(**business, created_at=now))
+        await accounts.add_with_ids(session, world["users"], world["businesses"], now)
         for location in world["locations"]:
             await _location(services, session, location, now)
-        await accounts.continue_numbering(session)
 
 
 async def _location(services: Services, session: AsyncSession, location: World, now: int) -> None:

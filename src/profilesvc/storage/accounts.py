@@ -1,6 +1,6 @@
 """Queries on users and businesses."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -80,7 +80,18 @@ async def is_empty(session: AsyncSession) -> bool:
     return (await session.execute(select(func.count()).select_from(users))).scalar_one() == 0
 
 
-async def continue_numbering(session: AsyncSession) -> None:
+async def add_with_ids(
+    session: AsyncSession, people: list[dict[str, Any]], theirs: list[dict[str, Any]], now: int
+) -> None:
+    """Add users and businesses that come with ids of their own, and let numbering go on after them."""
+    for user_values in people:
+        await session.execute(insert(users).values(**user_values, created_at=now))
+    for business_values in theirs:
+        await session.execute(insert(businesses).values(**business_values, created_at=now))
+    await _continue_numbering(session)
+
+
+async def _continue_numbering(session: AsyncSession) -> None:
     """Let PostgreSQL's sequences go on after rows that came with ids of their own; SQLite does by itself."""
     if session.get_bind().dialect.name != "postgresql":
         return
