@@ -33,7 +33,8 @@ def stored(location: str, document: Document) -> StoredPost:
 
 
 def _without_account(item: Document) -> Document:
-    return {**item, "name": _ACCOUNT.sub("", item["name"])} if "name" in item else item
+    ours = {"name": _ACCOUNT.sub("", item["name"])} if "name" in item else {}
+    return {**item, **ours}
 
 
 def is_stale(services: Services, mirror: Mirror) -> bool:

@@ -1,0 +1,134 @@
+"""Changing and deleting posts over HTTP."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsUser
+from post_support import PATH, PIER, calls, fail, names
+from profilesvc.services.context import Services
+from support import CAROL, Site, assert_error, assert_ok, fields
+
+
+class TestChange:
+    async def test_changes_what_is_present_and_answers_the_whole_post(
+        self, plugin: Site, emulator: httpx.AsyncClient
+    ) -> None:
+        before = assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][-1]
+        response = await plugin.http.patch(f"{PATH}/11101", params=PIER, json={"summary": "Spring blend"})
+        changed = assert_ok(response)
+        assert "accounts/" not in response.text
+        assert changed == before | {
+            "summary": "Spring blend",
+            "state": "PROCESSING",
+            "updateTime": "2026-01-02T03:04:05.678Z",
+        }
+        [call] = await calls(emulator, "PATCH")
+        assert (call["query"], call["body"]) == ({"updateMask": "summary"}, {"summary": "Spring blend"})
+        assert assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][-1] == changed
+
+    async def test_clears_a_member_with_null(self, alice: httpx.AsyncClient) -> None:
+        path = f"{PATH}/locations%2F111%2FlocalPosts%2F11101"
+        assert "callToAction" not in assert_ok(await alice.patch(path, params=PIER, json={"callToAction": None}))
+
+    async def test_sends_nothing_when_nothing_is_left_to_send(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        body = {"callToAction": {"actionType": "SHOP", "url": "https://harbour.example"}}
+        offer = assert_ok(await alice.patch(f"{PATH}/11104", params=PIER, json=body))
+        assert (offer["topicType"], offer["state"]) == ("OFFER", "LIVE")
+        assert await calls(emulator, "PATCH") == []
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [
+            ({}, ""),
+            ({"state": "LIVE"}, ""),
+            ({"media": []}, "media"),
+            ({"sumary": "x"}, "sumary"),
+            ({"summary": None}, "summary"),
+            ({"summary": "x" * 1501}, "summary"),
+        ],
+    )
+    async def test_refuses_a_body_against_the_rules(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, body: dict[str, Any], field: str
+    ) -> None:
+        details = assert_error(await alice.patch(f"{PATH}/11101", params=PIER, json=body), 400, "VALIDATION_ERROR")
+        assert fields(details) == [field]
+        assert await calls(emulator, "PATCH") == []
+
+    async def test_finds_a_post_that_was_made_elsewhere_a_moment_ago(
+        self, alice: httpx.AsyncClient, services: Services
+    ) -> None:
+        await names(alice)
+        post = {"topicType": "STANDARD", "summary": "Elsewhere"}
+        made = await services.provider.create_post("accounts/1", "locations/111", post)
+        path = f"{PATH}/{made['name'].rpartition('/')[2]}"
+        assert assert_ok(await alice.patch(path, params=PIER, json={"summary": "Here"}))["summary"] == "Here"
+
+    async def test_answers_404_for_a_post_that_is_nowhere(self, alice: httpx.AsyncClient) -> None:
+        assert_error(await alice.patch(f"{PATH}/99", params=PIER, json={"summary": "x"}), 404, "NOT_FOUND")
+
+    async def test_forgets_a_post_that_was_deleted_elsewhere(
+        self, alice: httpx.AsyncClient, services: Services
+    ) -> None:
+        await names(alice)
+        await services.provider.delete_post("accounts/1", "locations/111", "11107")
+        assert_error(await alice.patch(f"{PATH}/11107", params=PIER, json={"summary": "x"}), 404, "NOT_FOUND")
+        assert "11107" not in await names(alice)
+
+    async def test_refuses_a_post_of_another_location(self, alice: httpx.AsyncClient) -> None:
+        path = f"{PATH}/locations%2F112%2FlocalPosts%2F11101"
+        details = assert_error(await alice.patch(path, params=PIER, json={"summary": "x"}), 400, "VALIDATION_ERROR")
+        assert fields(details) == ["postId"]
+
+    async def test_needs_a_plan_with_posts(self, as_user: AsUser, emulator: httpx.AsyncClient) -> None:
+        carol = await as_user(CAROL)
+        response = await carol.patch(f"{PATH}/1", params={"locationId": "311"}, json={"summary": "x"})
+        assert_error(response, 403, "PLAN_RESTRICTION")
+        assert await calls(emulator) == []
+
+    @pytest.mark.parametrize("warm", [True, False])
+    async def test_fails_while_the_provider_is_down(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, warm: bool
+    ) -> None:
+        if warm:
+            await names(alice)
+        await fail(emulator)
+        response = await alice.patch(f"{PATH}/11101", params=PIER, json={"summary": "x"})
+        assert assert_error(response, 502, "PROVIDER_API_ERROR")["reason"] == "unavailable"
+
+
+class TestDelete:
+    @pytest.mark.parametrize("warm", [True, False])
+    async def test_deletes_a_post_whether_it_was_listed_or_not(self, alice: httpx.AsyncClient, warm: bool) -> None:
+        if warm:
+            await names(alice)
+        assert assert_ok(await alice.delete(f"{PATH}/11107", params=PIER)) == {"deleted": True}
+        assert "11107" not in await names(alice)
+        assert_error(await alice.delete(f"{PATH}/11107", params=PIER), 404, "NOT_FOUND")
+
+    async def test_forgets_a_post_that_was_deleted_elsewhere(
+        self, alice: httpx.AsyncClient, services: Services
+    ) -> None:
+        await names(alice)
+        await services.provider.delete_post("accounts/1", "locations/111", "11107")
+        assert_error(await alice.delete(f"{PATH}/11107", params=PIER), 404, "NOT_FOUND")
+        assert "11107" not in await names(alice)
+
+    async def test_stays_open_to_a_plan_without_posts(self, as_user: AsUser, services: Services) -> None:
+        carol, here = await as_user(CAROL), {"locationId": "locations/311"}
+        post = {"topicType": "STANDARD", "summary": "From better days"}
+        await services.provider.create_post("accounts/3", "locations/311", post)
+        [ident] = await names(carol, **here)
+        assert assert_ok(await carol.delete(f"{PATH}/{ident}", params=here)) == {"deleted": True}
+
+    async def test_keeps_the_post_while_the_provider_is_down(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        await names(alice)
+        await fail(emulator)
+        response = await alice.delete(f"{PATH}/11107", params=PIER)
+        assert assert_error(response, 502, "PROVIDER_API_ERROR")["retryable"] is True
+        assert "11107" in await names(alice)

@@ -1,0 +1,222 @@
+"""Creating posts over HTTP: the answer, plan and quota, the provider's refusals, idempotency."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import insert, update
+
+from conftest import AsUser
+from post_support import BIKES, PATH, PIER, calls, fail, names
+from profilesvc.contract.posts import Post
+from profilesvc.domain.world import FrozenClock, month_start
+from profilesvc.services.context import Services
+from profilesvc.settings import ProviderSettings, Settings
+from profilesvc.storage import posts
+from profilesvc.storage.tables import idempotency, post_usage
+from support import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
+
+LIMIT = 1_000  # posts a month on the plan `pro`
+POST = {"summary": "Fresh bread from six", "callToAction": {"actionType": "ORDER", "url": "https://harbour.example/o"}}
+KEY = {"X-Idempotency-Key": "one"}
+
+
+async def create(client: httpx.AsyncClient, *, body: Any = POST, **options: Any) -> httpx.Response:
+    """Create a post at locations/111 unless `params` names another."""
+    return await client.post(PATH, json=body, **{"params": PIER, **options})
+
+
+async def spend(services: Services, used: int, user_id: int = 1) -> None:
+    """Let a user have created posts this month."""
+    month = month_start(services.clock.now())
+    async with services.storage.write() as session:
+        await session.execute(insert(post_usage).values(user_id=user_id, month=month, used=used))
+
+
+async def spent(services: Services) -> int:
+    """The posts that count against Alice's quota."""
+    async with services.storage.read() as session:
+        return await posts.used(session, 1, month_start(services.clock.now()))
+
+
+class TestAnswer:
+    async def test_is_the_whole_post_in_review(self, plugin: Site) -> None:
+        response = await create(plugin.http)
+        data = assert_ok(response, 201)
+        assert "accounts/" not in response.text
+        assert Post.model_validate(data).name == data["name"]
+        ident = data["name"].removeprefix("locations/111/localPosts/")
+        assert ident.isdigit()
+        assert data == POST | {
+            "name": data["name"],
+            "topicType": "STANDARD",
+            "state": "PROCESSING",
+            "createTime": "2026-01-02T03:04:05.678Z",
+            "updateTime": "2026-01-02T03:04:05.678Z",
+            "searchUrl": f"https://search.example/p/{ident}",
+        }
+        assert assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][0] == data
+
+    async def test_says_processing_even_where_the_provider_was_faster(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        await emulator.put("/__emulator/state", json={"switches": {"review_seconds": 0}})
+        assert assert_ok(await create(alice), 201)["state"] == "PROCESSING"
+        clock.advance(seconds=6)
+        assert assert_ok(await alice.get(PATH, params=PIER))["localPosts"][0]["state"] == "LIVE"
+
+    @pytest.mark.parametrize("topic", ["STANDARD", "EVENT", "OFFER", "ALERT"])
+    async def test_needs_no_more_than_the_contract_s_members(self, alice: httpx.AsyncClient, topic: str) -> None:
+        assert assert_ok(await create(alice, body={**POST, "topicType": topic}), 201)["topicType"] == topic
+
+
+class TestRefusals:
+    async def test_of_a_body_against_the_rules_comes_before_the_plan(
+        self, services: Services, as_user: AsUser, emulator: httpx.AsyncClient
+    ) -> None:
+        for client, location in ((await as_user(ALICE), "111"), (await as_user(CAROL), "311")):
+            body = {"summary": "", "colour": "red", "callToAction": {"actionType": "BOOK"}}
+            response = await create(client, body=body, params={"locationId": location})
+            problems = fields(assert_error(response, 400, "VALIDATION_ERROR"))
+            assert set(problems) == {"summary", "colour", "callToAction.url"}
+        assert (await calls(emulator, "POST"), await spent(services)) == ([], 0)
+
+    async def test_of_the_plan_comes_before_the_quota(self, services: Services, as_user: AsUser) -> None:
+        await spend(services, 5, user_id=3)
+        response = await create(await as_user(CAROL), params={"locationId": "311"})
+        assert_error(response, 403, "PLAN_RESTRICTION")
+
+    async def test_of_the_quota_ends_with_the_month(
+        self, plugin: Site, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        await spend(services, LIMIT)
+        response = await create(plugin.http)
+        assert assert_error(response, 429, "QUOTA_EXCEEDED") == {
+            "limit": LIMIT,
+            "used": LIMIT,
+            "resets_at": "2026-02-01T00:00:00.000Z",
+        }
+        seconds = int(response.headers["retry-after"])
+        assert await calls(emulator, "POST") == []
+        clock.advance(seconds=seconds - 1)
+        assert_error(await create(plugin.http), 429, "QUOTA_EXCEEDED")
+        clock.advance(seconds=1)
+        assert_ok(await create(plugin.http), 201)
+
+    async def test_of_the_quota_are_exact_in_a_race(
+        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+    ) -> None:
+        await spend(services, LIMIT - 5)
+        answers = await asyncio.gather(*[create(alice) for _ in range(200)])
+        statuses = [answer.status_code for answer in answers]
+        assert (statuses.count(201), statuses.count(429)) == (5, 195)
+        assert (len(await calls(emulator, "POST")), await spent(services)) == (5, LIMIT)
+
+    @pytest.mark.parametrize(
+        ("fault", "reason", "retryable"),
+        [
+            ({"status": 400}, "rejected", False),
+            ({"status": 401}, "unavailable", False),
+            ({"status": 403}, "rejected", False),
+            ({"status": 429}, "rate_limited", True),
+            ({"status": 500}, "unavailable", True),
+            ({"status": 503}, "unavailable", True),
+            ({"kind": "broken_body"}, "unavailable", True),
+            ({"kind": "huge"}, "unavailable", False),
+            ({"kind": "redirect"}, "unavailable", False),
+        ],
+    )
+    async def test_of_the_provider_give_the_quota_back(
+        self,
+        alice: httpx.AsyncClient,
+        services: Services,
+        emulator: httpx.AsyncClient,
+        fault: dict[str, Any],
+        reason: str,
+        retryable: bool,
+    ) -> None:
+        await fail(emulator, **fault)
+        response = await create(alice)
+        details = assert_error(response, 502, "PROVIDER_API_ERROR")
+        assert (details["reason"], details["retryable"]) == (reason, retryable)
+        assert "emulator" not in response.text
+        assert await spent(services) == 0
+        await emulator.delete("/__emulator/faults")
+        assert_ok(await create(alice), 201)
+
+    async def test_of_the_provider_name_the_field(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        await emulator.put("/__emulator/state", json={"switches": {"strict": True}})
+        response = await create(alice, body={**POST, "topicType": "EVENT"})
+        details = assert_error(response, 502, "PROVIDER_API_ERROR")
+        assert (details["reason"], details["provider_status"]) == ("rejected", 400)
+        assert (details["provider_code"], details["fields"]) == ("INVALID_ARGUMENT", ["event"])
+        assert " at event: " in response.json()["error"]["message"]
+
+
+class TestTimeout:
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        return settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.3)})
+
+    async def test_gives_the_quota_back(
+        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+    ) -> None:
+        await fail(emulator, kind="delay", seconds=2)
+        details = assert_error(await create(alice), 502, "PROVIDER_API_ERROR")
+        assert (details["reason"], details["retryable"]) == ("timeout", True)
+        assert await spent(services) == 0
+
+
+class TestIdempotency:
+    async def test_replays_the_first_answer(
+        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+    ) -> None:
+        first, second = [await create(alice, headers=KEY) for _ in range(2)]
+        assert assert_ok(first, 201) == assert_ok(second, 201)
+        assert "idempotency-replayed" not in first.headers
+        assert second.headers["idempotency-replayed"] == "true"
+        assert (len(await calls(emulator, "POST")), await spent(services)) == (1, 1)
+
+    async def test_refuses_the_key_with_another_body(self, alice: httpx.AsyncClient) -> None:
+        assert_ok(await create(alice, headers=KEY), 201)
+        assert_error(await create(alice, body={"summary": "Other"}, headers=KEY), 422, "IDEMPOTENCY_KEY_REUSED")
+
+    async def test_keeps_locations_and_callers_apart(
+        self, alice: httpx.AsyncClient, plugin: Site, as_user: AsUser
+    ) -> None:
+        answers = [await create(client, headers=KEY) for client in (alice, plugin.http)]
+        answers.append(await create(alice, params={"locationId": "112"}, headers=KEY))
+        answers.append(await create(await as_user(BOB), params=BIKES, headers=KEY))
+        assert len({assert_ok(answer, 201)["name"] for answer in answers}) == 4
+
+    async def test_forgets_what_can_be_corrected(self, alice: httpx.AsyncClient, services: Services) -> None:
+        assert_error(await create(alice, body={}, headers=KEY), 400, "VALIDATION_ERROR")
+        await spend(services, LIMIT)
+        assert_error(await create(alice, headers=KEY), 429, "QUOTA_EXCEEDED")
+        async with services.storage.write() as session:
+            await posts.give_back(session, 1, month_start(services.clock.now()))
+        assert_ok(await create(alice, headers=KEY), 201)
+
+    async def test_replays_a_final_refusal_and_retries_a_passing_one(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        await fail(emulator, times=1, status=503)
+        assert_error(await create(alice, headers=KEY), 502, "PROVIDER_API_ERROR")
+        await fail(emulator, times=1, status=400)
+        refused, replayed = [await create(alice, headers=KEY) for _ in range(2)]
+        assert assert_error(refused, 502, "PROVIDER_API_ERROR") == assert_error(replayed, 502, "PROVIDER_API_ERROR")
+        assert replayed.headers["idempotency-replayed"] == "true"
+
+    async def test_finds_the_post_of_an_attempt_that_never_ended(
+        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+    ) -> None:
+        media = [{"mediaFormat": "PHOTO", "sourceUrl": "https://harbour.example/bread.jpg"}]
+        first = assert_ok(await create(alice, body={**POST, "media": media}, headers=KEY), 201)
+        async with services.storage.write() as session:  # as if the process had died before it could answer
+            await session.execute(update(idempotency).values(status=None, answer=None, lease_until=0))
+        again = await create(alice, body={**POST, "media": media}, headers=KEY)
+        assert assert_ok(again, 201) == first
+        assert "idempotency-replayed" not in again.headers
+        assert len(await calls(emulator, "POST")) == 1
+        assert len(await names(alice)) == 13

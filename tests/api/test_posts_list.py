@@ -1,0 +1,158 @@
+"""Listing posts over HTTP: the mirror, its age, paging."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsService, AsUser
+from post_support import BIKES, PATH, PIER, calls, fail, names
+from profilesvc.contract.posts import PostList
+from profilesvc.domain.world import FrozenClock
+from profilesvc.fixtures import load_world
+from profilesvc.services.context import Services
+from support import BOB, assert_error, assert_ok, fields
+
+
+def at_the_provider(location: str) -> list[dict[str, Any]]:
+    """The demo world's posts of a location as we must answer them, newest first."""
+    posts = next(entry["posts"] for entry in load_world()["locations"] if entry["profile"]["name"] == location)
+    ours = [{**post, "name": post["name"].partition("/")[2].partition("/")[2]} for post in posts]
+    return sorted(ours, key=lambda post: str(post["createTime"]), reverse=True)
+
+
+class TestList:
+    async def test_answers_the_provider_s_documents_one_to_one(self, alice: httpx.AsyncClient) -> None:
+        response = await alice.get(PATH, params=PIER)
+        data = assert_ok(response)
+        assert data == {"localPosts": at_the_provider("locations/111"), "nextPageToken": ""}
+        assert "accounts/" not in response.text
+        assert "x-data-age" not in response.headers
+        PostList.model_validate(data)
+
+    async def test_answers_no_posts(self, alice: httpx.AsyncClient) -> None:
+        data = assert_ok(await alice.get(PATH, params={"locationId": "112"}))
+        assert data == {"localPosts": [], "nextPageToken": ""}
+
+    async def test_takes_a_service_token_that_may_read(self, as_service: AsService) -> None:
+        site = await as_service(requested=["business.read"])
+        assert len(await names(site.http)) == 12
+
+    async def test_reads_the_provider_again_after_the_maximum_age(
+        self, as_user: AsUser, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        bob = await as_user(BOB)
+        for seconds, readings in ((0, 1), (60, 1), (0.001, 2)):
+            clock.advance(seconds=seconds)
+            assert len(await names(bob, **BIKES)) == 3
+            assert len(await calls(emulator)) == readings
+
+    async def test_reads_a_post_in_review_again_after_five_seconds(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        await names(alice)
+        change = {"posts": {"accounts/1/locations/111/localPosts/11112": {"state": "REJECTED"}}}
+        await emulator.put("/__emulator/state", json=change)
+        for seconds, state in ((5, "PROCESSING"), (0.001, "REJECTED")):
+            clock.advance(seconds=seconds)
+            newest = assert_ok(await alice.get(PATH, params=PIER))["localPosts"][0]
+            assert newest["state"] == state
+
+    async def test_shows_what_was_made_and_deleted_elsewhere(
+        self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock
+    ) -> None:
+        await names(alice)
+        post = {"topicType": "STANDARD", "summary": "Made in another tool"}
+        made = await services.provider.create_post("accounts/1", "locations/111", post)
+        await services.provider.delete_post("accounts/1", "locations/111", "11107")
+        clock.advance(seconds=61)
+        seen = await names(alice)
+        assert seen[0] == made["name"].rpartition("/")[2]
+        assert "11107" not in seen
+        assert len(seen) == 12
+
+    async def test_answers_the_mirror_with_its_age_while_the_provider_is_down(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        await names(alice)
+        clock.advance(seconds=75)
+        await fail(emulator)
+        response = await alice.get(PATH, params=PIER)
+        assert len(assert_ok(response)["localPosts"]) == 12
+        assert response.headers["x-data-age"] == "75"
+        await emulator.delete("/__emulator/faults")
+        assert "x-data-age" not in (await alice.get(PATH, params=PIER)).headers
+
+    async def test_fails_while_the_provider_is_down_and_was_never_read(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        await fail(emulator)
+        details = assert_error(await alice.get(PATH, params=PIER), 502, "PROVIDER_API_ERROR")
+        assert (details["reason"], details["retryable"], details["provider_status"]) == ("unavailable", True, 503)
+
+    async def test_reads_the_provider_once_for_many_callers(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        assert [len(page) for page in await asyncio.gather(*[names(alice) for _ in range(20)])] == [12] * 20
+        assert len(await calls(emulator)) == 1
+
+
+class TestPaging:
+    async def test_goes_through_all_posts_once_while_new_ones_arrive(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
+        seen: list[str] = []
+        token, size = "", 5
+        while True:
+            page = assert_ok(await alice.get(PATH, params={**PIER, "pageSize": size, "pageToken": token}))
+            seen += [post["name"].rpartition("/")[2] for post in page["localPosts"]]
+            assert_ok(await alice.post(PATH, params=PIER, json={"summary": "News"}), 201)
+            clock.advance(minutes=5)
+            token, size = page["nextPageToken"], size - 1  # the page size may change between pages
+            if not token:
+                break
+        assert seen == [str(number) for number in range(11112, 11100, -1)]
+        assert len(await calls(emulator)) == 1, "only the first page reads the provider"
+
+    async def test_tells_posts_of_the_same_moment_apart(self, alice: httpx.AsyncClient) -> None:
+        made = [assert_ok(await alice.post(PATH, params=PIER, json={"summary": "Now"}), 201) for _ in range(3)]
+        listed = assert_ok(await alice.get(PATH, params={**PIER, "pageSize": 2}))
+        query = {**PIER, "pageSize": 1, "pageToken": listed["nextPageToken"]}
+        listed["localPosts"] += assert_ok(await alice.get(PATH, params=query))["localPosts"]
+        assert [post["name"] for post in listed["localPosts"]] == sorted((post["name"] for post in made), reverse=True)
+
+    @pytest.mark.parametrize(("size", "count"), [(1, 1), (12, 12), (101, 12), (100000, 12)])
+    async def test_clamps_the_page_size(self, alice: httpx.AsyncClient, size: int, count: int) -> None:
+        assert len(await names(alice, pageSize=size)) == count
+
+    async def test_gives_a_hundred_at_most_and_fifty_by_default(
+        self, as_user: AsUser, services: Services, emulator: httpx.AsyncClient
+    ) -> None:
+        bob = await as_user(BOB)
+        for _ in range(100):
+            post = {"topicType": "STANDARD", "summary": "Many"}
+            await services.provider.create_post("accounts/2", "locations/211", post)
+        assert len(await names(bob, **BIKES)) == 50
+        assert len(await names(bob, **BIKES, pageSize=103)) == 100
+
+    @pytest.mark.parametrize("size", ["0", "-1", "1.5", "ten", "1e2", "9999999999", ""])
+    async def test_refuses_a_page_size_that_is_none(self, alice: httpx.AsyncClient, size: str) -> None:
+        details = assert_error(await alice.get(PATH, params={**PIER, "pageSize": size}), 400, "VALIDATION_ERROR")
+        assert fields(details) == ["pageSize"]
+
+    async def test_refuses_tokens_that_are_not_its_own(self, alice: httpx.AsyncClient, as_user: AsUser) -> None:
+        token = assert_ok(await alice.get(PATH, params={**PIER, "pageSize": 1}))["nextPageToken"]
+        bob = await as_user(BOB)
+        edited = token[:-1] + ("A" if token[-1] != "A" else "B")
+        bad = ["x", "AAAA" * 10, "é", token[:-1], token[1:], edited, f"{token}=", f" {token}", "a" * 50_000]
+        for client, query in [(alice, PIER), *[(alice, {"locationId": "112"}), (bob, BIKES)]]:
+            for tried in bad if query is PIER else [token]:
+                response = await client.get(PATH, params={**query, "pageToken": tried})
+                assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["pageToken"]
+
+    @pytest.mark.parametrize("location", [None, "", "locations/", "accounts/1/locations/2", "locations/1/localPosts/2"])
+    async def test_refuses_a_location_that_is_none(self, alice: httpx.AsyncClient, location: str | None) -> None:
+        query = {} if location is None else {"locationId": location}
+        details = assert_error(await alice.get(PATH, params=query), 400, "VALIDATION_ERROR")
+        assert fields(details) == ["locationId"]

@@ -1,0 +1,143 @@
+"""Queries on posts: the mirror under changes from both sides, keyset pages, the quota."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from profilesvc.provider.port import ProviderError
+from profilesvc.services.post_mirror import stored
+from profilesvc.settings import Settings
+from profilesvc.storage import posts
+from profilesvc.storage.engine import Storage
+from profilesvc.storage.posts import StoredPost
+
+HERE, ELSEWHERE = "locations/111", "locations/112"
+
+
+def post(ident: str, created_at: int = 1, text: str = "{}", state: str = "LIVE") -> StoredPost:
+    return StoredPost(ident, created_at, state, text)
+
+
+@pytest.fixture
+async def storage(settings: Settings) -> AsyncIterator[Storage]:
+    opened = Storage(settings.effective_database_url)
+    yield opened
+    await opened.close()
+
+
+async def put(storage: Storage, *items: StoredPost, location: str = HERE, now: int = 1) -> None:
+    async with storage.write() as session:
+        for item in items:
+            await posts.put(session, location, item, now)
+
+
+async def held(storage: Storage, location: str = HERE) -> dict[str, str]:
+    async with storage.read() as session:
+        return await posts.documents(session, location)
+
+
+async def refresh(storage: Storage, before: dict[str, str], *found: StoredPost, now: int = 2) -> None:
+    async with storage.write() as session:
+        await posts.replace(session, HERE, before, {item.post_id: item for item in found}, now)
+
+
+class TestMirror:
+    async def test_takes_over_what_the_provider_lists(self, storage: Storage) -> None:
+        await put(storage, post("kept"), post("changed"), post("gone"))
+        await put(storage, post("gone"), location=ELSEWHERE)
+        await refresh(storage, await held(storage), post("kept"), post("changed", text="[]"), post("new"))
+        assert await held(storage) == {"kept": "{}", "changed": "[]", "new": "{}"}
+        assert await held(storage, ELSEWHERE) == {"gone": "{}"}
+
+    async def test_leaves_alone_what_happened_while_the_provider_was_read(self, storage: Storage) -> None:
+        await put(storage, post("changed"), post("deleted"))
+        before = await held(storage)
+        await put(storage, post("changed", text="[1]"), post("created"))
+        async with storage.write() as session:
+            await posts.remove(session, HERE, "deleted")
+        await refresh(storage, before, post("changed", text="[0]"), post("deleted"))
+        assert await held(storage) == {"changed": "[1]", "created": "{}"}
+        await refresh(storage, before)
+        assert await held(storage) == {"changed": "[1]", "created": "{}"}
+
+    async def test_tells_how_old_it_is(self, storage: Storage) -> None:
+        async def ages() -> tuple[int | None, int | None]:
+            async with storage.read() as session:
+                mirror = await posts.mirror(session, HERE)
+            assert mirror.account == "accounts/1"
+            return mirror.posts_read_at, mirror.processing_read_at
+
+        assert await ages() == (None, None)
+        await put(storage, post("late", state="PROCESSING"), now=9)
+        await put(storage, post("early", state="PROCESSING"), now=4)
+        await put(storage, post("live"), now=1)
+        assert await ages() == (None, 4)
+        await refresh(storage, await held(storage), now=12)
+        assert await ages() == (12, None)
+
+
+class TestPage:
+    async def test_goes_from_new_to_old_and_then_by_id(self, storage: Storage) -> None:
+        await put(storage, post("b", 5), post("a", 5), post("c", 5), post("z", 1), post("new", 9))
+        await put(storage, post("other", 5), location=ELSEWHERE)
+        seen: list[str] = []
+        after = None
+        async with storage.read() as session:
+            while rows := await posts.page(session, HERE, 2, after):
+                seen += [ident for _, ident, _ in rows]
+                after = rows[-1][:2]
+        assert seen == ["new", "c", "b", "a", "z"]
+
+
+class TestQuota:
+    async def test_is_exact_in_a_race(self, storage: Storage) -> None:
+        async def reserve() -> bool:
+            async with storage.write() as session:
+                return await posts.reserve(session, 1, month=7, limit=5)
+
+        assert sum(await asyncio.gather(*[reserve() for _ in range(50)])) == 5
+
+    async def test_counts_months_and_users_apart_and_never_below_none(self, storage: Storage) -> None:
+        async with storage.write() as session:
+            assert await posts.reserve(session, 1, month=7, limit=1)
+            assert not await posts.reserve(session, 1, month=7, limit=1)
+            assert await posts.reserve(session, 1, month=8, limit=1)
+            assert await posts.reserve(session, 2, month=7, limit=1)
+            await posts.give_back(session, 1, 7)
+            await posts.give_back(session, 1, 7)
+            assert [await posts.used(session, *place) for place in ((1, 7), (1, 8), (2, 7), (3, 7))] == [0, 1, 1, 0]
+
+    async def test_of_nothing_allows_nothing(self, storage: Storage) -> None:
+        async with storage.write() as session:
+            assert not await posts.reserve(session, 1, month=7, limit=0)
+
+
+class TestStored:
+    def test_never_shows_the_account(self) -> None:
+        media = [{"name": "accounts/1/locations/111/media/9", "mediaFormat": "PHOTO"}, {"mediaFormat": "PHOTO"}]
+        document = {"name": "accounts/1/locations/111/localPosts/5", "media": media, "summary": "港"}
+        kept = stored(HERE, document)
+        assert kept.document == (
+            '{"name":"locations/111/localPosts/5","media":[{"name":"locations/111/media/9","mediaFormat":"PHOTO"},'
+            '{"mediaFormat":"PHOTO"}],"summary":"港"}'
+        )
+        assert (kept.post_id, kept.created_at, kept.state) == ("5", 0, "")
+
+    @pytest.mark.parametrize(
+        "document",
+        [
+            {},
+            {"name": 5},
+            {"name": "accounts/1/locations/112/localPosts/5"},
+            {"name": "accounts/1/locations/111/localPosts/" + "5" * 65},
+            {"name": "locations/111/localPosts/5", "createTime": "yesterday"},
+            {"name": "locations/111/localPosts/5", "createTime": 5},
+            {"name": "locations/111/localPosts/5", "media": "x"},
+            {"name": "locations/111/localPosts/5", "media": [{"name": 1}]},
+            {"name": "locations/111/localPosts/5", "summary": "\ud800"},
+        ],
+    )
+    def test_refuses_what_is_no_post_of_the_location(self, document: dict[str, object]) -> None:
+        with pytest.raises(ProviderError, match="unreadable post"):
+            stored(HERE, document)

@@ -1,0 +1,55 @@
+"""One refresh at a time for one thing."""
+
+import asyncio
+
+import pytest
+
+from profilesvc.services.refresh import Refreshes
+
+
+class Source:
+    """Counts how often it is read; waits until it may answer."""
+
+    def __init__(self) -> None:
+        self.readings, self.may_answer, self.fails = 0, asyncio.Event(), False
+
+    async def read(self) -> None:
+        self.readings += 1
+        await self.may_answer.wait()
+        if self.fails:
+            raise ConnectionError("down")
+
+
+async def test_who_comes_meanwhile_waits_for_the_same_one_and_its_failure() -> None:
+    source, refreshes = Source(), Refreshes()
+    source.fails = True
+    waiting = [asyncio.create_task(refreshes.run("a", source.read)) for _ in range(3)]
+    await asyncio.sleep(0)
+    source.may_answer.set()
+    assert [type(result) for result in await asyncio.gather(*waiting, return_exceptions=True)] == [ConnectionError] * 3
+    assert source.readings == 1
+
+
+async def test_things_do_not_wait_for_each_other_and_the_next_one_reads_anew() -> None:
+    source, refreshes = Source(), Refreshes()
+    source.may_answer.set()
+    await asyncio.gather(refreshes.run("a", source.read), refreshes.run("b", source.read))
+    await refreshes.run("a", source.read)
+    assert source.readings == 3
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_goes_on_when_nobody_waits_any_more(fails: bool) -> None:
+    source, refreshes = Source(), Refreshes()
+    source.fails = fails
+    waiting = asyncio.create_task(refreshes.run("a", source.read))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    drained = asyncio.create_task(refreshes.drain())
+    await asyncio.sleep(0)
+    assert not drained.done()
+    source.may_answer.set()
+    await drained
+    assert source.readings == 1
