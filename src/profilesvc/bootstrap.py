@@ -72,6 +72,7 @@ async def open_services(settings: Settings, world: World) -> AsyncIterator[Servi
             yield services
             await services.background.drain()
             await services.refreshes.drain()
+            await services.refreshes.drain()
     finally:
         await storage.close()
 

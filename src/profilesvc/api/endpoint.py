@@ -5,7 +5,7 @@ The trip of a request is `_serve`, in the order of D-03. A handler names what it
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from profilesvc.services import access as callers
 from profilesvc.services import connection, idempotency
 from profilesvc.services.context import Caller, Rendered, Services, deactivated
 
-Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
+Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"
 KB = 1024
 
@@ -44,7 +44,7 @@ class Endpoint:
     method: str
     path: str
     access: Access
-    handler: Callable[..., Awaitable[Any]]
+    handler: Callable[..., Coroutine[Any, Any, Any]]
     data: Any
     query: type[Query] | None = None
     body: type[BaseModel] | type[dict[str, Any]] | None = None
@@ -121,7 +121,8 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
         if "idempotency" in endpoint.wants:
             arguments["idempotency"] = _idempotency_key(document, arguments.get("query"))
     wanted = {name: value for name, value in arguments.items() if name in endpoint.wants}
-    return _respond(endpoint, await endpoint.handler(**wanted))
+    operation = endpoint.handler(**wanted)
+    return _respond(endpoint, await (operation if endpoint.method == "GET" else running.background.finish(operation)))
 
 
 async def _body_bytes(endpoint: Endpoint) -> bytes:

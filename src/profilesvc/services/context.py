@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.domain.errors import ServiceError
@@ -17,18 +17,33 @@ from profilesvc.settings import Settings
 from profilesvc.storage.engine import Storage
 from profilesvc.storage.keys import KeyState
 
+Result = TypeVar("Result")
+
 
 class Background:
     """Work that follows an answer; finished before the service closes."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run after the caller was answered; a failure is logged by asyncio, never seen by the caller."""
+        """Run after the caller was answered; a failure is not the caller's."""
+        self._begin(work)
+
+    async def finish(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run to the end even when the caller hangs up meanwhile: what was begun is never left half done."""
+        return await asyncio.shield(self._begin(work))
+
+    def _begin(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, also when nobody waits any more
 
     async def drain(self) -> None:
         """Wait for what is still running."""
