@@ -15,10 +15,13 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from profilesvc.domain.keys import CLIENT_ID
+
 TokenType = Literal["at+jwt", "rt+jwt"]
 MAX_TOKEN_LENGTH = 8192
 IAT_LEEWAY_SECONDS = 60
 _GRAMMAR = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
+_USER_ID = re.compile(r"[1-9][0-9]{0,18}\Z", re.ASCII)
 _JWS = jwt.PyJWS(algorithms=["RS256"])
 _CACHED_TOKENS = 10_000
 
@@ -182,7 +185,7 @@ class Signer:
             raise ValueError("refresh claims")
         if claims["scope"] == "service" and not _is_service_claims(claims):
             raise ValueError("service claims")
-        if claims["scope"] == "user" and not re.fullmatch(r"[1-9][0-9]{0,18}", claims["sub"], re.ASCII):
+        if claims["scope"] == "user" and not (_USER_ID.match(claims["sub"]) and int(claims["sub"]) < 2**63):
             raise ValueError("user claims")
 
 
@@ -190,6 +193,7 @@ def _is_service_claims(claims: dict[str, Any]) -> bool:
     permissions = claims.get("permissions")
     return (
         claims["sub"] == claims["client_id"]
+        and CLIENT_ID.match(claims["sub"]) is not None
         and isinstance(permissions, list)
         and all(isinstance(name, str) for name in permissions)
     )

@@ -1,0 +1,281 @@
+"""Tokens that must never be accepted (rows A058 to A081 of the list of bad input), made from one good one."""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+
+from profilesvc.services.signing import SigningKey, public_jwk
+
+Case = tuple[str, str]
+COMMON_SECRETS = (
+    "",
+    " ",
+    "secret",
+    "password",
+    "changeme",
+    "123456",
+    "jwt",
+    "key",
+    "your-256-bit-secret",
+    "test",
+    "null",
+)
+
+
+def b64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def dumps(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else json.dumps(value, separators=(",", ":")).encode()
+
+
+@dataclass
+class Forge:
+    """Makes tokens of any shape; with our key, as an attacker with a leaked signature oracle would."""
+
+    key: SigningKey
+    claims: dict[str, Any]
+    now: int  # seconds
+
+    @property
+    def header(self) -> dict[str, Any]:
+        return {"alg": "RS256", "typ": "at+jwt", "kid": self.key.kid}
+
+    def sign(self, header: Any = None, payload: Any = None, private: rsa.RSAPrivateKey | None = None) -> str:
+        """A token signed RS256, by our key unless another is given; bytes go in as they are."""
+        signing_input = self.unsigned(self.header if header is None else header, payload)
+        signature = (private or self.key.private).sign(signing_input.encode(), padding.PKCS1v15(), hashes.SHA256())
+        return f"{signing_input}.{b64(signature)}"
+
+    def unsigned(self, header: Any, payload: Any = None) -> str:
+        return f"{b64(dumps(header))}.{b64(dumps(self.claims if payload is None else payload))}"
+
+    def hmac(self, secret: bytes, alg: str = "HS256") -> str:
+        signing_input = self.unsigned({**self.header, "alg": alg})
+        return f"{signing_input}.{b64(hmac.digest(secret, signing_input.encode(), 'sha256'))}"
+
+    def good(self) -> str:
+        return self.sign()
+
+    def with_header(self, **members: Any) -> str:
+        return self.sign({**self.header, **members})
+
+    def with_claims(self, **claims: Any) -> str:
+        return self.sign(payload={**self.claims, **claims})
+
+    def without(self, *claims: str) -> str:
+        return self.sign(payload={name: value for name, value in self.claims.items() if name not in claims})
+
+    def raw_claim(self, name: str, literal: str) -> str:
+        """A claim written as it stands, for what json.dumps would not write."""
+        rest = dumps({key: value for key, value in self.claims.items() if key != name})
+        return self.sign(payload=rest[:-1] + f',"{name}":{literal}}}'.encode())
+
+
+def hostile(forge: Forge) -> Iterator[Case]:
+    """(row and what is wrong, token)"""
+    yield from _algorithms(forge)
+    yield from _other_keys(forge)
+    yield from _headers(forge)
+    yield from _spellings(forge)
+    yield from _payloads(forge)
+    yield from _times(forge)
+    yield from _identities(forge)
+
+
+def _algorithms(forge: Forge) -> Iterator[Case]:
+    for alg in ("none", "None", "NONE", "nOnE", "", "rs256", "RS384", "RS512", "PS256", "HS256", None, ["RS256"], 5):
+        yield f"A058 alg {alg} with our signature", forge.with_header(alg=alg)
+    for alg in ("none", "None", "NONE", "nOnE"):
+        yield f"A058 alg {alg}, no signature", forge.unsigned({**forge.header, "alg": alg}) + "."
+    no_alg = {name: value for name, value in forge.header.items() if name != "alg"}
+    yield "A058 no alg", forge.sign(no_alg)
+    for form, secret in _public_forms(forge.key).items():
+        yield f"A059 HS256 keyed with our public key as {form}", forge.hmac(secret)
+    for text in COMMON_SECRETS:
+        yield f"A060 HS256 keyed with {text!r}", forge.hmac(text.encode())
+    signing_input = forge.unsigned({**forge.header, "alg": "PS256"}).encode()
+    pss = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
+    ps256 = forge.key.private.sign(signing_input, pss, hashes.SHA256())
+    yield "A061 PS256 by our key", f"{signing_input.decode()}.{b64(ps256)}"
+    rs512 = forge.unsigned({**forge.header, "alg": "RS512"}).encode()
+    signature = forge.key.private.sign(rs512, padding.PKCS1v15(), hashes.SHA512())
+    yield "A061 RS512 by our key", f"{rs512.decode()}.{b64(signature)}"
+    es256 = forge.unsigned({**forge.header, "alg": "ES256"})
+    signature = ec.generate_private_key(ec.SECP256R1()).sign(es256.encode(), ec.ECDSA(hashes.SHA256()))
+    yield "A061 ES256", f"{es256}.{b64(signature)}"
+    eddsa = forge.unsigned({**forge.header, "alg": "EdDSA"})
+    yield "A061 EdDSA", f"{eddsa}.{b64(ed25519.Ed25519PrivateKey.generate().sign(eddsa.encode()))}"
+
+
+def _public_forms(key: SigningKey) -> dict[str, bytes]:
+    encodings, formats = serialization.Encoding, serialization.PublicFormat
+    pem = key.public.public_bytes(encodings.PEM, formats.SubjectPublicKeyInfo)
+    modulus = key.public.public_numbers().n
+    return {
+        "PEM": pem,
+        "PEM without the last newline": pem.rstrip(b"\n"),
+        "PEM with CRLF": pem.replace(b"\n", b"\r\n"),
+        "PKCS#1 PEM": key.public.public_bytes(encodings.PEM, formats.PKCS1),
+        "DER": key.public.public_bytes(encodings.DER, formats.SubjectPublicKeyInfo),
+        "PKCS#1 DER": key.public.public_bytes(encodings.DER, formats.PKCS1),
+        "JWK": dumps(public_jwk(key.public)),
+        "modulus": modulus.to_bytes(256, "big"),
+        "kid": key.kid.encode(),
+    }
+
+
+def _other_keys(forge: Forge) -> Iterator[Case]:
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    jwk = public_jwk(other.public_key())
+    yield "A061 RS256 by another key under our kid", forge.sign(private=other)
+    thumbprint = b64(hashlib.sha256(dumps({"e": jwk["e"], "kty": "RSA", "n": jwk["n"]})).digest())
+    yield "A077 a removed key under its own kid", forge.sign({**forge.header, "kid": thumbprint}, private=other)
+    yield "A062 jwk of the attacker", forge.sign({**forge.header, "jwk": jwk}, private=other)
+
+
+def _headers(forge: Forge) -> Iterator[Case]:
+    url = "https://evil.example/keys.json"
+    ours = public_jwk(forge.key.public)
+    for name, value in [("jwk", ours), ("jku", url), ("x5u", url), ("x5c", ["MIIB"]), ("x5t", "AA"), ("cty", "JWT")]:
+        yield f"A062 header {name}, signed by our key", forge.with_header(**{name: value})
+    for kid in ("", "x", 5, None, [forge.key.kid], {}, "../../dev/null", "x' UNION SELECT 'a", "/proc/sys/kernel/x"):
+        yield f"A063 kid {kid!r}", forge.with_header(kid=kid)
+    yield "A063 kid in the other case", forge.with_header(kid=forge.key.kid.swapcase())
+    yield "A063 kid of 10 KB", forge.with_header(kid="k" * 10_240)
+    yield "A063 no kid", forge.sign({"alg": "RS256", "typ": "at+jwt"})
+    yield "A064 crit unknown", forge.with_header(crit=["exp"])
+    yield "A064 crit empty", forge.with_header(crit=[])
+    yield "A064 b64 false", forge.with_header(b64=False, crit=["b64"])
+    yield "A064 zip", forge.with_header(zip="DEF")
+    for typ in ("rt+jwt", "JWT", "AT+JWT", "application/at+jwt", "", 5, None):
+        yield f"A065 typ {typ}", forge.with_header(typ=typ)
+    yield "A065 no typ", forge.sign({"alg": "RS256", "kid": forge.key.kid})
+    header = dumps(forge.header)
+    yield "A066 alg twice", forge.sign(header[:-1] + b',"alg":"RS256"}')
+    yield "A066 alg twice, none first", forge.sign(b'{"alg":"none",' + header[1:])
+    yield "A066 sub twice", forge.sign(payload=dumps(forge.claims)[:-1] + b',"sub":"1"}')
+    yield "A070 header is a list", forge.sign([forge.header])
+    yield "A070 header is deep", forge.sign(b"[" * 1_500 + b"]" * 1_500)
+    yield "A070 header is empty", forge.sign(b"")
+    yield "A070 header is not UTF-8", forge.sign(b'{"alg":"RS256","typ":"\xff"}')
+
+
+def _spellings(forge: Forge) -> Iterator[Case]:
+    good = forge.good()
+    header, payload, signature = good.split(".")
+    raw = base64.urlsafe_b64decode(signature + "==")
+    yield "A067 no signature", f"{header}.{payload}."
+    yield "A067 no signature part", f"{header}.{payload}"
+    yield "A067 one bit flipped", f"{header}.{payload}.{b64(raw[:-1] + bytes([raw[-1] ^ 1]))}"
+    yield "A067 last four cut", good[:-4]
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    yield "A067 unused bits set", good[:-1] + alphabet[alphabet.index(good[-1]) ^ 1]
+    yield "A067 padding appended", f"{good}=="
+    yield "A067 signature repeated", f"{good}{signature}"
+    yield "A067 zeros for a signature", f"{header}.{payload}.{b64(bytes(256))}"
+    yield "A067 payload exchanged", f"{header}.{b64(dumps({**forge.claims, 'sub': '2'}))}.{signature}"
+    yield "A068 standard alphabet", f"{header}.{payload}.{signature[:-1]}+"
+    yield "A068 slash", f"{header}.{payload}.{signature[:-1]}/"
+    for name, blank in [("blank", " "), ("tab", "\t"), ("newline", "\n"), ("NUL", "\0"), ("carriage return", "\r\n")]:
+        yield f"A068 {name} inside", f"{header}.{payload[:9]}{blank}{payload[9:]}.{signature}"
+        yield f"A068 {name} at the end", f"{good}{blank}"
+        yield f"A068 {name} at the start", f"{blank}{good}"
+    yield "A068 percent-encoded", good.replace(".", "%2E")
+    yield "A068 fullwidth letters", good.translate({ord(c): ord(c) + 0xFEE0 for c in "eyJhbG"})
+    for count, text in [(1, header), (4, f"{good}.{signature}"), (5, f"{header}.{payload}.{signature}.{header}.AA")]:
+        yield f"A069 {count} parts", text
+    yield "A069 JSON serialisation", json.dumps({"protected": header, "payload": payload, "signature": signature})
+    yield "A069 empty", ""
+    yield "A069 dots", ".."
+    yield "A081 over 8 KB", forge.with_claims(padding="x" * 8_192)
+
+
+def _payloads(forge: Forge) -> Iterator[Case]:
+    for name, payload in [
+        ("list", [forge.claims]),
+        ("string", "claims"),
+        ("number", 5),
+        ("null", b"null"),
+        ("empty", b""),
+        ("not JSON", b"{"),
+        ("not UTF-8", b'{"sub":"\xff\xfe"}'),
+        ("UTF-16", json.dumps(forge.claims).encode("utf-16")),
+        ("deep", b"[" * 1_500 + b"]" * 1_500),
+        ("an empty object", {}),
+        ("followed by more", dumps(forge.claims) + b"{}"),
+        ("with a byte order mark", b"\xef\xbb\xbf" + dumps(forge.claims)),
+    ]:
+        yield f"A070 payload {name}", forge.sign(payload=payload)
+
+
+def _times(forge: Forge) -> Iterator[Case]:
+    yield "A071 no exp", forge.without("exp")
+    for literal in ("null", '"9999999999"', "true", "1.5", f"{forge.now + 60}.5", "[9999999999]", "NaN", "Infinity"):
+        yield f"A071 exp {literal}", forge.raw_claim("exp", literal)
+    for name, literal in [
+        ("1e400", "1e400"),
+        ("1e10", "1e10"),
+        ("400 digits", "9" * 400),
+        ("5000 digits", "9" * 5_000),
+    ]:
+        yield f"A071 exp {name}", forge.raw_claim("exp", literal)
+    for exp in (-1, 0, forge.now, forge.now - 1, 2**53):
+        yield f"A071 exp {exp}", forge.with_claims(exp=exp)
+    yield "A072 iat in an hour", forge.with_claims(iat=forge.now + 3_600)
+    yield "A072 iat beyond the leeway", forge.with_claims(iat=forge.now + 61)
+    yield "A072 nbf in an hour", forge.with_claims(nbf=forge.now + 3_600)
+    yield "A072 no iat", forge.without("iat")
+    for name in ("iat", "nbf"):
+        for literal in ('"5"', "NaN", "1.5", "true", "null", "-1"):
+            yield f"A072 {name} {literal}", forge.raw_claim(name, literal)
+
+
+def _identities(forge: Forge) -> Iterator[Case]:
+    base = forge.claims["iss"]
+    for value in (
+        "https://evil.example",
+        base[:-1],
+        base + ".evil.example",
+        base.upper(),
+        base + "/",
+        [base],
+        None,
+        "",
+    ):
+        yield f"A073 iss {value!r}", forge.with_claims(iss=value)
+        yield f"A073 aud {value!r}", forge.with_claims(aud=value)
+    yield "A073 aud with ours in a list", forge.with_claims(aud=["https://evil.example", base])
+    yield "A073 aud of refresh tokens", forge.with_claims(aud=f"{base}/api/v1/auth/token")
+    yield "A073 aud empty list", forge.with_claims(aud=[])
+    yield "A073 no iss", forge.without("iss")
+    yield "A073 no aud", forge.without("aud")
+    staging = "https://staging.profiles.test"
+    yield "A076 another deployment", forge.with_claims(iss=staging, aud=staging)
+    for value in (1, None, True, [], {}, ""):
+        yield f"A074 sub {value!r}", forge.with_claims(sub=value)
+    yield "A074 sub is not the client", forge.with_claims(sub="svcid_2_1_x")
+    yield "A074 no sub", forge.without("sub")
+    yield "A074 no client_id", forge.without("client_id")
+    yield "A074 a user's scope for a key", forge.with_claims(scope="user")
+    for sub in ("0", "-1", "1.0", " 1", "01", "+1", "٣", "1e3", "9" * 19, "9" * 20, "1\n"):
+        yield f"A074 user {sub!r}", forge.with_claims(scope="user", sub=sub, client_id="dashboard")
+    for client in ("svcid_1_1_a\0", "svcid_1_1_%", "x", "svcid_1_1_a' OR '1'='1"):
+        yield f"A074 client {client!r}", forge.with_claims(sub=client, client_id=client)
+    for scope in ("admin", "", None, ["service"], "SERVICE"):
+        yield f"A074 scope {scope!r}", forge.with_claims(scope=scope)
+    for permissions in (None, "business.read", {"business.read": True}, [1], [["business.read"]], 5):
+        yield f"A074 permissions {permissions!r}", forge.with_claims(permissions=permissions)
+    yield "A074 no permissions", forge.without("permissions")
+    for epoch in (None, "0", 0.0, True, -1, 2**53):
+        yield f"A074 epoch {epoch!r}", forge.with_claims(epoch=epoch)
+    yield "A074 no jti", forge.without("jti")
+    yield "A074 jti a number", forge.with_claims(jti=5)
