@@ -84,7 +84,7 @@ async def once(
         raise
     except BaseException:
         async with services.storage.write() as session:
-            await idempotency.release(session, scope, claim.fence)
+            await idempotency.let_go(session, scope, claim.fence, services.clock.now())
         raise
 
 
@@ -117,10 +117,13 @@ def _replay(status: int, answer: str) -> Rendered:
 
 
 async def _settle(services: Services, claim: Claim, error: ServiceError) -> None:
-    final = error.kind is PROVIDER_API_ERROR and not error.details.get("retryable", True)
-    answer = json.dumps({"message": error.message, "details": error.details}).encode() if final else b""
+    """Keep a final refusal; keep the claim of an attempt that may have had its effect; forget everything else."""
+    of_provider = error.kind is PROVIDER_API_ERROR
     async with services.storage.write() as session:
-        if final:
+        if of_provider and not error.details["retryable"]:
+            answer = json.dumps({"message": error.message, "details": error.details}).encode()
             await claim.finish(session, error.kind.status, answer)
+        elif error.kind.status >= 500 and error.details.get("reason") != "rate_limited":
+            await idempotency.let_go(session, claim.scope, claim.fence, services.clock.now())
         else:
             await idempotency.release(session, claim.scope, claim.fence)

@@ -69,6 +69,15 @@ async def finish(session: AsyncSession, scope: str, fence: int, status: int, ans
     return (await session.execute(statement)).first() is not None
 
 
+async def let_go(session: AsyncSession, scope: str, fence: int, now: int) -> None:
+    """End the lease but keep the attempt: its effect is unknown, and whoever takes over must know that."""
+    await session.execute(
+        update(idempotency)
+        .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
+        .values(lease_until=now)
+    )
+
+
 async def release(session: AsyncSession, scope: str, fence: int) -> None:
     """Forget an attempt that came to nothing."""
     await session.execute(

@@ -155,7 +155,10 @@ class PostRow(Table, table=True):
     """The mirror of a local post: the document as the list answers it, account segment removed (D-74)."""
 
     __tablename__ = "posts"
-    __table_args__ = (Index("ix_posts_list", "location_name", "created_at", "post_id"),)
+    __table_args__ = (
+        Index("ix_posts_list", "location_name", "created_at", "post_id"),
+        Index("ix_posts_in_review", "location_name", "state", "read_at"),
+    )
 
     location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), primary_key=True))
     post_id: str = Field(sa_column=Column(String(80), primary_key=True))

@@ -129,6 +129,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("location_name", "post_id", name=op.f("pk_posts")),
     )
     with op.batch_alter_table("posts", schema=None) as batch_op:
+        batch_op.create_index("ix_posts_in_review", ["location_name", "state", "read_at"], unique=False)
         batch_op.create_index("ix_posts_list", ["location_name", "created_at", "post_id"], unique=False)
 
     op.create_table(
@@ -210,6 +211,7 @@ def downgrade() -> None:
     op.drop_table("syncs")
     with op.batch_alter_table("posts", schema=None) as batch_op:
         batch_op.drop_index("ix_posts_list")
+        batch_op.drop_index("ix_posts_in_review")
 
     op.drop_table("posts")
     with op.batch_alter_table("keys", schema=None) as batch_op:
