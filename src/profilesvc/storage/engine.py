@@ -6,6 +6,7 @@ in the process rather than in the file lock. PostgreSQL: READ COMMITTED with con
 
 import asyncio
 import contextlib
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -118,11 +119,18 @@ def _unavailable_as_refusal() -> Any:
         TimeoutError,
         OSError,
     ) as error:
+        if _is_wrong_statement(error):
+            raise
         raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1) from error
     except sqlalchemy.exc.DBAPIError as error:
         if error.connection_invalidated or _is_timeout(error):
             raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1) from error
         raise
+
+
+def _is_wrong_statement(error: Exception) -> bool:
+    """SQLite calls a table that is not there an operational error too (SQLITE_ERROR); waiting would not help."""
+    return getattr(getattr(error, "orig", None), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
 
 
 def _is_timeout(error: sqlalchemy.exc.DBAPIError) -> bool:

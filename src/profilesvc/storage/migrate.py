@@ -7,7 +7,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -34,9 +34,9 @@ async def current(engine: AsyncEngine) -> str | None:
 
 
 async def current_revision(session: AsyncSession) -> str | None:
-    """The revision that a session's database is at."""
-    row = (await session.execute(text("SELECT version_num FROM alembic_version"))).first()
-    return None if row is None else str(row[0])
+    """The revision that a session's database is at, None when it is empty."""
+    connection = await session.connection()
+    return await connection.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())
 
 
 async def upgrade(engine: AsyncEngine) -> None:

@@ -1,0 +1,324 @@
+"""The units of work on both databases: nothing is lost, nothing is half done, trouble is a 503."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy.exc
+from sqlalchemy import Table, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from conftest import START
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.domain.errors import ServiceError
+from profilesvc.settings import Settings
+from profilesvc.storage.engine import Storage
+from profilesvc.storage.tables import (
+    businesses,
+    connections,
+    contacts,
+    holds,
+    idempotency,
+    keys,
+    locations,
+    post_usage,
+    posts,
+    secrets,
+    syncs,
+    users,
+)
+
+
+@pytest.fixture
+async def storage(settings: Settings) -> AsyncIterator[Storage]:
+    made = Storage(settings.effective_database_url, 10)
+    yield made
+    await made.close()
+
+
+NAME = select(users.c.name).where(users.c.id == 1)
+
+
+async def value(storage: Storage, statement: Any) -> Any:
+    async with storage.read() as session:
+        return (await session.execute(statement)).scalar_one()
+
+
+class TestWrite:
+    async def test_loses_no_update(self, storage: Storage) -> None:
+        """100 tasks read, add one and write: as statement and, on SQLite, as read-modify-write too (D-60)."""
+
+        async def add_one() -> None:
+            async with storage.write() as session:
+                if storage.is_sqlite:  # BEGIN IMMEDIATE: what was read is still true when it is written
+                    epoch = (await session.execute(select(users.c.epoch).where(users.c.id == 1))).scalar_one()
+                    await session.execute(update(users).where(users.c.id == 1).values(epoch=epoch + 1))
+                else:  # READ COMMITTED: conditional updates
+                    await session.execute(update(users).where(users.c.id == 1).values(epoch=users.c.epoch + 1))
+
+        await asyncio.gather(*(add_one() for _ in range(100)))
+        assert await value(storage, select(users.c.epoch).where(users.c.id == 1)) == 100
+
+    async def test_rolls_back_whatever_is_raised(self, storage: Storage) -> None:
+        async def fail(error: BaseException) -> None:
+            async with storage.write() as session:
+                await session.execute(update(users).values(name="changed"))
+                raise error
+
+        for error in (ValueError("x"), ServiceError(SERVICE_UNAVAILABLE), asyncio.CancelledError()):
+            with pytest.raises(type(error)):
+                await fail(error)
+        assert await value(storage, NAME) == "Alice Ito"
+
+    async def test_goes_on_after_a_unit_that_was_cancelled(self, storage: Storage) -> None:
+        inside, forever = asyncio.Event(), asyncio.Event()
+
+        async def hang() -> None:
+            async with storage.write() as session:
+                await session.execute(update(users).values(name="changed"))
+                inside.set()
+                await forever.wait()
+
+        task = asyncio.create_task(hang())
+        await inside.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with storage.write() as session:
+            await session.execute(update(users).where(users.c.id == 2).values(name="Bob"))
+        assert await value(storage, NAME) == "Alice Ito"
+        assert await value(storage, select(users.c.name).where(users.c.id == 2)) == "Bob"
+
+    async def test_is_not_seen_before_its_end(self, storage: Storage) -> None:
+        async with storage.write() as session:
+            await session.execute(update(users).where(users.c.id == 1).values(name="changed"))
+            assert await value(storage, NAME) == "Alice Ito"
+        assert await value(storage, NAME) == "changed"
+
+    async def test_of_a_read_is_not_kept(self, storage: Storage) -> None:
+        async with storage.read() as session:
+            await session.execute(update(users).values(name="changed"))
+        assert await value(storage, NAME) == "Alice Ito"
+
+
+class TestTrouble:
+    async def test_locked_or_busy_is_unavailable_within_six_seconds_and_heals(
+        self, storage: Storage, settings: Settings
+    ) -> None:
+        """Another process holds the lock; all connections are in use: 503, nothing written, no restart (A104)."""
+
+        async def locked() -> ServiceError:
+            async with _lock(settings, storage):
+                with pytest.raises(ServiceError) as refusal:
+                    async with storage.write() as session:
+                        await session.execute(update(users).where(users.c.id == 1).values(name="changed"))
+            return refusal.value
+
+        async def busy() -> ServiceError:
+            small = Storage(settings.effective_database_url, 1)
+            async with small.read() as session:
+                await session.execute(select(users.c.id))
+                with pytest.raises(ServiceError) as refusal:
+                    await value(small, select(users.c.id).where(users.c.id == 1))
+            assert await value(small, select(users.c.id).where(users.c.id == 1)) == 1
+            await small.close()
+            return refusal.value
+
+        began = time.monotonic()
+        for refusal in await asyncio.gather(locked(), busy()):
+            assert refusal.kind is SERVICE_UNAVAILABLE
+            assert refusal.headers == {"Retry-After": "1"}
+        assert time.monotonic() - began < 6
+        assert await value(storage, NAME) == "Alice Ito"
+        async with storage.write() as session:
+            await session.execute(update(users).where(users.c.id == 1).values(name="changed"))
+        assert await value(storage, NAME) == "changed"
+
+    async def test_away_is_unavailable(self, tmp_path: Path, database: str) -> None:
+        (tmp_path / "folder.db").mkdir()
+        urls = {
+            "sqlite": f"sqlite+aiosqlite:///{tmp_path}/folder.db",
+            "postgres": "postgresql+asyncpg://postgres@127.0.0.1:1/nothing",
+        }
+        storage = Storage(urls[database])
+        for unit in (storage.read, storage.write):
+            with pytest.raises(ServiceError) as refusal:
+                async with unit() as session:
+                    await session.execute(select(users.c.id))
+            assert refusal.value.kind is SERVICE_UNAVAILABLE
+        await storage.close()
+
+    async def test_a_connection_that_was_cut_is_made_anew(self, storage: Storage, settings: Settings) -> None:
+        if storage.is_sqlite:
+            return  # a file has no connections to cut
+
+        async def cut() -> None:
+            async with storage.write() as session:
+                pid = (await session.execute(text("SELECT pg_backend_pid()"))).scalar_one()
+                other = Storage(settings.effective_database_url, 1)
+                await value(other, text(f"SELECT pg_terminate_backend({pid})"))
+                await other.close()
+                await session.execute(update(users).values(name="changed"))
+
+        with pytest.raises(ServiceError) as refusal:
+            await cut()
+        assert refusal.value.kind is SERVICE_UNAVAILABLE
+        assert await value(storage, NAME) == "Alice Ito"
+
+    async def test_a_full_disk_is_unavailable(self, storage: Storage) -> None:
+        if not storage.is_sqlite:
+            return  # PostgreSQL says so with a code of class 53, which is the same branch as a lock's
+
+        async def fill() -> None:
+            async with storage.write() as session:
+                pages = (await session.execute(text("PRAGMA page_count"))).scalar_one()
+                await session.execute(text(f"PRAGMA max_page_count = {pages}"))
+                await session.execute(insert(businesses).values(user_id=1, name="x" * 10_000_000, created_at=START))
+
+        with pytest.raises(ServiceError) as refusal:
+            await fill()
+        assert refusal.value.kind is SERVICE_UNAVAILABLE
+        assert await value(storage, select(func.count()).select_from(businesses)) == 4
+
+    async def test_a_wrong_statement_stays_a_defect(self, storage: Storage) -> None:
+        with pytest.raises(sqlalchemy.exc.DBAPIError, match="nonsense"):
+            await value(storage, text("SELECT 1 FROM nonsense"))
+
+
+@asynccontextmanager
+async def _lock(settings: Settings, storage: Storage) -> AsyncIterator[None]:
+    """What another process may hold: the whole file, or the row of user 1."""
+    if storage.is_sqlite:
+        file = sqlite3.connect(settings.data_dir / "profilesvc.db", isolation_level=None)
+        file.execute("BEGIN IMMEDIATE")
+        yield
+        file.close()
+        return
+    other = Storage(settings.effective_database_url, 1)
+    async with other.read() as session:  # a read unit: rolled back at its end
+        await session.execute(update(users).where(users.c.id == 1).values(name="locked"))
+        yield
+    await other.close()
+
+
+KEY = {
+    "id": 1,
+    "client_id": "svcid_1_1_a",
+    "user_id": 1,
+    "business_id": 10,
+    "location_name": "locations/111",
+    "name": "a",
+    "permissions": "business.read",
+    "allowed_domains": "[]",
+    "created_at": START,
+}
+LOCATION = {
+    "name": "locations/1",
+    "user_id": 1,
+    "account": "accounts/1",
+    "title": "x",
+    "profile": "{}",
+    "profile_read_at": START,
+    "is_verified": False,
+    "verification_state": "UNVERIFIED",
+    "sync_enabled": False,
+}
+POST = {
+    "location_name": "locations/111",
+    "post_id": "p",
+    "created_at": 0,
+    "state": "LIVE",
+    "read_at": 0,
+    "document": "",
+}
+SYNC = {
+    "sync_id": "sync_1",
+    "location_name": "locations/111",
+    "created_at": 0,
+    "status": "success",
+    "direction": "push",
+    "fields_updated": 0,
+}
+USER = {"email": "new@example.com", "name": "New", "plan": "pro", "created_at": START}
+
+# (what must not be, the table, a row that may be, what makes it wrong)
+INVARIANTS: list[tuple[str, Table, dict[str, Any], dict[str, Any]]] = [
+    ("sync without verification", locations, LOCATION, {"sync_enabled": True}),
+    ("an assignment without its time", locations, LOCATION, {"business_id": 10}),
+    ("a time without its assignment", locations, LOCATION, {"assigned_at": START}),
+    ("a location of nobody", locations, LOCATION, {"user_id": 999}),
+    ("a location of no business", locations, LOCATION, {"business_id": 999, "assigned_at": START}),
+    ("a second location of the name", locations, LOCATION, {"name": "locations/111"}),
+    ("a key of nobody", keys, KEY, {"user_id": 999}),
+    ("a key of no business", keys, KEY, {"business_id": 999}),
+    ("a key of no location", keys, KEY, {"location_name": "locations/999"}),
+    ("a key without a location", keys, KEY, {"location_name": None}),
+    ("a key without an id", keys, KEY, {"client_id": None}),
+    ("a business of nobody", businesses, {"user_id": 1, "name": "x", "created_at": 0}, {"user_id": 999}),
+    ("a second user of the address", users, USER, {"email": "alice@example.com"}),
+    ("a secret of no key", secrets, {"key_id": 1, "digest": "d", "created_at": 0}, {"key_id": 999}),
+    ("a hold of no key", holds, {"key_id": 1, "reason": "billing_issue", "severity": 3, "set_at": 0}, {"key_id": 999}),
+    ("a fifth reason", holds, {"key_id": 1, "reason": "plan_downgrade", "severity": 2, "set_at": 0}, {"reason": "x"}),
+    ("a heartbeat of no key", connections, {"key_id": 1, "last_heartbeat_at": 0}, {"key_id": 999}),
+    ("a contact of no key", contacts, {"key_id": 1, "started_at": 0, "ended_at": 0}, {"key_id": 999}),
+    ("a post of no location", posts, POST, {"location_name": "locations/999"}),
+    ("a negative count of posts", post_usage, {"user_id": 1, "month": 0, "used": 0}, {"used": -1}),
+    ("posts used by nobody", post_usage, {"user_id": 2, "month": 0, "used": 0}, {"user_id": 999}),
+    ("a sync of no location", syncs, SYNC, {"location_name": "locations/999"}),
+    ("another sync status", syncs, SYNC | {"sync_id": "sync_2"}, {"status": "done"}),
+    ("another direction", syncs, SYNC | {"sync_id": "sync_3"}, {"direction": "sideways"}),
+]
+
+
+async def test_constraints_carry_the_invariants(storage: Storage) -> None:
+    async def add(table: Table, values: dict[str, Any]) -> None:
+        async with storage.write() as session:
+            await session.execute(insert(table).values(values))
+
+    await add(keys, KEY)
+    for name, table, row, wrong in INVARIANTS:
+        with pytest.raises(IntegrityError):  # noqa: PT012
+            await add(table, {**row, **wrong})
+            pytest.fail(f"the database takes {name}")
+    rows = {id(row): (table, row) for _, table, row, _ in INVARIANTS if table is not keys}
+    for table, row in rows.values():  # and it is the wrong value that was refused, not the row
+        await add(table, row)
+
+
+async def test_what_must_be_one_cannot_be_two(storage: Storage) -> None:
+    """Unique: client id, post per location, hold per reason, idempotency scope, usage per month."""
+    once = {"scope": "s", "fingerprint": "f", "fence": 1, "lease_until": 0, "created_at": 0}
+    rows: list[tuple[Table, dict[str, Any], dict[str, Any]]] = [
+        (keys, KEY, {"id": 2}),
+        (posts, POST, {}),
+        (holds, {"key_id": 1, "reason": "user_requested", "severity": 1, "set_at": 0}, {"set_at": 5}),
+        (idempotency, once, {"fingerprint": "g"}),
+        (post_usage, {"user_id": 1, "month": 0, "used": 0}, {"used": 1}),
+        (connections, {"key_id": 1, "last_heartbeat_at": 0}, {"last_heartbeat_at": 1}),
+        (syncs, SYNC, {"created_at": 1}),
+    ]
+    for table, row, other in rows:
+        async with storage.write() as session:
+            await session.execute(insert(table).values(row))
+        with pytest.raises(IntegrityError):
+            async with storage.write() as session:
+                await session.execute(insert(table).values({**row, **other}))
+
+
+async def test_verification_cannot_be_lost_while_sync_is_on(storage: Storage) -> None:
+    lost = update(locations).where(locations.c.name == "locations/111").values(is_verified=False)
+    with pytest.raises(IntegrityError):
+        async with storage.write() as session:
+            await session.execute(lost)
+
+
+async def test_sqlite_runs_with_the_pragmas_that_durability_needs(storage: Storage) -> None:
+    if not storage.is_sqlite:
+        return
+    for pragma, expected in [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", 5000)]:
+        assert await value(storage, text(f"PRAGMA {pragma}")) == expected

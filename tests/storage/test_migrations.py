@@ -1,0 +1,122 @@
+"""Migrations on both databases: they say what the tables say, and run twice, down and up again."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, inspect
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+
+from conftest import Postgres
+from profilesvc.storage import migrate
+from profilesvc.storage.engine import create_engine
+from profilesvc.storage.tables import metadata, users
+
+TABLES = set(metadata.tables)
+
+
+@pytest.fixture
+def url(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database: what is broken here must not meet the other tests."""
+    if database == "sqlite":
+        yield f"sqlite+aiosqlite:///{tmp_path}/empty.db"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    name = f"migrations_{uuid.uuid4().hex}"
+    server.run(f"CREATE DATABASE {name}")
+    yield server.url(name)
+    server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def engine(url: str) -> AsyncIterator[AsyncEngine]:
+    made = create_engine(url, 2)
+    await migrate.upgrade(made)
+    yield made
+    await made.dispose()
+
+
+async def tables(engine: AsyncEngine) -> set[str]:
+    async with engine.connect() as connection:
+        return set(await connection.run_sync(lambda sync: inspect(sync).get_table_names()))
+
+
+async def downgrade(engine: AsyncEngine) -> None:
+    def to_base(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(migrate.MIGRATIONS))
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+
+    async with engine.execution_options(sqlite_begin="IMMEDIATE").begin() as connection:
+        await connection.run_sync(to_base)
+
+
+async def test_say_what_the_tables_say(engine: AsyncEngine) -> None:
+    await migrate.check(engine)
+    assert await tables(engine) == TABLES | {"alembic_version"}
+
+
+async def test_the_revision_is_told_to_a_session(engine: AsyncEngine) -> None:
+    async with AsyncSession(engine) as session:
+        assert await migrate.current_revision(session) == migrate.head()
+    await downgrade(engine)
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql("DROP TABLE alembic_version")
+    async with AsyncSession(engine) as session:
+        assert await migrate.current_revision(session) is None
+
+
+async def test_the_check_sees_a_difference(engine: AsyncEngine) -> None:
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql("ALTER TABLE users ADD COLUMN surprise INTEGER")
+    with pytest.raises(Exception, match="surprise"):
+        await migrate.check(engine)
+
+
+async def test_twice_is_harmless(engine: AsyncEngine) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(users.insert().values(email="a@example.com", name="A", plan="pro", created_at=0))
+    await migrate.upgrade(engine)
+    assert await migrate.current(engine) == migrate.head()
+    async with engine.connect() as connection:
+        assert (await connection.execute(users.select())).one().email == "a@example.com"
+
+
+async def test_go_down_to_nothing_and_up_again(engine: AsyncEngine) -> None:
+    await downgrade(engine)
+    assert await tables(engine) == {"alembic_version"}
+    assert await migrate.current(engine) is None
+    await migrate.upgrade(engine)
+    await migrate.check(engine)
+
+
+async def test_that_fail_leave_nothing_half_done(engine: AsyncEngine) -> None:
+    await downgrade(engine)
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql("CREATE TABLE syncs (in_the_way INTEGER)")
+    with pytest.raises(Exception, match="syncs"):
+        await migrate.upgrade(engine)
+    assert await tables(engine) == {"alembic_version", "syncs"}
+
+
+async def test_names_are_the_same_on_both_databases(engine: AsyncEngine) -> None:
+    """A constraint without a name could not be changed by a later migration."""
+
+    def unnamed(connection: Connection) -> list[str]:
+        inspector, found = inspect(connection), []
+        for table in TABLES:
+            constraints = [
+                *inspector.get_check_constraints(table),
+                *inspector.get_unique_constraints(table),
+                *inspector.get_foreign_keys(table),
+                inspector.get_pk_constraint(table),
+            ]
+            found += [f"{table}: {constraint}" for constraint in constraints if not constraint["name"]]
+        return found
+
+    async with engine.connect() as connection:
+        assert await connection.run_sync(unnamed) == []
