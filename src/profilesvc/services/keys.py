@@ -48,7 +48,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
         business = await accounts.business_name(session, body.business_id, caller.user_id)
         if business is None:
             raise _missing("business or location")
-        await _take_location(session, caller, body, now)
+        await _take_location(services, session, caller, body)
         values: dict[str, Any] = {
             "client_id": await _free_client_id(session, caller.user_id, now, name),
             "user_id": caller.user_id,
@@ -95,14 +95,14 @@ def _expiry(body: KeyCreate, now: int) -> int | None:
     return expires_at
 
 
-async def _take_location(session: AsyncSession, caller: Caller, body: KeyCreate, now: int) -> None:
+async def _take_location(services: Services, session: AsyncSession, caller: Caller, body: KeyCreate) -> None:
     """The location must be the caller's; an unassigned one is assigned by this very creation (D-23)."""
     name = body.assigned_location_id
     location = await locations.state(session, name)
     if location is None or location.user_id != caller.user_id:
         raise _missing("business or location")
-    await take_slot(session, location, body.business_id, caller.plan, now)
-    if await keys.count_live(session, name, now) >= caller.plan.live_keys_per_location:
+    await take_slot(services, session, location, body.business_id)
+    if await keys.count_live(session, name, services.clock.now()) >= caller.plan.live_keys_per_location:
         raise ServiceError(
             CONFLICT,
             f"The location has {caller.plan.live_keys_per_location} live keys; revoke one first.",
@@ -140,11 +140,11 @@ def _entry(row: Any, now: int) -> KeyEntry:
     )
 
 
-async def list_all(services: Services, caller: Caller, include_revoked: bool) -> KeyList:
-    """The caller's keys, newest first (D-24)."""
+async def list_all(services: Services, caller: Caller | None, include_revoked: bool) -> KeyList:
+    """The caller's keys, newest first (D-24); without a caller everyone's, for the operator."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        rows = await keys.listing(session, caller.user_id, include_revoked)
+        rows = await keys.listing(session, None if caller is None else caller.user_id, include_revoked)
     return KeyList(credentials=[_entry(row, now) for row in rows])
 
 

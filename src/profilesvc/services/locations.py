@@ -10,7 +10,6 @@ from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUN
 from profilesvc.contract.locations import MAX_LIMIT, LocationListQuery, SyncSwitched, VerificationRefreshed
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.plans import Plan
 from profilesvc.domain.world import SECOND
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
@@ -118,27 +117,25 @@ async def refresh_verification(services: Services, location: Reached) -> Verific
 
 async def assign(services: Services, name: str, business_id: int) -> None:
     """Assign an unassigned location to a business of its owner (operator). NOT_FOUND, PLAN_RESTRICTION, CONFLICT."""
-    now = services.clock.now()
     async with services.storage.write() as session:
         row = await locations.state(session, name)
         if row is None or await accounts.business_name(session, business_id, row.user_id) is None:
             raise ServiceError(NOT_FOUND, "There is no such location, or its owner has no such business.")
-        owner = await accounts.user(session, row.user_id)
-        assert owner is not None, "foreign keys hold"
-        await take_slot(session, row, business_id, services.plans.get(owner.plan), now)
+        await take_slot(services, session, row, business_id)
 
 
-async def take_slot(session: AsyncSession, row: LocationState, business_id: int, plan: Plan, now: int) -> None:
-    """Assign within the plan's number of locations (D-23)."""
-    if row.business_id == business_id:
-        return
-    if row.business_id is not None:
+async def take_slot(services: Services, session: AsyncSession, row: LocationState, business_id: int) -> None:
+    """Assign within the plan's number of locations (D-23); one that a downgrade left beyond it is refused (D-27)."""
+    if row.business_id not in {None, business_id}:
         raise ServiceError(CONFLICT, "The location belongs to another business of its owner.")
-    if await locations.count_assigned(session, row.user_id) >= plan.locations:
+    plan = services.plans.get((await accounts.lock_user(session, row.user_id)).plan)
+    assigned = await locations.assigned(session, row.user_id)
+    place = assigned.index(row.name) if row.name in assigned else len(assigned)
+    if place >= plan.locations:
         raise ServiceError(
             PLAN_RESTRICTION, f"The plan {plan.display_name} allows {plan.locations} locations.", limit=plan.locations
         )
-    if not await locations.assign(session, row.name, business_id, now):
+    if row.business_id is None and not await locations.assign(session, row.name, business_id, services.clock.now()):
         raise ServiceError(CONFLICT, "The location was assigned a moment ago.")
 
 
@@ -173,7 +170,7 @@ async def _import_one(services: Services, session: AsyncSession, values: Documen
     seen = {"profile": json.dumps(profile), "title": profile.get("title", ""), "profile_read_at": now, **values}
     changed = profiles.leaves(profile)
     if old is None:
-        await locations.add(session, name=name, source=desired, **seen)
+        await locations.add(session, name=name, source=desired, sync_enabled=False, **seen)
     else:
         before = dict(profiles.leaves(json.loads(old.profile)))
         changed = [(path, value) for path, value in changed if before.get(path) != value]

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage.tables import businesses, users
@@ -28,9 +29,14 @@ async def user(session: AsyncSession, user_id: int) -> UserState | None:
     return None if row is None else UserState._make(row)
 
 
+async def lock_user(session: AsyncSession, user_id: int) -> UserState:
+    """A user that exists; on PostgreSQL nobody else counts against or changes their plan until the transaction ends."""
+    return UserState._make((await session.execute(_USER.where(users.c.id == user_id).with_for_update())).one())
+
+
 async def user_by_email(session: AsyncSession, email: str) -> UserState | None:
-    """A user by e-mail address, as the operator types it."""
-    row = (await session.execute(_USER.where(users.c.email == email))).one_or_none()
+    """A user by e-mail address, as the operator types it; addresses are kept in lower case."""
+    row = (await session.execute(_USER.where(users.c.email == email.strip().lower()))).one_or_none()
     return None if row is None else UserState._make(row)
 
 
@@ -39,10 +45,14 @@ async def list_users(session: AsyncSession) -> list[UserState]:
     return [UserState._make(row) for row in await session.execute(_USER.order_by(users.c.id))]
 
 
-async def add_user(session: AsyncSession, email: str, name: str, plan: str, now: int) -> int:
-    """Add a user; IntegrityError when the address is taken."""
+async def add_user(session: AsyncSession, email: str, name: str, plan: str, now: int) -> int | None:
+    """Add a user and answer the id; None when the address is taken."""
     values = {"email": email, "name": name, "plan": plan, "created_at": now}
-    return int((await session.execute(insert(users).values(values).returning(users.c.id))).scalar_one())
+    try:
+        async with session.begin_nested():
+            return int((await session.execute(insert(users).values(values).returning(users.c.id))).scalar_one())
+    except IntegrityError:
+        return None
 
 
 async def update_user(session: AsyncSession, user_id: int, **values: object) -> None:

@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.keys import SEVERITY, Hold
@@ -92,12 +92,12 @@ async def client_id_taken(session: AsyncSession, client_id: str) -> bool:
 
 async def count_live(session: AsyncSession, location: str, now: int) -> int:
     """Keys of a location that are neither revoked nor expired."""
-    query = select(func.count()).where(
-        keys.c.location_name == location,
-        keys.c.revoked_at.is_(None),
-        (keys.c.expires_at.is_(None)) | (keys.c.expires_at > now),
-    )
+    query = select(func.count()).where(keys.c.location_name == location, _is_live(now))
     return int((await session.execute(query)).scalar_one())
+
+
+def _is_live(now: int) -> ColumnElement[bool]:
+    return and_(keys.c.revoked_at.is_(None), or_(keys.c.expires_at.is_(None), keys.c.expires_at > now))
 
 
 def _listing() -> Select[Any]:
@@ -169,6 +169,35 @@ async def remove_holds(session: AsyncSession, key_id: int, reasons: list[str]) -
     """Lift holds; the number that was there."""
     statement = delete(holds).where(holds.c.key_id == key_id, holds.c.reason.in_(reasons)).returning(holds.c.reason)
     return len((await session.execute(statement)).all())
+
+
+async def hold_locations(session: AsyncSession, names: list[str], reason: str, now: int) -> list[str]:
+    """Put a hold on every live key of these locations that does not have it; the client ids."""
+    held = select(holds.c.key_id).where(holds.c.key_id == keys.c.id, holds.c.reason == reason).exists()
+    query = (
+        select(keys.c.id, keys.c.client_id)
+        .where(keys.c.location_name.in_(names), _is_live(now), ~held)
+        .order_by(keys.c.id)
+    )
+    found = list(await session.execute(query))
+    if found:
+        hold = {"reason": reason, "severity": SEVERITY[reason], "set_at": now}
+        await session.execute(insert(holds), [{"key_id": row.id, **hold} for row in found])
+    return [row.client_id for row in found]
+
+
+async def release_locations(session: AsyncSession, names: list[str], reason: str) -> list[str]:
+    """Lift a hold from every key of these locations that has it; the client ids."""
+    query = (
+        select(keys.c.id, keys.c.client_id)
+        .join(holds, holds.c.key_id == keys.c.id)
+        .where(keys.c.location_name.in_(names), holds.c.reason == reason)
+        .order_by(keys.c.id)
+    )
+    found = list(await session.execute(query))
+    ids = [row.id for row in found]
+    await session.execute(delete(holds).where(holds.c.key_id.in_(ids), holds.c.reason == reason))
+    return [row.client_id for row in found]
 
 
 async def raise_epoch(session: AsyncSession, key_id: int) -> None:

@@ -103,7 +103,11 @@ async def assign(session: AsyncSession, name: str, business_id: int, now: int) -
     return (await session.execute(statement)).first() is not None
 
 
-async def count_assigned(session: AsyncSession, user_id: int) -> int:
-    """Locations of a user that are assigned to a business; these count against the plan."""
-    query = select(func.count()).where(locations.c.user_id == user_id, locations.c.business_id.is_not(None))
-    return int((await session.execute(query)).scalar_one())
+async def assigned(session: AsyncSession, user_id: int) -> list[str]:
+    """The assigned locations of a user, the one assigned first first; a plan counts them in this order (D-27)."""
+    query = (
+        select(locations.c.name)
+        .where(locations.c.user_id == user_id, locations.c.business_id.is_not(None))
+        .order_by(locations.c.assigned_at, locations.c.name)
+    )
+    return list((await session.execute(query)).scalars())
