@@ -1,23 +1,27 @@
-"""The only place that joins the pieces: settings in, a running app out."""
+"""The only place that joins the pieces: settings in, a running app out.
+
+What serving alone needs is imported when it is needed, so that a command starts in half the time.
+"""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, cast
 
-from quart import Quart
 from sqlalchemy import make_url
 
-from profilesvc.api.app import build
-from profilesvc.domain.plans import load_catalogue
+from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
 from profilesvc.fixtures import fixture_path, load_world
-from profilesvc.provider.connect import open_provider
+from profilesvc.provider.port import Provider
 from profilesvc.services.context import Services
 from profilesvc.services.signing import Signer, SigningKey, load_or_create, signing_key
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.storage import migrate
 from profilesvc.storage.engine import Storage
+
+if TYPE_CHECKING:
+    from quart import Quart
 
 SIGNING_KEY_FILE = "signing_key.pem"
 
@@ -28,7 +32,7 @@ class World:
 
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
-    emulator: Quart | None = None
+    emulator: Optional["Quart"] = None
 
 
 def open_signing_key(settings: Settings) -> SigningKey:
@@ -48,33 +52,68 @@ def open_signing_key(settings: Settings) -> SigningKey:
     return key
 
 
+def open_plans(settings: Settings) -> Catalogue:
+    """The configured plan catalogue, or the packaged one. SettingsError."""
+    try:
+        return load_catalogue(settings.plans_file)
+    except ValueError as error:
+        raise SettingsError(f"{PREFIX}PLANS_FILE: {error}") from None
+
+
 @asynccontextmanager
-async def open_services(settings: Settings, world: World) -> AsyncIterator[Services]:
-    """Everything opened in order, and closed in the opposite one. SettingsError for what cannot be used."""
+async def open_services(settings: Settings, world: World, *, provider: bool = True) -> AsyncIterator[Services]:
+    """Everything opened in order, and closed in the opposite one. SettingsError for what cannot be used.
+
+    Without `provider` that stays closed, for work that never reaches it.
+    """
     if settings.production and isinstance(world.entropy, SeededEntropy):
         raise SettingsError("seeded entropy is refused in production")
     if not settings.base_url:
         raise SettingsError(f"{PREFIX}BASE_URL is not set and nothing is served that could tell it")
-    try:
-        plans = load_catalogue(settings.plans_file)
-    except ValueError as error:
-        raise SettingsError(f"{PREFIX}PLANS_FILE: {error}") from None
+    plans = open_plans(settings)
     signer = Signer(open_signing_key(settings), settings.base_url)
     storage = Storage(settings.effective_database_url, settings.database_pool_size)
     try:
         if storage.is_sqlite:
             await migrate.upgrade(storage.engine)
-        async with open_provider(settings, clock=world.clock, entropy=world.entropy, world=demo_world(settings)) as (
-            provider,
-            world.emulator,
-        ):
-            services = Services(settings, world.clock, world.entropy, storage, provider, signer, plans)
+        else:
+            await _require_migrated(storage)
+        async with _open_provider(settings, world) if provider else _no_provider() as (reached, world.emulator):
+            services = Services(settings, world.clock, world.entropy, storage, reached, signer, plans)
             yield services
             await services.background.drain()
             await services.refreshes.drain()
-            await services.refreshes.drain()
     finally:
         await storage.close()
+
+
+async def _require_migrated(storage: Storage) -> None:
+    """Refuse a database that is behind this code; on SQLite it is brought up to date instead (D-60)."""
+    current, head = await migrate.current(storage.engine), migrate.head()
+    if current != head:
+        found = "empty" if current is None else f"at revision {current}"
+        raise SettingsError(f"the database is {found} and must be at {head}: run `profilesvc db upgrade`")
+
+
+_Opened = AbstractAsyncContextManager[tuple[Provider, Optional["Quart"]]]
+
+
+def _open_provider(settings: Settings, world: World) -> _Opened:
+    from profilesvc.provider.connect import open_provider
+
+    return open_provider(settings, clock=world.clock, entropy=world.entropy, world=demo_world(settings))
+
+
+class _Closed:
+    """Stands where the provider would; using it is a defect."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AssertionError(f"the provider is not open: {name}")
+
+
+@asynccontextmanager
+async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
+    yield cast(Provider, _Closed()), None
 
 
 def demo_world(settings: Settings) -> dict[str, Any] | None:
@@ -82,8 +121,10 @@ def demo_world(settings: Settings) -> dict[str, Any] | None:
     return load_world() if settings.provider.embedded else None
 
 
-def create_app(settings: Settings, world: World | None = None) -> Quart:
+def create_app(settings: Settings, world: World | None = None) -> "Quart":
     """The whole service as an ASGI app; it opens its parts when it starts serving."""
+    from profilesvc.api.app import build
+
     world = world or World()
     return build(lambda: open_services(settings, world), world.entropy)
 

@@ -82,6 +82,12 @@ def _base_url(value: str) -> str:
     return value
 
 
+def _database_url(value: str) -> str:
+    if value and not value.startswith(("sqlite+aiosqlite:///", "postgresql+asyncpg://")):
+        raise ValueError("must start with postgresql+asyncpg:// or sqlite+aiosqlite:///")
+    return value
+
+
 class Settings(BaseSettings):
     """Everything that can be configured; see the README for the table."""
 
@@ -92,7 +98,7 @@ class Settings(BaseSettings):
     environment: Literal["development", "production"] = "development"
     base_url: Annotated[str, AfterValidator(_base_url)] = ""
     data_dir: Path = Path("var")
-    database_url: str = ""
+    database_url: Annotated[str, AfterValidator(_database_url)] = ""
     database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
     provider: ProviderSettings = ProviderSettings()
     tokens: TokenSettings = TokenSettings()
@@ -140,6 +146,20 @@ class Settings(BaseSettings):
         if self.provider.embedded:
             raise ValueError(f"{PREFIX}PROVIDER__URL is required in production: the emulator is for development")
         return self
+
+
+class _Environment(BaseSettings):
+    """The one setting that decides whether the others are looked at."""
+
+    model_config = Settings.model_config
+
+    environment: str = "development"
+
+
+def refuse_in_production(what: str) -> None:
+    """SettingsError where the environment is not for development, whatever else is set or missing."""
+    if _Environment().environment != "development":
+        raise SettingsError(f"{PREFIX}ENVIRONMENT: {what} is for development alone")
 
 
 def load(**overrides: Any) -> Settings:

@@ -28,7 +28,8 @@ async def open_provider(
     """
     if not settings.provider.embedded:
         client = httpx.AsyncClient(timeout=settings.provider.timeout_seconds)
-        remote = RemoteProvider(client, settings.provider, origin=settings.provider.url, clock=clock, entropy=entropy)
+        login = settings.provider if settings.production else _with_login(settings.provider)
+        remote = RemoteProvider(client, login, origin=settings.provider.url, clock=clock, entropy=entropy)
         try:
             yield remote, None
         finally:
@@ -49,5 +50,11 @@ async def open_provider(
 
 def _emulator_login(settings: ProviderSettings) -> ProviderSettings:
     """The emulator takes any login; it only must not be empty."""
-    login = {"client_id": "emulator", "client_secret": SecretStr("emulator"), "refresh_token": SecretStr("emulator")}
-    return settings.model_copy(update={**login, "token_url": ""})
+    login = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
+    return settings.model_copy(update={**login, "client_id": "emulator", "token_url": ""})
+
+
+def _with_login(settings: ProviderSettings) -> ProviderSettings:
+    """Without any login of its own the provider at that address can only be an emulator."""
+    own = settings.client_id or settings.refresh_token or settings.token_url
+    return settings if own else _emulator_login(settings)

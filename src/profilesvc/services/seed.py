@@ -18,13 +18,20 @@ World = dict[str, Any]
 
 async def load(services: Services, world: World) -> None:
     """Users, businesses and locations of the world; posts come from the provider. CONFLICT unless empty."""
+    if not await load_if_empty(services, world):
+        raise ServiceError(CONFLICT, "The database is not empty.")
+
+
+async def load_if_empty(services: Services, world: World) -> bool:
+    """The same; False, and nothing changed, when there is somebody already."""
     now = services.clock.now()
     async with services.storage.write() as session:
         if not await accounts.is_empty(session):
-            raise ServiceError(CONFLICT, "The database is not empty.")
+            return False
         await accounts.add_with_ids(session, world["users"], world["businesses"], now)
         for location in world["locations"]:
             await _location(services, session, location, now)
+    return True
 
 
 async def _location(services: Services, session: AsyncSession, location: World, now: int) -> None:
