@@ -1,0 +1,6 @@
+"""`python -m profilesvc`."""
+
+from profilesvc.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""`profilesvc db`: migrations, and the demo world."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from profilesvc.cli.opening import run
+from profilesvc.cli.show import AsJson, show
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+app = typer.Typer(name="db", help="The database.", no_args_is_help=True)
+Result = TypeVar("Result")
+
+
+def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
+    """Work on the database as it is, whatever revision it has."""
+    from profilesvc.settings import load
+    from profilesvc.storage.engine import create_engine
+
+    async def opened() -> Result:
+        engine = create_engine(load().effective_database_url, 1)
+        try:
+            return await work(engine)
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(opened())
+
+
+@app.command()
+def upgrade(as_json: AsJson = False) -> None:
+    """Bring the database to the newest revision; harmless when it is there."""
+    from profilesvc.storage import migrate
+
+    _with_engine(migrate.upgrade)
+    current(as_json)
+
+
+@app.command()
+def current(as_json: AsJson = False) -> None:
+    """Where the database stands, and where this version needs it."""
+    from profilesvc.storage import migrate
+
+    show({"current": _with_engine(migrate.current), "head": migrate.head()}, as_json)
+
+
+@app.command()
+def seed(as_json: AsJson = False) -> None:
+    """Load the demo world into an empty database."""
+    from profilesvc.fixtures import load_world
+    from profilesvc.services import seed
+    from profilesvc.settings import refuse_in_production
+
+    refuse_in_production("the demo world")
+    world = load_world()
+    run(lambda services: seed.load(services, world))
+    show({name: len(world[name]) for name in ("users", "businesses", "locations")}, as_json)

@@ -1,0 +1,177 @@
+"""`profilesvc demo`: everything at once, with a key to try it by."""
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from profilesvc.cli.listening import Port, announce, bound, publish, url_of, with_base_url
+from profilesvc.cli.opening import write_private
+from profilesvc.cli.stopping import until_stopped
+from profilesvc.settings import PREFIX, Settings, SettingsError, load, refuse_in_production
+
+if TYPE_CHECKING:
+    import socket
+
+    from quart import Quart
+
+    from profilesvc.bootstrap import World
+    from profilesvc.services.context import Services
+
+HOST = "127.0.0.1"
+OWNER = "alice@example.com"
+KEY_FILE = "demo.json"
+_KEY = {
+    "name": "Demo site",
+    "business_id": 10,
+    "assigned_location_id": "locations/111",
+    "primary_domain": "harbour.example",
+}
+_PICK = r"""sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p'"""
+_CALLS = """
+A token, the first posts, a sync; paste them into a shell:
+
+TOKEN=$(curl -s {url}/api/v1/auth/token -H 'Content-Type: application/json' -d '{grant}' | {pick})
+
+curl -s '{url}/api/v1/posts?locationId={location}&pageSize=2' -H "Authorization: Bearer $TOKEN"
+
+curl -s {url}/api/v1/sync/{id} -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{profile}'
+"""
+
+
+def demo(port: Port = 8000) -> None:
+    """Run the service with the demo world, one key, and the provider emulator on the next port."""
+    from profilesvc.bootstrap import World, create_app
+    from profilesvc.serving import serve_forever
+
+    refuse_in_production("the demo")
+    settings = load()
+    with until_stopped():
+        listener = bound(HOST, port)
+        settings = with_base_url(settings, HOST, listener)
+        key = asyncio.run(_prepare(settings))
+        publish(settings)
+        world, provider = World(), _next_port(listener, port) if settings.provider.embedded else None
+        app, announced = create_app(settings, world), announce(HOST, listener)
+
+        def ready() -> None:
+            announced()
+            print(_introduction(url_of(HOST, listener), key, provider), flush=True)
+
+        both = app if provider is None else _Both(app, world, provider)
+        listeners = [listener] if provider is None else [listener, provider]
+        serve_forever(both, listeners, ready, app.extensions["profilesvc.draining"].set)
+
+
+class _Both:
+    """The service and the emulator that it embeds, as one ASGI app on two ports: the port decides."""
+
+    def __init__(self, service: "Quart", world: "World", provider: "socket.socket") -> None:
+        self._service, self._world = service, world
+        self._provider_port = provider.getsockname()[1]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One ASGI call. The emulator's lifespan runs inside the service's."""
+        on_provider = scope["type"] != "lifespan" and scope["server"][1] == self._provider_port
+        app = self._world.emulator if on_provider else self._service
+        assert app is not None, "the emulator is open while the service is"
+        await app(scope, receive, send)
+
+
+def _next_port(listener: "socket.socket", asked: int) -> "socket.socket":
+    """A socket for the emulator: the port after the service's, or a free one."""
+    port = listener.getsockname()[1] + 1
+    if asked == 0 or port > 65_535:
+        return bound(HOST, 0)
+    try:
+        return bound(HOST, port)
+    except SettingsError:
+        return bound(HOST, 0)
+
+
+async def _prepare(settings: Settings) -> dict[str, Any]:
+    """Seed an empty database; the demo key, made anew when there is none that is worth anything."""
+    from profilesvc.bootstrap import World, open_services
+    from profilesvc.fixtures import load_world
+    from profilesvc.services import seed
+
+    path = settings.data_dir / KEY_FILE
+    async with open_services(settings, World()) as services:
+        await seed.load_if_empty(services, load_world())
+        key = await _still_good(services, _kept_key(path))
+        if key is None:
+            key = await _new_key(services)
+            write_private(path, json.dumps(key, indent=2) + "\n")
+    return key
+
+
+def _kept_key(path: Path) -> dict[str, Any]:
+    """What an earlier start kept; empty when there is nothing usable."""
+    try:
+        kept = json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+async def _still_good(services: "Services", key: dict[str, Any]) -> dict[str, Any] | None:
+    from profilesvc.services.tokens import verify_secret
+
+    pair = str(key.get("client_id")), str(key.get("client_secret"))
+    return key if await verify_secret(services, *pair) is not None else None
+
+
+async def _new_key(services: "Services") -> dict[str, Any]:
+    from profilesvc.api.parsing import checked
+    from profilesvc.contract.keys import KeyCreate
+    from profilesvc.domain.errors import ServiceError
+    from profilesvc.services import keys, operator
+
+    try:
+        owner = await operator.act_for(services, OWNER)
+        made = await keys.create(services, owner, checked(KeyCreate, _KEY, "key"))
+    except ServiceError as refusal:
+        raise SettingsError(
+            f"no demo key can be made in this database ({refusal.message}): name a folder for the demo in "
+            f"{PREFIX}DATA_DIR"
+        ) from None
+    return made.model_dump(include={"client_id", "client_secret", "name", "assigned_location_id", "created_at"})
+
+
+def _introduction(url: str, key: dict[str, Any], provider: "socket.socket | None") -> str:
+    lines = [
+        "",
+        f"client id      {key['client_id']}",
+        f"client secret  {key['client_secret']}",
+        f"location       {key['assigned_location_id']}",
+        f"user token     {_command()} users token {OWNER}",
+        f"API page       {url}/docs",
+    ]
+    if provider is not None:
+        lines.append(f"provider       {url_of(HOST, provider)} (the emulator; its controls are under /__emulator/)")
+    grant = {"grant_type": "client_credentials", **{name: key[name] for name in ("client_id", "client_secret")}}
+    calls = _CALLS.format(
+        url=url,
+        grant=json.dumps(grant, separators=(",", ":")),
+        pick=_PICK,
+        location=key["assigned_location_id"],
+        id=key["assigned_location_id"].removeprefix("locations/"),
+        profile='{"websiteUri":"https://harbour.example/pier"}',
+    )
+    return "\n".join(lines) + "\n" + calls.rstrip("\n")
+
+
+def _command() -> str:
+    """How this program was called, so that the line works where it is pasted."""
+    called = Path(sys.argv[0])
+    words = [sys.executable, "-m", "profilesvc"] if called.name == "__main__.py" else [sys.argv[0]]
+    found = shutil.which(called.name)
+    if found is not None and Path(found).absolute() == called.absolute():
+        words = [called.name]
+    data_dir = os.environ.get(f"{PREFIX}DATA_DIR")
+    prefix = "" if data_dir is None else f"{PREFIX}DATA_DIR={shlex.quote(str(Path(data_dir).absolute()))} "
+    return prefix + shlex.join(words)

@@ -1,0 +1,51 @@
+"""`profilesvc locations`: the mirror of the provider's locations (D-70)."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from profilesvc.cli.opening import run
+from profilesvc.cli.show import AsJson, show
+
+app = typer.Typer(name="locations", help="Locations.", no_args_is_help=True)
+_ACCOUNT = re.compile(r"accounts/[A-Za-z0-9_-]{1,64}\Z")
+
+
+def _account(value: str) -> str:
+    if not _ACCOUNT.match(value):
+        raise typer.BadParameter("must be a provider account such as accounts/1")
+    return value
+
+
+def _location(value: str) -> str:
+    from profilesvc.contract.common import location_name
+
+    try:
+        return location_name(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+@app.command("import")
+def import_account(
+    email: str,
+    account: Annotated[str, typer.Option(help="accounts/N at the provider.", callback=_account)],
+    as_json: AsJson = False,
+) -> None:
+    """Mirror every location of a provider account for a user."""
+    from profilesvc.services import locations
+
+    names = run(lambda services: locations.import_account(services, email, account), provider=True)
+    show({"email": email, "account": account, "locations": names}, as_json)
+
+
+@app.command()
+def assign(
+    location: Annotated[str, typer.Argument(callback=_location)], business_id: int, as_json: AsJson = False
+) -> None:
+    """Assign a location to a business of its owner."""
+    from profilesvc.services import locations
+
+    run(lambda services: locations.assign(services, location, business_id))
+    show({"location": location, "business_id": business_id}, as_json)

@@ -1,0 +1,49 @@
+"""What commands share: the settings as the running server has them, the services, and files in DATA_DIR."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from profilesvc.services.context import Services
+from profilesvc.settings import Settings, load
+
+Result = TypeVar("Result")
+BASE_URL_FILE = "base_url"
+DEFAULT_BASE_URL = "http://127.0.0.1:8000"
+
+
+def command_settings() -> Settings:
+    """The settings, with the base URL that `serve` or `demo` last published, so that tokens are the server's."""
+    settings = load()
+    if settings.base_url:
+        return settings
+    try:
+        published = (settings.data_dir / BASE_URL_FILE).read_text("utf-8").strip()
+    except FileNotFoundError:
+        published = DEFAULT_BASE_URL
+    return settings.model_copy(update={"base_url": published})
+
+
+def run(work: Callable[[Services], Awaitable[Result]], *, provider: bool = False) -> Result:
+    """Open the services, work with them and close them; the provider is opened only when asked for."""
+    from profilesvc.bootstrap import World, open_services
+
+    async def opened() -> Result:
+        async with open_services(command_settings(), World(), provider=provider) as services:
+            return await work(services)
+
+    return asyncio.run(opened())
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file, whole or not at all, readable by its owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)  # mode 0600
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)

@@ -1,0 +1,53 @@
+"""`profilesvc serve`: the service until a signal, in one process or in several."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from profilesvc.cli.listening import Host, Port, announce, bound, publish, with_base_url
+from profilesvc.cli.stopping import until_stopped
+from profilesvc.settings import Settings, SettingsError, load, refuse_in_production
+
+
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes; more than one needs PostgreSQL.")] = 1,
+    demo: Annotated[bool, typer.Option("--demo", help="Load the demo world into an empty database.")] = False,
+) -> None:
+    """Run the service until SIGTERM or SIGINT; requests in flight finish."""
+    from profilesvc.bootstrap import create_app, refuses_workers
+    from profilesvc.cli.workers import Supervisor
+    from profilesvc.serving import serve_forever
+
+    if demo:
+        refuse_in_production("the demo world")
+    settings = load()
+    if refusal := refuses_workers(settings, workers):
+        raise SettingsError(refusal)
+    with until_stopped():
+        listener = bound(host, port)
+        settings = with_base_url(settings, host, listener)
+        asyncio.run(prepare(settings, demo))
+        publish(settings)
+        if workers > 1:
+            started = Supervisor(settings, listener).run(workers, announce(host, listener))
+        else:
+            app = create_app(settings)
+            started = serve_forever(
+                app, [listener], announce(host, listener), app.extensions["profilesvc.draining"].set
+            )
+        if not started:
+            raise typer.Exit(1)
+
+
+async def prepare(settings: Settings, demo: bool) -> None:
+    """Open everything once, so that what is wrong is said in one line before anything is served; seed if asked."""
+    from profilesvc.bootstrap import World, open_services
+    from profilesvc.fixtures import load_world
+    from profilesvc.services import seed
+
+    async with open_services(settings, World()) as services:
+        if demo:
+            await seed.load_if_empty(services, load_world())

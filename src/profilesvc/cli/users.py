@@ -1,0 +1,77 @@
+"""`profilesvc users`: the dashboard's users and their tokens."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profilesvc.cli.opening import run
+from profilesvc.cli.show import AsJson, show
+
+if TYPE_CHECKING:
+    from profilesvc.storage.accounts import UserState
+
+app = typer.Typer(name="users", help="Users of the dashboard.", no_args_is_help=True)
+
+
+def _row(user: "UserState") -> dict[str, Any]:
+    from profilesvc.domain.world import iso
+
+    suspended_at = None if user.suspended_at is None else iso(user.suspended_at)
+    return {"id": user.id, "email": user.email, "name": user.name, "plan": user.plan, "suspended_at": suspended_at}
+
+
+@app.command()
+def add(
+    email: str,
+    name: Annotated[str | None, typer.Option(help="As shown; the part before the @ by default.")] = None,
+    plan: Annotated[str | None, typer.Option(help="The catalogue's first by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a user."""
+    from profilesvc.services import operator
+
+    show(_row(run(lambda services: operator.add_user(services, email, name, plan))), as_json)
+
+
+@app.command("list")
+def list_all(as_json: AsJson = False) -> None:
+    """List all users, oldest first."""
+    from profilesvc.services import operator
+
+    show([_row(user) for user in run(operator.list_users)], as_json)
+
+
+@app.command()
+def token(email: str, as_json: AsJson = False) -> None:
+    """Print a user token and nothing else."""
+    from profilesvc.services import tokens
+
+    minted = run(lambda services: tokens.user_token(services, email))
+    if as_json:
+        show({"access_token": minted}, as_json)
+    else:
+        typer.echo(minted)
+
+
+@app.command()
+def suspend(email: str, as_json: AsJson = False) -> None:
+    """Refuse a user and all of their keys."""
+    from profilesvc.services import operator
+
+    show(_row(run(lambda services: operator.suspend(services, email))), as_json)
+
+
+@app.command()
+def resume(email: str, as_json: AsJson = False) -> None:
+    """Let a suspended user back in."""
+    from profilesvc.services import operator
+
+    show(_row(run(lambda services: operator.resume(services, email))), as_json)
+
+
+@app.command()
+def logout(email: str, as_json: AsJson = False) -> None:
+    """End all tokens of a user."""
+    from profilesvc.services import operator
+
+    show(_row(run(lambda services: operator.logout(services, email))), as_json)
