@@ -91,7 +91,12 @@ class Routes:
             declared = Endpoint(method, path, access, handler, data, wants=wants, **options)
 
             async def view(**path_values: str) -> Response:
-                return await _serve(declared, path_values)
+                try:
+                    return await _serve(declared, path_values)
+                except ServiceError as error:
+                    if declared.no_store:  # refusals of these routes are as private as their answers (D-04)
+                        error.headers.setdefault("Cache-Control", "no-store")
+                    raise
 
             view.__doc__, view.__name__ = handler.__doc__, handler.__name__
             setattr(view, "endpoint", declared)  # noqa: B010  read by api/openapi.py and the surface test
