@@ -5,10 +5,12 @@ import os
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from profilesvc.services.context import Services
 from profilesvc.settings import Settings, load
+
+if TYPE_CHECKING:
+    from profilesvc.services.context import Services
 
 Result = TypeVar("Result")
 BASE_URL_FILE = "base_url"
@@ -27,7 +29,7 @@ def command_settings() -> Settings:
     return settings.model_copy(update={"base_url": published})
 
 
-def run(work: Callable[[Services], Awaitable[Result]], *, provider: bool = False) -> Result:
+def run(work: "Callable[[Services], Awaitable[Result]]", *, provider: bool = False) -> Result:
     """Open the services, work with them and close them; the provider is opened only when asked for."""
     from profilesvc.bootstrap import World, open_services
 

@@ -1,0 +1,53 @@
+# `make` alone lists the targets. Each makes .venv and installs what it needs when that is missing.
+
+PYTHON ?= $(shell for p in python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PORT ?= 8000
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Installed, marked by an empty file: what the service needs, and what its developers need.
+RUNTIME := .venv/.runtime
+DEV := .venv/.dev
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint types pytest fmt openapi clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+run: $(RUNTIME) ## run the whole service with the demo world on PORT=8000 until Ctrl-C
+	@$(BIN)/profilesvc demo --port $(PORT)
+
+test: lint types pytest ## prove the project: lint, types, every test on SQLite and PostgreSQL
+
+lint: $(DEV) ## check the style of the code
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV) ## check the types
+	$(BIN)/mypy
+
+pytest: $(DEV) ## run the tests alone
+	$(BIN)/pytest
+
+fmt: $(DEV) ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+openapi: $(RUNTIME) ## write openapi.json anew
+	$(BIN)/profilesvc openapi -o openapi.json
+
+clean: ## remove .venv, caches and builds; var/ stays
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUNTIME): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(PIP) --editable .
+	@touch $@
+
+$(DEV): $(RUNTIME)
+	$(PIP) --group dev
+	@touch $@
