@@ -1,7 +1,7 @@
 """What is settled before the framework sees a request, and what every answer carries: a plain ASGI wrapper.
 
 Servers let through what an API must not act on: oversized headers, two Host headers, a length beside a transfer
-coding (D-01, A081, A092, A093).
+coding, versions of HTTP that they do not speak, a body behind an Upgrade, which they lose (D-01, A081, A092, A093).
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from profilesvc.api.failures import failure_body
-from profilesvc.contract.errors import HEADERS_TOO_LARGE, VALIDATION_ERROR, ErrorKind
+from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
 
 Message = MutableMapping[str, Any]
@@ -17,6 +17,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 MAX_HEADER_BYTES = 16 * 1024
+_VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
+_LABEL = rb"[A-Za-z0-9_-]{1,63}"
+_HOST = re.compile(rb"(?:%b(?:\.%b)*\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?\Z" % (_LABEL, _LABEL))
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
 
 
@@ -34,13 +37,18 @@ class Edge:
             return
         request_id = self._request_id(scope["headers"])
 
+        extra = [(b"x-request-id", request_id), (b"vary", b"Origin")]
+        if any(name == b"upgrade" for name, _ in scope["headers"]):
+            extra.append((b"connection", b"close"))  # the server would not read on
+
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                extra = [(b"x-request-id", request_id), (b"vary", b"Origin")]
                 message = {**message, "headers": [*message.get("headers", []), *extra]}
             await send(message)
 
         problem = _problem(scope["headers"], scope.get("http_version", "1.1"))
+        if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
+            problem = problem or (NOT_FOUND, "There is no such path.")
         if problem is not None:
             await _refuse(named, *problem)
         else:
@@ -55,12 +63,26 @@ class Edge:
 def _problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[ErrorKind, str] | None:
     if sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:
         return HEADERS_TOO_LARGE, HEADERS_TOO_LARGE.message
-    names = [name for name, _ in headers]
-    hosts = names.count(b"host")
-    if hosts > 1 or (hosts == 0 and version == "1.1"):
+    if version not in _VERSIONS:
+        return VALIDATION_ERROR, "Speak HTTP/1.1."
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) > 1 or (not hosts and version == "1.1"):
         return VALIDATION_ERROR, "Send exactly one Host header."
-    if names.count(b"content-length") > 1 or (b"content-length" in names and b"transfer-encoding" in names):
+    if hosts and not _HOST.match(hosts[0]):  # the framework's routing would fail on it
+        return VALIDATION_ERROR, "Send a Host header that names a host."
+    return _framing_problem(headers, version)
+
+
+def _framing_problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[ErrorKind, str] | None:
+    """What could make two readers disagree about where the body ends."""
+    names = [name for name, _ in headers]
+    codings = [value.strip().lower() for name, value in headers if name == b"transfer-encoding"]
+    if names.count(b"content-length") > 1 or (b"content-length" in names and codings):
         return VALIDATION_ERROR, "Send one Content-Length, and not together with Transfer-Encoding."
+    if codings and (codings != [b"chunked"] or version == "1.0"):
+        return VALIDATION_ERROR, "Send no Transfer-Encoding but chunked, and that by HTTP/1.1."
+    if b"upgrade" in names and (codings or b"content-length" in names):
+        return VALIDATION_ERROR, "Send no body with an Upgrade."
     return None
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from quart import Quart, Response, request
@@ -44,9 +45,14 @@ def render(error: ServiceError) -> Response:
     return response
 
 
+def _path() -> str:
+    """The path as it may stand in a log: percent-encoded, so that a line break in it does not begin a line."""
+    return quote(request.path)
+
+
 async def _service_error(error: ServiceError) -> Response:
     if error.kind.status >= 500 and error.__cause__ is not None:
-        log.warning("%s %s: %s (%s)", request.method, request.path, error.kind.code, type(error.__cause__).__name__)
+        log.warning("%s %s: %s (%s)", request.method, _path(), error.kind.code, type(error.__cause__).__name__)
     return render(error)
 
 
@@ -67,7 +73,7 @@ async def _http_exception(error: HTTPException) -> Response:
 
 
 async def _crash(error: Exception) -> Response:
-    log.error("%s %s: unexpected %s", request.method, request.path, type(error).__name__, exc_info=error)
+    log.error("%s %s: unexpected %s", request.method, _path(), type(error).__name__, exc_info=error)
     return render(ServiceError(INTERNAL_ERROR))
 
 
