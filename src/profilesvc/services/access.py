@@ -64,7 +64,9 @@ async def _user(services: Services, claims: dict[str, Any]) -> Caller:
 async def _service(services: Services, claims: dict[str, Any], now: int) -> Caller:
     async with services.storage.read() as session:
         key = await keys.state(session, claims["client_id"])
-    if key is None or key.ended(now) or key.epoch != claims["epoch"]:
+    if key is None or key.ended(now):
+        raise refused("revoked")
+    if key.hold is None and key.epoch != claims["epoch"]:  # under a hold the refusal names it, whatever the epoch
         raise refused("revoked")
     if key.hold is None and (key.last_used_at is None or key.last_used_at < now - MINUTE):
         services.background.spawn(note_use(services, key, now))

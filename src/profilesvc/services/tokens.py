@@ -68,11 +68,13 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
         raise _bad_refresh_token(refusal.reason == "expired") from None
     async with services.storage.read() as session:
         key = await keys.state(session, claims["client_id"])
-    if key is None or key.ended(now) or key.epoch != claims["epoch"]:
+    if key is None or key.ended(now):
         raise _bad_refresh_token()
     await _check_client(services, body, key)
     if key.hold is not None:
         raise deactivated(services, key.hold)
+    if key.epoch != claims["epoch"]:
+        raise _bad_refresh_token()
     granted = grant(key.permissions.split(), claims["permissions"])
     return _issue(services, key, granted, {"fam": claims["fam"], "gen": claims["gen"] + 1})
 

@@ -1,0 +1,286 @@
+"""Heartbeats, connection status and the credential check over HTTP."""
+
+from typing import Any
+
+import httpx
+
+from conftest import AsService, AsUser
+from profilesvc.domain.world import FrozenClock, iso
+from profilesvc.services import keys as key_service
+from profilesvc.services.context import Services
+from profilesvc.storage import connection as beats
+from support import BOB, Site, assert_error, assert_ok, fields
+
+HEARTBEAT = "/api/v1/api-keys/heartbeat"
+VALIDATE = "/api/v1/auth/validate-service-credentials"
+REPORT: dict[str, Any] = {
+    "plugin_version": "2.4.1",
+    "wp_version": "6.8",
+    "php_version": "8.3.2",
+    "detected_plugins": ["woocommerce", "yoast-seo"],
+}
+NOTHING = {"connection_status": "offline", "last_heartbeat_at": None, "reason_hint": "never_connected"}
+VERSIONS = ("plugin_version", "wp_version", "php_version")
+
+
+def status_path(site: Site) -> str:
+    return f"/api/v1/api-keys/{site.key['client_id']}/status"
+
+
+class TestHeartbeat:
+    async def test_is_received_and_names_the_next_one(self, plugin: Site) -> None:
+        data = assert_ok(await plugin.http.post(HEARTBEAT, json=REPORT))
+        assert data == {"received": True, "next_heartbeat_in": 3600}
+
+    async def test_keeps_what_is_not_reported(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+        await plugin.http.post(HEARTBEAT, json=REPORT)
+        for body in ({"wp_version": "6.9"}, {"plugin_version": None, "detected_plugins": None}, {}):
+            assert_ok(await plugin.http.post(HEARTBEAT, json=body))
+        status = assert_ok(await alice.get(status_path(plugin)))
+        assert [status[name] for name in VERSIONS] == ["2.4.1", "6.9", "8.3.2"]
+
+    async def test_needs_no_permission(self, as_service: AsService) -> None:
+        for permissions in (["business.read"], ["business.write"]):
+            site = await as_service(permissions=permissions)
+            assert_ok(await site.http.post(HEARTBEAT, json={}))
+
+    async def test_a113_takes_no_user_token(self, alice: httpx.AsyncClient) -> None:
+        assert_error(await alice.post(HEARTBEAT, json=REPORT), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+
+    async def test_a143_bodies(self, plugin: Site) -> None:
+        for good in ({}, REPORT, {"extra": {"a": [1]}, "user_id": 5}, {"plugin_version": "x" * 64}):
+            assert_ok(await plugin.http.post(HEARTBEAT, json=good))
+        assert_ok(await plugin.http.post(HEARTBEAT, json={"detected_plugins": ["x" * 200] * 500}))
+        assert_error(await plugin.http.post(HEARTBEAT), 400, "VALIDATION_ERROR")
+        for name in VERSIONS:
+            for value in (5, 1.5, True, [], {}, "x" * 65, "a\0b"):
+                details = assert_error(await plugin.http.post(HEARTBEAT, json={name: value}), 400, "VALIDATION_ERROR")
+                assert fields(details) == [name], value
+        for plugins in ("woocommerce", {"a": 1}, [1], [None], ["x" * 201], ["x"] * 501, ["a\0b"]):
+            bad = await plugin.http.post(HEARTBEAT, json={"detected_plugins": plugins})
+            assert fields(assert_error(bad, 400, "VALIDATION_ERROR"))[0].startswith("detected_plugins"), plugins
+
+    async def test_a145_the_time_is_that_of_receipt(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        for name in ("timestamp", "last_heartbeat_at", "sent_at"):
+            assert_ok(await plugin.http.post(HEARTBEAT, json={name: "2030-01-01T00:00:00Z"}))
+        assert assert_ok(await alice.get(status_path(plugin)))["last_heartbeat_at"] == iso(clock.now())
+
+    async def test_a146_of_a_key_that_is_deactivated_or_revoked(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        """Deactivated: refused, and the contact is noted, so that the owner sees 'alive but deactivated' (D-28)."""
+        client = plugin.key["client_id"]
+        await key_service.deactivate(services, client, "billing_issue")
+        clock.advance(hours=1)
+        response = await plugin.http.post(HEARTBEAT, json=REPORT)
+        details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        assert set(details) == {"deactivation_reason", "deactivated_at", "upgrade_url"}
+        status = assert_ok(await alice.get(status_path(plugin)))
+        assert status["last_heartbeat_at"] == iso(clock.now())
+        assert (status["connection_status"], status["reason_hint"]) == ("online", "deactivated")
+        assert status["plugin_version"] is None  # the contact alone
+        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{client}"))
+        assert_error(await plugin.http.post(HEARTBEAT, json=REPORT), 401, "AUTH_INVALID_TOKEN")
+
+    async def test_a147_time_never_goes_backwards(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        now = clock.now()
+        for at, version in [(now, "new"), (now - 5_000, "old")]:
+            async with services.storage.write() as session:
+                await beats.beat(session, plugin.key["service_client_id"], at, {"plugin_version": version})
+        status = assert_ok(await alice.get(status_path(plugin)))
+        assert (status["last_heartbeat_at"], status["plugin_version"]) == (iso(now), "new")
+
+
+class TestStatus:
+    async def test_answers_every_member_of_the_contract(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        await plugin.http.post(HEARTBEAT, json=REPORT)
+        assert assert_ok(await alice.get(status_path(plugin))) == {
+            "connection_status": "online",
+            "last_heartbeat_at": "2026-01-02T03:04:05.678Z",
+            "plugin_version": "2.4.1",
+            "wp_version": "6.8",
+            "php_version": "8.3.2",
+            "reason_hint": None,
+        }
+
+    async def test_of_a_site_that_never_called(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+        status = assert_ok(await alice.get(status_path(plugin)))
+        assert status == NOTHING | dict.fromkeys(VERSIONS)
+
+    async def test_a144_windows_to_the_second(self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
+        await plugin.http.post(HEARTBEAT, json={})
+        began = clock.now()
+        hour = 3_600_000
+        for age, state in [
+            (0, "online"),
+            (2 * hour, "online"),
+            (2 * hour + 1_000, "idle"),
+            (24 * hour - 1_000, "idle"),
+            (24 * hour, "offline"),
+            (167 * hour, "offline"),
+        ]:
+            clock.advance(milliseconds=began + age - clock.now())
+            status = assert_ok(await alice.get(status_path(plugin)))
+            assert status["connection_status"] == state, age
+            assert status["reason_hint"] == (None if state == "online" else "was_online")
+
+    async def test_comes_back_online_with_a_heartbeat(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        await plugin.http.post(HEARTBEAT, json=REPORT)
+        clock.advance(days=3)
+        assert assert_ok(await alice.get(status_path(plugin)))["connection_status"] == "offline"
+        await plugin.http.post(HEARTBEAT, json={})
+        assert assert_ok(await alice.get(status_path(plugin)))["connection_status"] == "online"
+
+    async def test_tells_the_history_when_asked(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        start = clock.now()
+        await plugin.http.post(HEARTBEAT, json={})
+        clock.advance(hours=30)
+        status = assert_ok(await alice.get(status_path(plugin), params={"history": "true"}))
+        hour = 3_600_000
+        edges = [start, start + 2 * hour, start + 24 * hour, start + 30 * hour]
+        assert status["history"] == [
+            {"state": state, "from": iso(since), "to": iso(until)}
+            for state, since, until in zip(("online", "idle", "offline"), edges, edges[1:], strict=False)
+        ]
+        assert "history" not in assert_ok(await alice.get(status_path(plugin), params={"history": "false"}))
+        for value in ("yes", "1", "True", ""):
+            response = await alice.get(status_path(plugin), params={"history": value})
+            assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["history"]
+
+    async def test_is_for_the_owner_of_a_key_that_is_not_revoked(
+        self, alice: httpx.AsyncClient, as_user: AsUser, plugin: Site
+    ) -> None:
+        path = status_path(plugin)
+        foreign = await (await as_user(BOB)).get(path)
+        missing = await alice.get("/api/v1/api-keys/svcid_1_1_nobody/status")
+        assert_error(foreign, 404, "NOT_FOUND")
+        assert foreign.json() == missing.json()
+        assert_error(await plugin.http.get(path), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
+        assert_error(await alice.get(path), 404, "NOT_FOUND")
+
+
+def check(site: Site, **members: Any) -> dict[str, Any]:
+    return {**site.credentials, **members}
+
+
+class TestValidate:
+    async def test_answers_every_member_of_the_contract(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        response = await http.post(VALIDATE, json=check(plugin, site_domain="https://harbour.example"))
+        assert assert_ok(response) == {
+            "valid": True,
+            "user": {"id": 1, "email": "alice@example.com", "name": "Alice Ito"},
+            "business": {"id": 10, "name": "Harbour Coffee"},
+            "location": {
+                "id": "locations/111",
+                "name": "Harbour Coffee, Pier",
+                "address": "海岸通1丁目1-4 桟橋ビル1階, 横浜市, 神奈川県, 231-0002",
+                "is_verified": True,
+            },
+            "plan": "pro",
+            "plan_display_name": "Pro",
+            "capabilities": {"sync": True, "posts": True, "reviews": True},
+        }
+        assert response.headers["cache-control"] == "no-store"
+
+    async def test_capabilities_are_the_plans(self, http: httpx.AsyncClient, as_service: AsService) -> None:
+        data = assert_ok(await http.post(VALIDATE, json=check(await as_service("locations/311"))))
+        assert (data["plan"], data["plan_display_name"]) == ("starter", "Starter")
+        assert data["capabilities"] == {"sync": True, "posts": False, "reviews": False}
+
+    async def test_tells_an_unverified_location(self, http: httpx.AsyncClient, as_service: AsService) -> None:
+        data = assert_ok(await http.post(VALIDATE, json=check(await as_service("locations/113"))))
+        assert data["location"]["is_verified"] is False
+
+    async def test_changes_nothing_and_issues_no_token(
+        self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        listed = "/api/v1/developer/credentials"
+        await services.background.drain()  # the grant's own last_used_at
+        before = assert_ok(await alice.get(listed))
+        clock.advance(hours=5)
+        response = await http.post(VALIDATE, json=check(plugin))
+        assert "token" not in response.text
+        await services.background.drain()
+        assert assert_ok(await alice.get(listed)) == before
+
+    async def test_a027_a_wrong_pair(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        for wrong in ({"client_id": "svcid_1_1_nobody"}, {"client_secret": "x"}, {"client_id": "\0"}):
+            response = await http.post(VALIDATE, json=check(plugin, **wrong))
+            assert assert_ok(response) == {"valid": False, "reason": "invalid_credentials"}
+            assert response.headers["cache-control"] == "no-store"
+
+    async def test_a027_a_revoked_or_expired_key_is_a_wrong_pair(
+        self, http: httpx.AsyncClient, alice: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
+    ) -> None:
+        gone, short = await as_service(), await as_service(expires_at="2026-01-02T04:00:00Z")
+        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{gone.key['client_id']}"))
+        clock.advance(hours=1)
+        for site in (gone, short):
+            response = await http.post(VALIDATE, json=check(site))
+            assert assert_ok(response) == {"valid": False, "reason": "invalid_credentials"}
+
+    async def test_a028_to_a030_site_domains(self, http: httpx.AsyncClient, as_service: AsService) -> None:
+        site = await as_service(primary_domain="example.com", allowed_domains=["bücher.example"])
+        for good in (
+            None,
+            "example.com",
+            "www.example.com",
+            "https://WWW.Example.com:443/path?x=1",
+            "example.com.",
+            "http://example.com",
+            "BÜCHER.example",
+            "xn--bcher-kva.example",
+        ):
+            assert assert_ok(await http.post(VALIDATE, json=check(site, site_domain=good)))["valid"] is True, good
+        for bad in (
+            "other.example",
+            "sub.example.com",
+            "example.com.evil.com",
+            "evilexample.com",
+            "example.com@evil.com",
+            "https://example.com@evil.com/",
+            "example.com%00.evil.com",
+            "example.com\0.evil.com",
+            "example.com\n",
+            "example.com\\.evil.com",
+            "com",
+            "",
+            " ",
+            "127.0.0.1",
+            "x" * 3_000,
+        ):
+            response = await http.post(VALIDATE, json=check(site, site_domain=bad))
+            assert assert_ok(response) == {"valid": False, "reason": "domain_not_allowed"}, bad
+
+    async def test_a031_deactivated(self, http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
+        await key_service.deactivate(services, plugin.key["client_id"], "user_requested")
+        details = assert_error(await http.post(VALIDATE, json=check(plugin)), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        assert details == {
+            "deactivation_reason": "user_requested",
+            "deactivated_at": "2026-01-02T03:04:05.678Z",
+            "upgrade_url": "http://profiles.test/dashboard",
+        }
+        wrong = await http.post(VALIDATE, json=check(plugin, client_secret="x"))
+        assert assert_ok(wrong) == {"valid": False, "reason": "invalid_credentials"}
+
+    async def test_a032_what_is_required(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        for name in ("client_id", "client_secret"):
+            body = {key: value for key, value in check(plugin).items() if key != name}
+            assert fields(assert_error(await http.post(VALIDATE, json=body), 400, "VALIDATION_ERROR")) == [name]
+            for value in (None, 5, []):
+                response = await http.post(VALIDATE, json=check(plugin, **{name: value}))
+                assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == [name]
+        for value in (5, [], {}, True):
+            response = await http.post(VALIDATE, json=check(plugin, site_domain=value))
+            assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["site_domain"]
