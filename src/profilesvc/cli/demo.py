@@ -160,7 +160,7 @@ def _introduction(url: str, key: dict[str, Any], provider: "socket.socket | None
         pick=_PICK,
         location=key["assigned_location_id"],
         id=key["assigned_location_id"].removeprefix("locations/"),
-        profile='{"websiteUri":"https://harbour.example/pier"}',
+        profile='{"websiteUri":"https://harbour.example/visit"}',
     )
     return "\n".join(lines) + "\n" + calls.rstrip("\n")
 

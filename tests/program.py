@@ -1,0 +1,120 @@
+"""The program as its users run it: a process of its own, in a folder of its own."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+COMMAND = [sys.executable, "-m", "profilesvc"]
+START_SECONDS = 30
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """The test's own environment, with these settings and no others (`DATA_DIR="x"`)."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")}
+    return clean | {f"PROFILESVC_{name}": value for name, value in settings.items()}
+
+
+def command(folder: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A command that ends by itself."""
+    return subprocess.run(
+        [*COMMAND, *args], cwd=folder, env=environment(**settings), capture_output=True, text=True, timeout=60
+    )
+
+
+def refusal(folder: Path, *args: str, **settings: str) -> str:
+    """The one line of a command that must fail with 1 and say nothing else."""
+    ended = command(folder, *args, **settings)
+    assert (ended.returncode, ended.stdout) == (1, ""), ended
+    assert ended.stderr.startswith("profilesvc: ")
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    return ended.stderr
+
+
+class Server:
+    """A command that serves; its first line has been read."""
+
+    def __init__(self, folder: Path, *args: str, **settings: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [*COMMAND, *args],
+            cwd=folder,
+            env=environment(**settings),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        late = threading.Timer(START_SECONDS, self.process.kill)
+        late.start()
+        first = self.read_line()
+        late.cancel()
+        if not first.startswith("listening on http://"):
+            raise AssertionError(f"{first!r} {self.process.communicate()}")
+        self.url = first.removeprefix("listening on ").rstrip("\n")
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def read_line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def introduction(self) -> list[str]:
+        """What `demo` prints after its first line; the sync is the last of it."""
+        lines = []
+        while not (lines and "/api/v1/sync/" in lines[-1]):
+            lines.append(self.read_line().rstrip("\n"))
+        return lines
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Ask it to stop; the exit code. It must have had nothing to complain about."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=40)
+        assert (out, err) == ("", "")
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """End it without a warning."""
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *args: str, **settings: str) -> Iterator[Server]:
+    """A server for the block; killed after it if it still runs."""
+    server = Server(folder, *args, **settings)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.kill()
+
+
+def demo_token(server: Server) -> str:
+    """A service token of the demo's key."""
+    key = json.loads((server.folder / "var" / "demo.json").read_text("utf-8"))
+    grant = {"grant_type": "client_credentials", "client_id": key["client_id"], "client_secret": key["client_secret"]}
+    answer = httpx.post(f"{server.url}/api/v1/auth/token", json=grant)
+    assert answer.status_code == 200, answer.text
+    token: str = answer.json()["data"]["access_token"]
+    return token
+
+
+def caller(server: Server, token: str) -> httpx.Client:
+    """A client of a server with a token."""
+    return httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+
+
+def data(answer: httpx.Response) -> Any:
+    """The data of a success."""
+    assert answer.is_success, answer.text
+    return answer.json()["data"]

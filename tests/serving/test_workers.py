@@ -1,0 +1,112 @@
+"""`serve` on PostgreSQL: migrations first, several processes on one socket."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import psutil
+import pytest
+
+from program import Server, caller, command, data, refusal, serving
+
+if TYPE_CHECKING:
+    from conftest import Postgres
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def database_url(postgres: "Postgres") -> Iterator[str]:
+    """An empty database."""
+    postgres.run("CREATE DATABASE commands")
+    yield postgres.url("commands")
+    postgres.run("DROP DATABASE commands WITH (FORCE)")
+
+
+@pytest.fixture
+def service(tmp_path: Path, database_url: str) -> Iterator[Server]:
+    """Two workers over the demo world."""
+    assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
+    words = ("serve", "--demo", "--workers", "2", "--port", "0")
+    with serving(tmp_path, *words, DATABASE_URL=database_url) as server:
+        yield server
+
+
+def workers(server: Server) -> set[int]:
+    """The processes that serve: the children that spawn started."""
+    children = psutil.Process(server.process.pid).children()
+    return {child.pid for child in children if "spawn_main" in " ".join(child.cmdline())}
+
+
+def until_two(server: Server, without: int) -> set[int]:
+    for _ in range(200):
+        found = workers(server)
+        if len(found) == 2 and without not in found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{found} after 20 s")
+
+
+def test_a_database_that_was_not_migrated_is_refused(tmp_path: Path, database_url: str) -> None:
+    for words in (["serve", "--port", "0"], ["users", "list"], ["db", "seed"]):
+        assert "run `profilesvc db upgrade`" in refusal(tmp_path, *words, DATABASE_URL=database_url)
+    assert "current  -" in command(tmp_path, "db", "current", DATABASE_URL=database_url).stdout
+
+
+def test_a_database_that_does_not_answer_is_said_in_one_line(tmp_path: Path) -> None:
+    gone = "postgresql+asyncpg://postgres@127.0.0.1:1/none"
+    for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
+        assert "the database does not answer" in refusal(tmp_path, *words, DATABASE_URL=gone)
+
+
+def test_several_workers_are_refused_on_sqlite(tmp_path: Path) -> None:
+    assert "several workers need PostgreSQL" in refusal(tmp_path, "serve", "--workers", "2", "--port", "0")
+
+
+def test_a_dead_worker_is_replaced(service: Server, tmp_path: Path, database_url: str) -> None:
+    before = workers(service)
+    assert len(before) == 2
+    psutil.Process(min(before)).kill()
+    assert max(before) in until_two(service, without=min(before))
+    token = command(tmp_path, "users", "token", "alice@example.com", DATABASE_URL=database_url).stdout.strip()
+    for _ in range(10):  # a new connection each time, so that both answer
+        with caller(service, token) as alice:
+            assert data(alice.get("/api/v1/external-business/locations"))["pagination"]["totalCount"] == 5
+    service.process.send_signal(signal.SIGTERM)
+    _, log = service.process.communicate(timeout=40)
+    assert service.process.returncode == 0
+    assert f"worker {min(before)} ended with -9" in log
+
+
+def test_sigterm_drains_every_worker(service: Server, tmp_path: Path, database_url: str) -> None:
+    token = command(tmp_path, "users", "token", "alice@example.com", DATABASE_URL=database_url).stdout.strip()
+    answered, refused = [], []
+
+    def read() -> None:
+        with caller(service, token) as alice:
+            try:
+                while True:
+                    answered.append(alice.get("/api/v1/external-business/locations").status_code)
+            except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError) as error:
+                refused.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    time.sleep(1)
+    assert service.stop() == 0
+    for reader in readers:
+        reader.join()
+    assert set(answered) == {200}
+    assert len(refused) == 4
+
+
+def test_no_worker_survives_its_parent(service: Server) -> None:
+    orphans = [psutil.Process(pid) for pid in workers(service)]
+    service.kill()
+    gone, alive = psutil.wait_procs(orphans, timeout=30)
+    assert (len(gone), alive) == (2, [])
