@@ -1,0 +1,92 @@
+"""A client of the service, for threads and for asyncio; it needs httpx and pydantic, and nothing of the server.
+
+    from profilesvc.client import ProfileClient, SyncDisabled, reading
+
+    with ProfileClient.service("https://profiles.example", client_id, client_secret) as profiles:
+        profiles.heartbeat(plugin_version="2.4.1")
+        for post in profiles.iter_posts("locations/111"):
+            print(post.name, post.state)
+        try:
+            profiles.sync("locations/111", {"phoneNumbers": {"primaryPhone": "+31 20 555 0100"}})
+        except SyncDisabled:
+            profiles.set_sync("locations/111", True)
+        for leaf in reading(profiles.compare("locations/111")):
+            print(leaf.field, leaf.verdict)
+
+Tokens are granted, kept and renewed by themselves; `ProfileClient.user(base_url, token)` takes a user token instead.
+What fails for a moment is tried again where that cannot do anything twice: creating a post and a sync carry an
+idempotency key. Every failure is a ProfileError: ProfileApiError with the service's code, or TransportFailed.
+AsyncProfileClient has the same methods as coroutines, and the `iter_` ones for `async for`.
+"""
+
+from profilesvc.client.auth import BearerAuth, ServiceAuth
+from profilesvc.client.client import AsyncOptions, AsyncProfileClient, ProfileClient, SyncOptions
+from profilesvc.client.errors import (
+    Conflict,
+    HeadersTooLarge,
+    IdempotencyInProgress,
+    IdempotencyKeyReused,
+    InsufficientPermissions,
+    InternalError,
+    InvalidToken,
+    KeyDeactivated,
+    LocationNotVerified,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    PlanRestriction,
+    ProfileApiError,
+    ProfileError,
+    ProviderFailed,
+    QuotaExceeded,
+    RateLimited,
+    RequestTimedOut,
+    ServiceUnavailable,
+    SyncDisabled,
+    TransportFailed,
+    UnreadableAnswer,
+    UnsupportedMediaType,
+    ValidationFailed,
+)
+from profilesvc.client.operations import Connection
+from profilesvc.client.readings import FieldReading, Verdict, reading
+from profilesvc.client.retries import Retries
+
+__all__ = [
+    "AsyncOptions",
+    "AsyncProfileClient",
+    "BearerAuth",
+    "Conflict",
+    "Connection",
+    "FieldReading",
+    "HeadersTooLarge",
+    "IdempotencyInProgress",
+    "IdempotencyKeyReused",
+    "InsufficientPermissions",
+    "InternalError",
+    "InvalidToken",
+    "KeyDeactivated",
+    "LocationNotVerified",
+    "MethodNotAllowed",
+    "NotFound",
+    "PayloadTooLarge",
+    "PlanRestriction",
+    "ProfileApiError",
+    "ProfileClient",
+    "ProfileError",
+    "ProviderFailed",
+    "QuotaExceeded",
+    "RateLimited",
+    "RequestTimedOut",
+    "Retries",
+    "ServiceAuth",
+    "ServiceUnavailable",
+    "SyncDisabled",
+    "SyncOptions",
+    "TransportFailed",
+    "UnreadableAnswer",
+    "UnsupportedMediaType",
+    "ValidationFailed",
+    "Verdict",
+    "reading",
+]

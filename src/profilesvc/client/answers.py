@@ -1,0 +1,89 @@
+"""Reading answers: the data of a success, the typed error of everything else."""
+
+from typing import Any, TypeVar
+
+import httpx
+from pydantic import ValidationError
+
+from profilesvc.client import errors
+from profilesvc.client.errors import ProfileApiError, UnreadableAnswer
+from profilesvc.contract.envelope import Success
+
+T = TypeVar("T")
+
+ERROR_CLASSES: dict[str, type[ProfileApiError]] = {
+    "VALIDATION_ERROR": errors.ValidationFailed,
+    "AUTH_INVALID_TOKEN": errors.InvalidToken,
+    "AUTH_INSUFFICIENT_PERMISSIONS": errors.InsufficientPermissions,
+    "PLAN_RESTRICTION": errors.PlanRestriction,
+    "NOT_FOUND": errors.NotFound,
+    "METHOD_NOT_ALLOWED": errors.MethodNotAllowed,
+    "REQUEST_TIMEOUT": errors.RequestTimedOut,
+    "CONFLICT": errors.Conflict,
+    "LOCATION_NOT_VERIFIED": errors.LocationNotVerified,
+    "SYNC_DISABLED": errors.SyncDisabled,
+    "IDEMPOTENCY_IN_PROGRESS": errors.IdempotencyInProgress,
+    "IDEMPOTENCY_KEY_REUSED": errors.IdempotencyKeyReused,
+    "PAYLOAD_TOO_LARGE": errors.PayloadTooLarge,
+    "UNSUPPORTED_MEDIA_TYPE": errors.UnsupportedMediaType,
+    "HEADERS_TOO_LARGE": errors.HeadersTooLarge,
+    "RATE_LIMITED": errors.RateLimited,
+    "QUOTA_EXCEEDED": errors.QuotaExceeded,
+    "PROVIDER_API_ERROR": errors.ProviderFailed,
+    "INTERNAL_ERROR": errors.InternalError,
+    "SERVICE_UNAVAILABLE": errors.ServiceUnavailable,
+}
+
+# For codes of a newer service, and for answers of something that stands before it. A gateway's 502 and 504 tell of
+# the service, not of the provider.
+_BY_STATUS: dict[int, type[ProfileApiError]] = {
+    400: errors.ValidationFailed,
+    401: errors.InvalidToken,
+    403: errors.InsufficientPermissions,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    429: errors.RateLimited,
+    500: errors.InternalError,
+    502: errors.ServiceUnavailable,
+    503: errors.ServiceUnavailable,
+    504: errors.ServiceUnavailable,
+}
+
+
+def failure_of(response: httpx.Response) -> ProfileApiError:
+    """The answer of a status that is no success, as the error of its code, or else of its status."""
+    error = _error_member(response)
+    code, details = error.get("code"), error.get("details")
+    details = details if isinstance(details, dict) else {}
+    kind = ERROR_CLASSES.get(str(code)) or _BY_STATUS.get(response.status_code, ProfileApiError)
+    if kind is errors.InsufficientPermissions and "deactivation_reason" in details:
+        kind = errors.KeyDeactivated
+    message = str(error.get("message") or f"The answer is HTTP {response.status_code} without an error envelope.")
+    code = str(code or f"HTTP_{response.status_code}")
+    return kind(code, response.status_code, message, details, response.headers.get("X-Request-Id"), _wait(response))
+
+
+def read(response: httpx.Response, answer: type[Success[T]]) -> T:
+    """The data of a success; members that this client does not know are passed over. ProfileApiError."""
+    if not response.is_success:
+        raise failure_of(response)
+    try:
+        return answer.model_validate_json(response.content, extra="ignore").data
+    except ValidationError:  # nothing of the answer is repeated: it may hold a secret
+        message, request_id = "The answer is not what the contract promises.", response.headers.get("X-Request-Id")
+        raise UnreadableAnswer("UNREADABLE_ANSWER", response.status_code, message, {}, request_id) from None
+
+
+def _error_member(response: httpx.Response) -> dict[str, Any]:
+    try:
+        body = response.json()
+    except ValueError:
+        return {}
+    error = body.get("error") if isinstance(body, dict) else None
+    return error if isinstance(error, dict) else {}
+
+
+def _wait(response: httpx.Response) -> float | None:
+    """Retry-After in seconds; the date form, which the service never sends, is passed over."""
+    value = response.headers.get("Retry-After", "")
+    return float(value) if value.isascii() and value.isdigit() else None

@@ -1,0 +1,191 @@
+"""What can go wrong, as types: one class per code of the catalogue, and one for the network."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class ProfileError(Exception):
+    """Everything that a client raises; `sent` is False when the operation was surely not carried out."""
+
+    sent = True
+
+
+class TransportFailed(ProfileError):
+    """No answer came: the connection failed or took too long. The httpx error is the cause.
+
+    With `sent` True the service may have carried out the operation.
+    """
+
+    def __init__(self, message: str, sent: bool = True) -> None:
+        super().__init__(message, sent)
+        self.message, self.sent = message, sent
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(eq=False)
+class ProfileApiError(ProfileError):
+    """The service refused or failed (API document, Errors).
+
+    `code` and `status` always go together (D-01); a code that this client does not know comes as it is.
+    `request_id` names the answer in the service's log; `retry_after` is in seconds.
+    """
+
+    code: str
+    status: int
+    message: str
+    details: dict[str, Any]
+    request_id: str | None = None
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.code} ({self.status}): {self.message}"
+
+
+class UnreadableAnswer(ProfileApiError):
+    """A success that is not the service's envelope or lacks what the contract promises: a proxy's page, say."""
+
+
+class ValidationFailed(ProfileApiError):
+    """Something in the request is not valid."""
+
+    @property
+    def errors(self) -> list[dict[str, str]]:
+        """`{in, field, problem}` for each wrong member."""
+        return list(self.details.get("errors", []))
+
+
+class InvalidToken(ProfileApiError):
+    """The token, or the credentials that were to get one, are refused."""
+
+    @property
+    def reason(self) -> str | None:
+        """missing, malformed, invalid, expired or revoked (D-04a); None where a grant itself was refused."""
+        return self.details.get("reason")
+
+
+class InsufficientPermissions(ProfileApiError):
+    """The caller may not do this."""
+
+    @property
+    def required(self) -> str | None:
+        """The permission that a service token lacks, when that is the cause."""
+        return self.details.get("required")
+
+
+class KeyDeactivated(InsufficientPermissions):
+    """The API key is deactivated; it may come back (D-27)."""
+
+    @property
+    def deactivation_reason(self) -> str:
+        """billing_issue, plan_downgrade, security_concern or user_requested."""
+        return str(self.details["deactivation_reason"])
+
+    @property
+    def deactivated_at(self) -> str | None:
+        """ISO 8601, UTC."""
+        return self.details.get("deactivated_at")
+
+    @property
+    def upgrade_url(self) -> str | None:
+        """Where the owner can mend it."""
+        return self.details.get("upgrade_url")
+
+
+class PlanRestriction(ProfileApiError):
+    """The owner's plan does not include this."""
+
+
+class NotFound(ProfileApiError):
+    """There is nothing there that the caller may see."""
+
+
+class MethodNotAllowed(ProfileApiError):
+    """The path does not take that method."""
+
+
+class RequestTimedOut(ProfileApiError):
+    """The request did not arrive in time."""
+
+
+class Conflict(ProfileApiError):
+    """The request conflicts with the current state."""
+
+
+class LocationNotVerified(ProfileApiError):
+    """The location must be verified at the provider first."""
+
+    @property
+    def verification_state(self) -> str | None:
+        """The provider's view, such as UNVERIFIED (D-73)."""
+        return self.details.get("verificationState")
+
+
+class SyncDisabled(ProfileApiError):
+    """Sync is switched off for the location."""
+
+
+class IdempotencyInProgress(ProfileApiError):
+    """The first request with the same idempotency key is still running."""
+
+
+class IdempotencyKeyReused(ProfileApiError):
+    """The idempotency key was used with another request before."""
+
+
+class PayloadTooLarge(ProfileApiError):
+    """The body is larger than the route accepts."""
+
+
+class UnsupportedMediaType(ProfileApiError):
+    """The body was not sent as JSON."""
+
+
+class HeadersTooLarge(ProfileApiError):
+    """The request headers are larger than the service accepts."""
+
+
+class RateLimited(ProfileApiError):
+    """Too many requests; nothing was done."""
+
+
+class QuotaExceeded(ProfileApiError):
+    """The monthly post limit is reached; asking again does not help before `resets_at`."""
+
+    @property
+    def limit(self) -> int | None:
+        """Posts a month."""
+        return self.details.get("limit")
+
+    @property
+    def used(self) -> int | None:
+        """Posts of this month."""
+        return self.details.get("used")
+
+    @property
+    def resets_at(self) -> str | None:
+        """ISO 8601, UTC."""
+        return self.details.get("resets_at")
+
+
+class ProviderFailed(ProfileApiError):
+    """The external provider refused, failed or did not answer."""
+
+    @property
+    def reason(self) -> str | None:
+        """rejected, unavailable, timeout or rate_limited."""
+        return self.details.get("reason")
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return bool(self.details.get("retryable", False))
+
+
+class InternalError(ProfileApiError):
+    """The service failed."""
+
+
+class ServiceUnavailable(ProfileApiError):
+    """The service cannot answer right now."""

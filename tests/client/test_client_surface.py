@@ -1,0 +1,196 @@
+"""Every operation, over a real socket, by both clients."""
+
+import inspect
+from typing import Any
+
+import pytest
+from client_rig import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
+
+from profilesvc.client import AsyncOptions, AsyncProfileClient, ProfileClient, operations
+from profilesvc.client import errors as e
+from profilesvc.contract.keys import KeyCreated
+from support import CAROL
+
+METHODS = [
+    name for name, value in vars(ProfileClient).items() if getattr(value, "__module__", "") == operations.__name__
+]
+
+
+def test_both_clients_offer_every_operation_under_its_name() -> None:
+    built = {name for name, value in vars(operations).items() if inspect.isfunction(value) and name[0] != "_"}
+    assert set(METHODS) == {n for n in built if inspect.getmodule(vars(operations)[n]) is operations} - {
+        "client_credentials",
+        "refresh",
+    }
+    for name in METHODS:
+        sync, waiting = getattr(ProfileClient, name), getattr(AsyncProfileClient, name)
+        assert inspect.signature(sync) == inspect.signature(waiting)
+        assert sync.__doc__ == waiting.__doc__ == getattr(operations, name).__doc__
+        assert inspect.iscoroutinefunction(waiting) or inspect.isasyncgenfunction(waiting)
+
+
+def test_help_shows_what_to_give_and_what_comes_back() -> None:
+    client = ProfileClient.anonymous("http://profiles.test")
+    told = inspect.signature(client.list_posts)
+    assert list(told.parameters) == ["location", "page_size", "page_token"]
+    assert told.return_annotation.__name__ == "PostList"
+    assert inspect.signature(client.iter_posts).return_annotation.__name__ == "Post"
+
+
+class TestKeys:
+    def test_are_made_listed_and_revoked(self, alice: ProfileClient) -> None:
+        key = new_key(alice, primary_domain="harbour.example", permissions=["business.read"])
+        assert key.allowed_domains == ["harbour.example", "www.harbour.example"]
+        assert [entry.client_id for entry in alice.list_keys().credentials] == [key.client_id]
+        assert alice.revoke_key(key.client_id).revoked
+        assert alice.list_keys().credentials == []
+        assert alice.list_keys(include_revoked=True).credentials[0].status == "revoked"
+        with pytest.raises(e.NotFound):
+            alice.revoke_key(key.client_id)
+
+    def test_belong_to_businesses(self, alice: ProfileClient) -> None:
+        assert {entry.id: entry.name for entry in alice.businesses().businesses} == {
+            10: "Harbour Coffee",
+            11: "Harbour Books",
+        }
+
+    def test_are_refused_with_the_members_that_are_wrong(self, alice: ProfileClient) -> None:
+        with pytest.raises(e.ValidationFailed) as caught:
+            alice.create_key(name="", business_id=10, assigned_location_id=PIER)
+        assert [problem["field"] for problem in caught.value.errors] == ["name"]
+        assert caught.value.status == 400
+        assert caught.value.request_id
+
+
+class TestPlugin:
+    def test_reports_and_is_seen(
+        self, service: Service, alice: ProfileClient, key: KeyCreated, site: ProfileClient
+    ) -> None:
+        assert alice.connection_status(key.client_id).connection_status == "offline"
+        assert site.heartbeat(plugin_version="2.4.1", detected_plugins=["cache"]).next_heartbeat_in == 3600
+        service.clock.advance(hours=3)
+        seen = alice.connection_status(key.client_id, history=True)
+        assert (seen.connection_status, seen.plugin_version) == ("idle", "2.4.1")
+        assert seen.history is not None
+        assert [period.state for period in seen.history][-2:] == ["online", "idle"]
+        assert alice.connection_status(key.client_id).history is None
+
+    def test_checks_its_credentials_without_a_token(self, service: Service, alice: ProfileClient) -> None:
+        key = new_key(alice, primary_domain="harbour.example")
+        with ProfileClient.anonymous(service.url) as nobody:
+            good = nobody.validate_credentials(key.client_id, key.client_secret, "https://harbour.example")
+            assert good.valid
+            assert good.location.id == PIER
+            wrong = nobody.validate_credentials(key.client_id, "no")
+            assert not wrong.valid
+            assert wrong.reason == "invalid_credentials"
+
+
+class TestPosts:
+    def test_are_listed_and_iterated(self, site: ProfileClient, recorded: Recorded) -> None:
+        page = site.list_posts(PIER, page_size=5)
+        assert len(page.localPosts) == 5
+        assert site.list_posts(PIER, 5, page.nextPageToken).localPosts != page.localPosts
+        recorded.calls.clear()
+        names = [post.name for post in site.iter_posts("111", page_size=5)]
+        assert len(names) == len(set(names)) == 12
+        assert recorded.calls == ["GET /api/v1/posts"] * 3
+
+    def test_are_made_changed_and_deleted(self, site: ProfileClient) -> None:
+        made = site.create_post(PIER, {"summary": "Café ouvert", "topicType": "STANDARD"}, idempotency_key="a-1")
+        assert made.state == "PROCESSING"
+        assert (
+            site.create_post(PIER, {"summary": "Café ouvert", "topicType": "STANDARD"}, idempotency_key="a-1") == made
+        )
+        with pytest.raises(e.IdempotencyKeyReused):
+            site.create_post(PIER, {"summary": "Other"}, idempotency_key="a-1")
+        assert site.update_post(PIER, made.name, {"summary": "Open"}).summary == "Open"
+        ident = made.name.rpartition("/")[2]
+        assert site.delete_post("111", made.name).deleted
+        with pytest.raises(e.NotFound):
+            site.delete_post(PIER, ident)
+
+    def test_of_another_location_are_refused(self, alice: ProfileClient) -> None:
+        with pytest.raises(e.ValidationFailed):
+            alice.delete_post(BOOKS, f"{PIER}/localPosts/11101")
+
+
+class TestLocations:
+    def test_are_listed_and_iterated(self, alice: ProfileClient) -> None:
+        page = alice.list_locations(limit=2)
+        assert (len(page.locations), page.pagination.totalCount, page.pagination.hasMore) == (2, 5, True)
+        names = [entry.name for entry in alice.iter_locations(limit=2)]
+        assert len(names) == len(set(names)) == 5
+        assert [entry.name for entry in alice.iter_locations("unassigned")] == ["locations/119"]
+
+    @pytest.mark.parametrize("name", ["111", PIER])
+    def test_are_read_by_either_name(self, alice: ProfileClient, name: str) -> None:
+        found = alice.location(name)
+        assert found.name == PIER
+        assert found.phoneNumbers is not None
+        assert found.phoneNumbers.primaryPhone
+
+    @pytest.mark.parametrize("name", ["..", "../businesses", "a/b", "%2e%2e", "", "é", "1?x=1"])
+    def test_with_impossible_names_reach_no_other_route(self, alice: ProfileClient, name: str) -> None:
+        for call in (alice.location, alice.compare, alice.revoke_key, alice.connection_status):
+            with pytest.raises((e.NotFound, e.ValidationFailed, e.MethodNotAllowed)):
+                call(name)
+
+    def test_of_others_are_not_there(self, alice: ProfileClient, site: ProfileClient) -> None:
+        with pytest.raises(e.NotFound):
+            alice.location("locations/211")
+        with pytest.raises(e.InsufficientPermissions) as caught:
+            site.location("locations/112")
+        assert not isinstance(caught.value, e.KeyDeactivated)
+
+    def test_are_switched_and_verified(self, alice: ProfileClient) -> None:
+        assert alice.set_sync(STATION, True).syncEnabled
+        assert not alice.set_sync(STATION, False).syncEnabled
+        with pytest.raises(e.LocationNotVerified) as caught:
+            alice.set_sync(AIRPORT, True)
+        assert caught.value.verification_state == "VERIFICATION_REQUESTED"
+        assert not alice.refresh_verification(AIRPORT).isVerified
+
+
+class TestSync:
+    def test_pushes_once_and_is_told_in_the_history(self, service: Service, site: ProfileClient) -> None:
+        body = {"title": "Harbour Coffee by the Pier", "menu": "long"}
+        first = site.sync(PIER, body, idempotency_key="s-1")
+        assert (first.fieldsUpdated, first.fieldsFiltered) == (["title"], ["menu"])
+        assert site.sync(PIER, body, idempotency_key="s-1") == first
+        for number in range(4):
+            service.clock.advance(minutes=1)
+            site.sync(PIER, {"title": f"Harbour Coffee {number}"})
+        entries = list(site.iter_sync_history(PIER, limit=2))
+        assert entries == site.sync_history(PIER, limit=100).history
+        assert first.syncId in [entry.syncId for entry in entries]
+
+    def test_is_refused_where_it_is_switched_off(self, alice: ProfileClient) -> None:
+        with pytest.raises(e.SyncDisabled):
+            alice.sync(STATION, {"title": "Station"})
+
+
+async def test_the_other_client_does_the_same(service: Service, key: KeyCreated, async_options: AsyncOptions) -> None:
+    async with AsyncProfileClient.user(service.url, service.user_token(), **async_options) as alice:
+        assert len((await alice.businesses()).businesses) == 2
+        assert [entry.name async for entry in alice.iter_locations("all", limit=2)][-1]
+    pair = key.client_id, key.client_secret
+    async with AsyncProfileClient.service(service.url, *pair, ["business.read"], **async_options) as site:
+        assert (await site.heartbeat()).received
+        assert len([post async for post in site.iter_posts(PIER, 5)]) == 12
+        assert (await site.compare(PIER)).differences == []
+        with pytest.raises(e.InsufficientPermissions) as caught:
+            await site.sync(PIER, {"title": "x"})
+        assert caught.value.required == "business.write"
+    async with AsyncProfileClient.anonymous(service.url, **async_options) as nobody:
+        check: Any = await nobody.validate_credentials(*pair)
+        assert check.valid
+        with pytest.raises(e.InvalidToken) as refused:
+            await nobody.location(PIER)
+        assert refused.value.reason == "missing"
+
+
+def test_plans_are_told(service: Service) -> None:
+    carol = ProfileClient.user(service.url, service.user_token(CAROL))
+    with carol, pytest.raises(e.PlanRestriction):
+        carol.create_post("locations/311", {"summary": "Hello"})
