@@ -215,7 +215,9 @@ async def alice(as_user: AsUser) -> httpx.AsyncClient:
 
 
 @pytest.fixture
-async def as_service(app: Quart, http: httpx.AsyncClient, as_user: AsUser) -> AsyncIterator[AsService]:
+async def as_service(
+    app: Quart, services: Services, http: httpx.AsyncClient, as_user: AsUser
+) -> AsyncIterator[AsService]:
     """`await as_service("locations/111", permissions=[...])`: a key made and a token granted through the API."""
     clients: list[httpx.AsyncClient] = []
 
@@ -230,6 +232,7 @@ async def as_service(app: Quart, http: httpx.AsyncClient, as_user: AsUser) -> As
             "permissions": requested,
         }
         granted = assert_ok(await http.post("/api/v1/auth/token", json=grant))
+        await services.background.drain()  # last_used_at is written after the answer
         clients.append(client_of(app, granted["access_token"]))
         return Site(key, granted, clients[-1])
 

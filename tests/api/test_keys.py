@@ -8,6 +8,7 @@ import pytest
 
 from conftest import AsService, AsUser
 from profilesvc.domain.world import FrozenClock
+from profilesvc.services.context import Services
 from support import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
 
 PATH = "/api/v1/developer/credentials"
@@ -141,7 +142,10 @@ class TestCreate:
 
 
 class TestList:
-    async def test_tells_everything_but_the_secret(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_tells_everything_but_the_secret(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        await services.background.drain()
         response = await alice.get(PATH)
         (entry,) = assert_ok(response)["credentials"]
         assert entry.pop("id") == plugin.key["service_client_id"]
@@ -169,9 +173,10 @@ class TestList:
         assert entry["status"] == "revoked"
 
     async def test_notes_use_at_most_once_a_minute(
-        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock, services: Services
     ) -> None:
         async def last_used() -> str:
+            await services.background.drain()
             return str(assert_ok(await alice.get(PATH))["credentials"][0]["last_used_at"])
 
         clock.advance(seconds=30)

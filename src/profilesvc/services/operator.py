@@ -3,8 +3,6 @@
 import re
 from typing import NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
 from profilesvc.contract.keys import KeyRevoked
 from profilesvc.domain.errors import ServiceError
@@ -14,6 +12,7 @@ from profilesvc.services import keys as key_life
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import accounts, keys, locations
 from profilesvc.storage.accounts import UserState
+from profilesvc.storage.engine import Executor
 
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+\Z")
 _NAME_LIMIT = 200
@@ -29,7 +28,7 @@ class PlanChange(NamedTuple):
     lifted: list[str]
 
 
-async def _user(session: AsyncSession, email: str) -> UserState:
+async def _user(session: Executor, email: str) -> UserState:
     user = await accounts.user_by_email(session, email)
     if user is None:
         raise ServiceError(NOT_FOUND, f"There is no user {email}.")

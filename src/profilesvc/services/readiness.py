@@ -2,10 +2,11 @@
 
 from profilesvc.services.context import Services
 from profilesvc.storage import migrate
+from profilesvc.storage.engine import unavailable_as_refusal
 
 
 async def checks(services: Services) -> dict[str, bool]:
     """Named checks; SERVICE_UNAVAILABLE when the database does not answer."""
-    async with services.storage.read() as session:
-        current = await migrate.current_revision(session)
+    with unavailable_as_refusal():
+        current = await migrate.current(services.storage.engine)
     return {"database": True, "migrations": current == migrate.head(), "signing_key": True}

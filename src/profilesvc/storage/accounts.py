@@ -2,10 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import businesses, users
 
 
@@ -23,7 +24,7 @@ class UserState(NamedTuple):
 _USER = select(users.c.id, users.c.email, users.c.name, users.c.plan, users.c.epoch, users.c.suspended_at)
 
 
-async def user(session: AsyncSession, user_id: int) -> UserState | None:
+async def user(session: Executor, user_id: int) -> UserState | None:
     """A user by id."""
     row = (await session.execute(_USER.where(users.c.id == user_id))).one_or_none()
     return None if row is None else UserState._make(row)
@@ -34,13 +35,13 @@ async def lock_user(session: AsyncSession, user_id: int) -> UserState:
     return UserState._make((await session.execute(_USER.where(users.c.id == user_id).with_for_update())).one())
 
 
-async def user_by_email(session: AsyncSession, email: str) -> UserState | None:
+async def user_by_email(session: Executor, email: str) -> UserState | None:
     """A user by e-mail address, as the operator types it; addresses are kept in lower case."""
     row = (await session.execute(_USER.where(users.c.email == email.strip().lower()))).one_or_none()
     return None if row is None else UserState._make(row)
 
 
-async def list_users(session: AsyncSession) -> list[UserState]:
+async def list_users(session: Executor) -> list[UserState]:
     """All users, oldest first."""
     return [UserState._make(row) for row in await session.execute(_USER.order_by(users.c.id))]
 
@@ -71,13 +72,13 @@ async def add_business(session: AsyncSession, user_id: int, name: str, now: int)
     return int((await session.execute(insert(businesses).values(values).returning(businesses.c.id))).scalar_one())
 
 
-async def business_name(session: AsyncSession, business_id: int, user_id: int) -> str | None:
+async def business_name(session: Executor, business_id: int, user_id: int) -> str | None:
     """The name of a business if it is the user's."""
     query = select(businesses.c.name).where(businesses.c.id == business_id, businesses.c.user_id == user_id)
     return (await session.execute(query)).scalar_one_or_none()
 
 
-async def list_businesses(session: AsyncSession, user_id: int | None = None) -> list[tuple[int, int, str]]:
+async def list_businesses(session: Executor, user_id: int | None = None) -> list[tuple[int, int, str]]:
     """(id, user id, name) of a user's businesses, or of all."""
     query = select(businesses.c.id, businesses.c.user_id, businesses.c.name).order_by(businesses.c.id)
     if user_id is not None:
@@ -85,9 +86,9 @@ async def list_businesses(session: AsyncSession, user_id: int | None = None) -> 
     return [(row.id, row.user_id, row.name) for row in await session.execute(query)]
 
 
-async def is_empty(session: AsyncSession) -> bool:
+async def is_empty(session: Executor) -> bool:
     """True when nobody was ever added."""
-    return (await session.execute(select(func.count()).select_from(users))).scalar_one() == 0
+    return (await session.execute(select(users.c.id).limit(1))).first() is None
 
 
 async def add_with_ids(

@@ -7,6 +7,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.connection import ONLINE_FOR, Span
+from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import connections, contacts
 
 
@@ -24,10 +25,10 @@ _LAST = select(
 )
 
 
-async def last_contact(session: AsyncSession, key_id: int) -> LastContact | None:
+async def last_contact(session: Executor, key_id: int) -> LastContact | None:
     """The last heartbeat, None before the first."""
     row = (await session.execute(_LAST.where(connections.c.key_id == key_id))).one_or_none()
-    return None if row is None else LastContact(*row)
+    return None if row is None else LastContact._make(row)
 
 
 def _insert(session: AsyncSession, table: Table) -> Any:
@@ -61,7 +62,7 @@ async def _extend_contact(session: AsyncSession, key_id: int, now: int) -> None:
         await session.execute(started.on_conflict_do_nothing())
 
 
-async def spans(session: AsyncSession, key_id: int, since: int) -> list[Span]:
+async def spans(session: Executor, key_id: int, since: int) -> list[Span]:
     """The runs of contact that ended after an instant, oldest first."""
     query = (
         select(contacts.c.started_at, contacts.c.ended_at)

@@ -1,5 +1,8 @@
 """The database: two units of work, `read()` and `write()`, and the same refusal whatever breaks underneath.
 
+Reads are single statements on an autocommit connection; on SQLite they run inline, because a look at the page cache
+costs less than the way to another thread and back.
+
 SQLite (one process): WAL, synchronous=FULL, writers begin IMMEDIATE so that no update is lost (D-60), and queue
 in the process rather than in the file lock. PostgreSQL: READ COMMITTED with conditional updates.
 """
@@ -9,10 +12,11 @@ import contextlib
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import sqlalchemy.exc
-from sqlalchemy import event, make_url
+from sqlalchemy import Connection, Executable, Result, StaticPool, event, make_url
+from sqlalchemy import create_engine as create_sync_engine
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
@@ -67,26 +71,63 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
         connection.exec_driver_sql(f"BEGIN {mode}")
 
 
+class Executor(Protocol):
+    """What a query needs of a unit of work: a session, a connection, or the inline reader."""
+
+    async def execute(self, statement: Executable, /) -> Result[Any]: ...
+
+
+class _InlineReader:
+    """One read-only SQLite connection for the whole process, used between two awaits and never across one."""
+
+    def __init__(self, path: str) -> None:
+        # Readers of a WAL file do not wait for writers; where they must after all, they must not hold up the loop.
+        self._engine = create_sync_engine(
+            f"sqlite:///{path}",
+            poolclass=StaticPool,
+            isolation_level="AUTOCOMMIT",
+            connect_args={"timeout": 0.25, "check_same_thread": False},
+        )
+        self._connection: Connection | None = None
+
+    async def execute(self, statement: Executable, /) -> Result[Any]:
+        """Run one statement now; the caller fetches before it awaits anything else."""
+        if self._connection is None:
+            self._connection = self._engine.connect()
+            self._connection.exec_driver_sql("PRAGMA query_only=ON")
+        return self._connection.execute(statement)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._engine.dispose()
+
+
 class Storage:
-    """Sessions over one engine. Never await the provider inside `write()`."""
+    """Units of work over one database. Never await the provider inside `write()`."""
 
     def __init__(self, url: str, pool_size: int = 10) -> None:
         self.engine = create_engine(url, pool_size)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
+        self._inline = _InlineReader(self.engine.url.database or "") if self.is_sqlite else None
+        self._readers = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._turn = asyncio.Lock()
 
     @contextlib.asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncSession]:
-        """A consistent look; nothing it changes is kept."""
-        with _unavailable_as_refusal():
-            async with AsyncSession(self.engine, expire_on_commit=False) as session:
-                yield session
+    async def read(self) -> AsyncIterator[Executor]:
+        """Statements that look and change nothing, each at what is committed when it runs."""
+        with unavailable_as_refusal():
+            if self._inline is not None:
+                yield self._inline
+                return
+            async with self._readers.connect() as connection:
+                yield connection
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
         """One transaction: committed on leaving, rolled back when anything is raised."""
-        with _unavailable_as_refusal():
+        with unavailable_as_refusal():
             async with self._my_turn(), AsyncSession(self._writers, expire_on_commit=False) as session, session.begin():
                 yield session
 
@@ -104,11 +145,13 @@ class Storage:
 
     async def close(self) -> None:
         """Give the connections back."""
+        if self._inline is not None:
+            self._inline.close()
         await self.engine.dispose()
 
 
 @contextlib.contextmanager
-def _unavailable_as_refusal() -> Any:
+def unavailable_as_refusal() -> Any:
     """A database that is down, locked, slow or full answers 503; a broken statement stays a defect."""
     try:
         yield

@@ -6,6 +6,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import idempotency
 
 
@@ -30,11 +31,11 @@ async def insert_first(session: AsyncSession, scope: str, fingerprint: str, now:
     return returned.first() is not None
 
 
-async def find(session: AsyncSession, scope: str) -> Attempt | None:
+async def find(session: Executor, scope: str) -> Attempt | None:
     """What is known of a key."""
     query = select(*(idempotency.c[name] for name in Attempt._fields)).where(idempotency.c.scope == scope)
     row = (await session.execute(query)).one_or_none()
-    return None if row is None else Attempt(*row)
+    return None if row is None else Attempt._make(row)
 
 
 async def take_over(

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, o
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.keys import SEVERITY, Hold
+from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import businesses, holds, keys, secrets, users
 
 
@@ -66,13 +67,13 @@ _STATE = (
 )
 
 
-async def state(session: AsyncSession, client_id: str) -> KeyState | None:
+async def state(session: Executor, client_id: str) -> KeyState | None:
     """The state of a key, one statement by unique index."""
     row = (await session.execute(_STATE.where(keys.c.client_id == client_id))).first()
     return None if row is None else KeyState._make(row)
 
 
-async def digests(session: AsyncSession, key_id: int, now: int) -> list[str]:
+async def digests(session: Executor, key_id: int, now: int) -> list[str]:
     """The digests of the secrets that are good now."""
     query = select(secrets.c.digest, secrets.c.expires_at).where(secrets.c.key_id == key_id)
     return [row.digest for row in await session.execute(query) if row.expires_at is None or row.expires_at > now]
@@ -85,12 +86,12 @@ async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int
     return key_id
 
 
-async def client_id_taken(session: AsyncSession, client_id: str) -> bool:
+async def client_id_taken(session: Executor, client_id: str) -> bool:
     """True when a key, live or not, has this client id."""
     return (await session.execute(select(keys.c.id).where(keys.c.client_id == client_id))).first() is not None
 
 
-async def count_live(session: AsyncSession, location: str, now: int) -> int:
+async def count_live(session: Executor, location: str, now: int) -> int:
     """Keys of a location that are neither revoked nor expired."""
     query = select(func.count()).where(keys.c.location_name == location, _is_live(now))
     return int((await session.execute(query)).scalar_one())
@@ -125,7 +126,7 @@ def _listing() -> Select[Any]:
     ).join(businesses, businesses.c.id == keys.c.business_id)
 
 
-async def listing(session: AsyncSession, user_id: int | None, include_revoked: bool) -> list[Row[Any]]:
+async def listing(session: Executor, user_id: int | None, include_revoked: bool) -> list[Row[Any]]:
     """The keys of a user (None: of everyone), newest first."""
     query = _listing().order_by(keys.c.id.desc())
     if user_id is not None:

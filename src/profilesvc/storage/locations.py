@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import businesses, locations
 
 
@@ -28,19 +29,19 @@ class LocationState(NamedTuple):
 _STATE = select(*(locations.c[name] for name in LocationState._fields))
 
 
-async def is_owned(session: AsyncSession, name: str, user_id: int) -> bool:
+async def is_owned(session: Executor, name: str, user_id: int) -> bool:
     """True when the location is the user's."""
     query = select(locations.c.name).where(locations.c.name == name, locations.c.user_id == user_id)
     return (await session.execute(query)).first() is not None
 
 
-async def state(session: AsyncSession, name: str) -> LocationState | None:
+async def state(session: Executor, name: str) -> LocationState | None:
     """A location by name."""
     row = (await session.execute(_STATE.where(locations.c.name == name))).one_or_none()
-    return None if row is None else LocationState(*row)
+    return None if row is None else LocationState._make(row)
 
 
-async def owner(session: AsyncSession, name: str) -> int | None:
+async def owner(session: Executor, name: str) -> int | None:
     """The user id of a location's owner."""
     return (await session.execute(select(locations.c.user_id).where(locations.c.name == name))).scalar_one_or_none()
 
@@ -54,14 +55,14 @@ def _visible(user_id: int, only: str | None, unassigned: bool) -> ColumnElement[
     return and_(*conditions)
 
 
-async def count(session: AsyncSession, user_id: int, only: str | None, unassigned: bool) -> int:
+async def count(session: Executor, user_id: int, only: str | None, unassigned: bool) -> int:
     """How many locations a caller sees; `only` narrows to one name."""
     query = select(func.count()).select_from(locations).where(_visible(user_id, only, unassigned))
     return int((await session.execute(query)).scalar_one())
 
 
 async def page(
-    session: AsyncSession, user_id: int, only: str | None, unassigned: bool, window: tuple[int, int]
+    session: Executor, user_id: int, only: str | None, unassigned: bool, window: tuple[int, int]
 ) -> list[Row[Any]]:
     """One page in order of title, then name (D-70); `window` is (offset, limit)."""
     query = (

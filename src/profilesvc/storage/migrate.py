@@ -8,7 +8,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -31,12 +31,6 @@ async def current(engine: AsyncEngine) -> str | None:
     """The revision of the database, None when it is empty."""
     async with engine.connect() as connection:
         return await connection.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())
-
-
-async def current_revision(session: AsyncSession) -> str | None:
-    """The revision that a session's database is at, None when it is empty."""
-    connection = await session.connection()
-    return await connection.run_sync(lambda sync: MigrationContext.configure(sync).get_current_revision())
 
 
 async def upgrade(engine: AsyncEngine) -> None:

@@ -6,6 +6,7 @@ from sqlalchemy import bindparam, delete, func, literal, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import locations, post_usage, posts
 
 Position = tuple[int, str]
@@ -48,13 +49,13 @@ def _insert(session: AsyncSession, table: Any) -> Any:
     return (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert(table)
 
 
-async def mirror(session: AsyncSession, location: str) -> Mirror:
+async def mirror(session: Executor, location: str) -> Mirror:
     """How old the mirror of an existing location's posts is."""
-    return Mirror(*(await session.execute(_MIRROR.where(locations.c.name == location))).one())
+    return Mirror._make((await session.execute(_MIRROR.where(locations.c.name == location))).one())
 
 
 async def page(
-    session: AsyncSession, location: str, limit: int, after: Position | None = None
+    session: Executor, location: str, limit: int, after: Position | None = None
 ) -> list[tuple[int, str, str]]:
     """(created_at, post id, document), newest first, from behind a position on (D-77)."""
     query = select(posts.c.created_at, posts.c.post_id, posts.c.document).where(posts.c.location_name == location)
@@ -65,7 +66,7 @@ async def page(
     return [(row.created_at, row.post_id, row.document) for row in rows]
 
 
-async def find(session: AsyncSession, location: str, post_id: str) -> str | None:
+async def find(session: Executor, location: str, post_id: str) -> str | None:
     """The document of a post."""
     query = select(posts.c.document).where(posts.c.location_name == location, posts.c.post_id == post_id)
     return (await session.execute(query)).scalar_one_or_none()
@@ -84,7 +85,7 @@ async def remove(session: AsyncSession, location: str, post_id: str) -> None:
     await session.execute(delete(posts).where(posts.c.location_name == location, posts.c.post_id == post_id))
 
 
-async def documents(session: AsyncSession, location: str) -> dict[str, str]:
+async def documents(session: Executor, location: str) -> dict[str, str]:
     """Every document of a location by post id, for `replace`."""
     query = select(posts.c.post_id, posts.c.document).where(posts.c.location_name == location)
     return {row.post_id: row.document for row in await session.execute(query)}
@@ -138,7 +139,7 @@ async def give_back(session: AsyncSession, user_id: int, month: int) -> None:
     )
 
 
-async def used(session: AsyncSession, user_id: int, month: int) -> int:
+async def used(session: Executor, user_id: int, month: int) -> int:
     """How many posts were counted in a month."""
     query = select(post_usage.c.used).where(post_usage.c.user_id == user_id, post_usage.c.month == month)
     return (await session.execute(query)).scalar_one_or_none() or 0

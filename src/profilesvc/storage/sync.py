@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Row, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import locations, syncs
 
 
@@ -13,7 +14,7 @@ async def add(session: AsyncSession, **values: Any) -> None:
     await session.execute(insert(syncs).values(**values))
 
 
-async def history(session: AsyncSession, location: str, offset: int, limit: int) -> list[Row[Any]]:
+async def history(session: Executor, location: str, offset: int, limit: int) -> list[Row[Any]]:
     """One page, newest first."""
     query = (
         select(syncs.c.sync_id, syncs.c.created_at, syncs.c.status, syncs.c.direction, syncs.c.fields_updated)
