@@ -21,7 +21,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "fixtures": (set(), set()),
     "settings": (set(), {"pydantic", "pydantic_settings"}),
     "storage": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic"}),
-    "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "stamina", "pydantic", "pydantic_core"}),
+    "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
     "provider.connect": ({"contract", "domain", "settings", "fixtures", "provider"}, {"httpx", "pydantic", "quart"}),
     "provider.emulator": (
         {"contract", "domain", "settings", "fixtures", "provider"},
@@ -55,8 +55,9 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"quart", "sqlalchemy"},
     ),
     "lab": (
-        {"bootstrap", "client", "contract", "domain", "fixtures", "serving", "settings"},
-        {"httpx", "rich", "nbclient", "nbformat", "IPython", "quart"},
+        # services: it acts as the operator, as cli does.
+        {"bootstrap", "client", "contract", "domain", "fixtures", "services", "serving", "settings"},
+        {"httpx", "nbclient", "nbformat", "IPython"},
     ),
     "cli": (EVERYTHING, {"typer", "rich", "click", "httpx", "quart", "sqlalchemy", "alembic", "orjson"}),
 }

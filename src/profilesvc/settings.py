@@ -20,7 +20,11 @@ class _Group(BaseModel):
 
 
 class ProviderSettings(_Group):
-    """Where the provider is and how to log in there; an empty `url` means the embedded emulator."""
+    """Where the provider is and how to log in there; an empty `url` means the embedded emulator.
+
+    `timeout_seconds` is what one of our own requests may spend there; `edits_per_minute` is kept to per profile
+    (0: not counted; the emulator's own default).
+    """
 
     url: str = ""
     information_url: str = ""
@@ -32,6 +36,7 @@ class ProviderSettings(_Group):
     refresh_token: SecretStr = SecretStr("")
     token_url: str = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 8.0
+    edits_per_minute: Annotated[int, Field(ge=0, le=1000)] = 10
 
     @property
     def embedded(self) -> bool:

@@ -62,9 +62,14 @@ class Rig:
 
 
 def _adapter(client: httpx.AsyncClient, clock: FrozenClock, **settings: Any) -> RemoteProvider:
-    login = {"client_id": "tests", "client_secret": SecretStr("s"), "refresh_token": SecretStr("r")}
+    login = {
+        "client_id": "tests",
+        "client_secret": SecretStr("s"),
+        "refresh_token": SecretStr("r"),
+        "edits_per_minute": 0,
+    }
     whole = ProviderSettings(**{**login, **settings})
-    return RemoteProvider(client, whole, origin=str(client.base_url), clock=clock, entropy=SeededEntropy("adapter"))
+    return RemoteProvider(client, whole, origin=str(client.base_url), clock=clock)
 
 
 def emulator_at(folder: Path, clock: FrozenClock) -> Quart:

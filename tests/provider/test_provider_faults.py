@@ -90,15 +90,3 @@ async def test_html_404_is_rejected_and_not_a_missing_resource(rig: Rig) -> None
     with pytest.raises(ProviderError) as caught:
         await rig.adapter(information_url=f"{rig.http.base_url}/v9").location(PIER)
     assert (caught.value.reason, caught.value.http_status, caught.value.not_found) == ("rejected", 404, False)
-
-
-async def test_paging_that_does_not_end_is_noticed(rig: Rig) -> None:
-    """A token of one list is refused by another, so a repeated one is made by a crowd of equal answers."""
-    await rig.provider.location(PIER)
-    rig.provider._call = _same_page  # type: ignore[method-assign]
-    with pytest.raises(ProviderError, match="paging"):
-        await rig.provider.accounts()
-
-
-async def _same_page(*_args: object) -> dict[str, object]:
-    return {"accounts": [], "nextPageToken": "again"}

@@ -1,31 +1,53 @@
 """Reading the provider's answers: bounded, JSON objects only, and refusals as ProviderError."""
 
 import json
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
 
+from profilesvc.domain.world import DAY, HOUR, SECOND, Clock
 from profilesvc.provider.port import Document, ProviderError
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
 _MAX_MESSAGE = 500
+_RETIRED = 501
 
 
-async def read_body(response: httpx.Response) -> bytes:
-    """The whole body of a streamed response; larger than 10 MB is refused."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; `retry_after` in seconds, where the provider asked for it."""
+
+    status: int
+    body: bytes
+    retry_after: float | None = None
+
+
+async def read_response(response: httpx.Response, clock: Clock) -> Answer:
+    """The whole of a streamed response; a body larger than 10 MB is refused."""
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
         if len(body) > MAX_BODY_BYTES:
             raise ProviderError("unavailable", retryable=False, provider_message="answer larger than 10 MB")
-    return bytes(body)
+    return Answer(response.status_code, bytes(body), _retry_after(response.headers.get("Retry-After", ""), clock))
 
 
-def read_answer(status: int, body: bytes) -> Document:
+def _retry_after(text: str, clock: Clock) -> float | None:
+    """Seconds, or a date; more than a day, the past and nonsense count as not said."""
+    try:
+        seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - clock.now() / SECOND
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds <= DAY / SECOND else None
+
+
+def read_answer(answer: Answer) -> Document:
     """The JSON object of a 200; every other answer raises ProviderError."""
-    document = json_object(body)
+    document, status = json_object(answer.body), answer.status
     if status >= 300:
-        raise _refusal(status, document or {})
+        raise _refusal(answer, document or {})
     if document is None:
         raise ProviderError("unavailable", retryable=True, http_status=status, provider_message="unreadable answer")
     return document
@@ -40,8 +62,9 @@ def json_object(body: bytes) -> Document | None:
     return document if isinstance(document, dict) else None
 
 
-def _refusal(status: int, document: Document) -> ProviderError:
+def _refusal(answer: Answer, document: Document) -> ProviderError:
     """Details are told apart by `@type`, refusals by HTTP status, as the provider's texts change (format §10)."""
+    status = answer.status
     error = document.get("error")
     error = error if isinstance(error, dict) else {}
     found = _Details(error.get("details"))
@@ -51,13 +74,16 @@ def _refusal(status: int, document: Document) -> ProviderError:
         "provider_reason": found.reason,
         "provider_message": found.message or _text(error.get("message")),
         "fields": tuple(found.fields),
+        "retry_after": answer.retry_after,
     }
     if status < 400:
         return ProviderError("unavailable", retryable=False, **arguments)
     if status == 429:
         return ProviderError("rate_limited", retryable=True, **arguments)
     if status >= 500:
-        return ProviderError("unavailable", retryable=True, **arguments)
+        return ProviderError("unavailable", retryable=status != _RETIRED, **arguments)
+    if found.reason == "THROTTLED":  # the field is closed to edits for hours, not for seconds
+        return ProviderError("rejected", retryable=True, **{**arguments, "retry_after": HOUR / SECOND})
     return ProviderError("rejected", retryable=False, **arguments)
 
 

@@ -16,6 +16,7 @@ from profilesvc.settings import ProviderSettings, Settings
 
 EMULATOR_FILE = "emulator.db"
 _EMULATOR_ORIGIN = "http://emulator"
+_LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30)
 
 
 @asynccontextmanager
@@ -27,9 +28,9 @@ async def open_provider(
     The emulator keeps its file in DATA_DIR and fills it from the world when it is new.
     """
     if not settings.provider.embedded:
-        client = httpx.AsyncClient(timeout=settings.provider.timeout_seconds)
+        client = httpx.AsyncClient(timeout=_timeout(settings.provider), limits=_LIMITS)
         login = settings.provider if settings.production else _with_login(settings.provider)
-        remote = RemoteProvider(client, login, origin=settings.provider.url, clock=clock, entropy=entropy)
+        remote = RemoteProvider(client, login, origin=settings.provider.url, clock=clock)
         try:
             yield remote, None
         finally:
@@ -39,19 +40,24 @@ async def open_provider(
     async with app.test_app():
         transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
         client = httpx.AsyncClient(transport=transport, trust_env=False)
-        embedded = RemoteProvider(
-            client, _emulator_login(settings.provider), origin=_EMULATOR_ORIGIN, clock=clock, entropy=entropy
-        )
+        login = _emulator_login(settings.provider)
+        embedded = RemoteProvider(client, login, origin=_EMULATOR_ORIGIN, clock=clock)
         try:
             yield embedded, app
         finally:
             await embedded.aclose()
 
 
+def _timeout(settings: ProviderSettings) -> httpx.Timeout:
+    """A connection that does not come soon is tried again within the operation's own time."""
+    return httpx.Timeout(settings.timeout_seconds, connect=settings.timeout_seconds / 4)
+
+
 def _emulator_login(settings: ProviderSettings) -> ProviderSettings:
-    """The emulator takes any login; it only must not be empty."""
-    login = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
-    return settings.model_copy(update={**login, "client_id": "emulator", "token_url": ""})
+    """The emulator takes any login, it only must not be empty; it counts edits only when its switch says so."""
+    login: dict[str, Any] = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
+    edits = settings.edits_per_minute if "edits_per_minute" in settings.model_fields_set else 0
+    return settings.model_copy(update={**login, "client_id": "emulator", "token_url": "", "edits_per_minute": edits})
 
 
 def _with_login(settings: ProviderSettings) -> ProviderSettings:

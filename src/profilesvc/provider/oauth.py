@@ -5,7 +5,7 @@ import asyncio
 import httpx
 
 from profilesvc.domain.world import Clock
-from profilesvc.provider.answers import json_object, read_answer, read_body
+from profilesvc.provider.answers import json_object, read_answer, read_response
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.settings import ProviderSettings
 
@@ -35,12 +35,12 @@ class TokenSource:
 
     async def _refresh(self) -> None:
         asked = self._clock.now()
-        async with self._client.stream("POST", self._url, data=self._form) as response:
-            status, body = response.status_code, await read_body(response)
-        if 400 <= status < 500 and status != 429:
-            raise refused_login(json_object(body))
-        answer = read_answer(status, body)
-        token, seconds = answer.get("access_token"), answer.get("expires_in")
+        async with self._client.stream("POST", self._url, data=self._form, follow_redirects=False) as response:
+            answer = await read_response(response, self._clock)
+        if 400 <= answer.status < 500 and answer.status != 429:
+            raise refused_login(json_object(answer.body))
+        grant = read_answer(answer)
+        token, seconds = grant.get("access_token"), grant.get("expires_in")
         if not isinstance(token, str) or not isinstance(seconds, int):
             raise ProviderError("unavailable", retryable=True, provider_message="unreadable token answer")
         self._token, self._expires = token, asked + seconds * 1000

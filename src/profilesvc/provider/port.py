@@ -16,6 +16,8 @@ class ProviderError(Exception):
 
     `reason` and `retryable` go to the caller (D-01); `http_status`, `provider_status`, `provider_reason` and
     `provider_message` are the provider's own words where it said any. `not_found` tells a 404 for a resource.
+    `retry_after` are the seconds to wait before the next try, where they are known. `reached` is False when the
+    provider surely never saw the request, so that it can have had no effect.
     """
 
     def __init__(
@@ -28,6 +30,8 @@ class ProviderError(Exception):
         provider_reason: str | None = None,
         provider_message: str | None = None,
         fields: tuple[str, ...] = (),
+        retry_after: float | None = None,
+        reached: bool = True,
     ) -> None:
         super().__init__(provider_message or reason)
         self.reason: Reason = reason
@@ -37,6 +41,8 @@ class ProviderError(Exception):
         self.provider_reason = provider_reason
         self.provider_message = provider_message
         self.fields = fields
+        self.retry_after = retry_after
+        self.reached = reached
 
     @property
     def not_found(self) -> bool:
@@ -91,6 +97,27 @@ class Provider(Protocol):
 
     async def delete_post(self, account: str, location: str, post_id: str) -> None:
         """Delete a post; ProviderError.not_found when it is gone."""
+        ...
+
+    async def reviews(
+        self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
+    ) -> Document:
+        """One page of at most 50: `{reviews, averageRating, totalReviewCount, nextPageToken}`, absent where empty.
+
+        `order_by` is `rating`, `rating desc` or `updateTime desc`, which is also the default.
+        """
+        ...
+
+    async def review(self, account: str, location: str, review_id: str) -> Document:
+        """One review, with its reply where it has one."""
+        ...
+
+    async def reply(self, account: str, location: str, review_id: str, comment: str) -> Document:
+        """Set or replace the reply; answers the ReviewReply, which the provider still reviews."""
+        ...
+
+    async def delete_reply(self, account: str, location: str, review_id: str) -> None:
+        """Delete the reply; ProviderError.not_found when there is none."""
         ...
 
     async def aclose(self) -> None:

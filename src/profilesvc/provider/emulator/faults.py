@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from quart import Response
 
 from profilesvc.provider.emulator.errors import ApiError
@@ -41,32 +41,41 @@ class Fault(BaseModel):
 
     `status` answers that HTTP status in the error envelope, with `reason` as ErrorInfo and `headers`; `delay` waits
     `seconds` and goes on; `broken_body` answers 200 with half a JSON text; `truncated` and `disconnect` end the
-    connection in the body and before it; `huge` answers 12 MB; `redirect` answers 302. With `after` the operation
-    takes place first and only its answer is lost.
+    connection in the body and before it; `huge` answers 12 MB; `redirect` answers 302; `flapping` answers as `status`
+    does to the first call and to every second one after it, `times` counting all. With `after` the operation takes
+    place first and only its answer is lost. `details` are the error's details, for any envelope of the provider.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     match: FaultMatch = FaultMatch()
     times: int = Field(1, ge=1)
-    kind: Literal["status", "delay", "broken_body", "truncated", "disconnect", "huge", "redirect"]
+    kind: Literal["status", "delay", "broken_body", "truncated", "disconnect", "huge", "redirect", "flapping"]
     status: int = Field(503, ge=400, le=599)
     message: str = "Injected fault."
     reason: str = ""
+    details: list[dict[str, Any]] = []
     headers: dict[str, str] = {}
     seconds: float = Field(1, ge=0, le=60)
     after: bool = False
+    _seen: int = PrivateAttr(0)
 
     def hits(self, method: str, path: str) -> bool:
         """True when a call is meant."""
         return bool(re.fullmatch(self.match.method, method) and re.match(self.match.path, path))
+
+    def strikes(self) -> bool:
+        """Note one call that is meant; True when it is to go wrong."""
+        self.times -= 1
+        self._seen += 1
+        return self.kind != "flapping" or self._seen % 2 == 1
 
     async def answer(self) -> Response | None:
         """The faulty answer; None when the call goes on (delay)."""
         if self.kind == "delay":
             await asyncio.sleep(self.seconds)
             return None
-        if self.kind == "status":
+        if self.kind in ("status", "flapping"):
             return self._error()
         if self.kind == "huge":
             return Response(_huge(), 200, {"Content-Type": "application/json"})
@@ -80,7 +89,7 @@ class Fault(BaseModel):
         return response
 
     def _error(self) -> Response:
-        details: list[dict[str, Any]] = []
+        details = [*self.details]
         if self.reason:
             details.append({"@type": _ERROR_INFO, "reason": self.reason, "domain": "googleapis.com"})
         body = ApiError(self.status, self.message, *details).body()
@@ -114,13 +123,13 @@ class Faults:
         self._queue.clear()
 
     def take(self, method: str, path: str) -> Fault | None:
-        """The first fault that is meant for a call; uses it up by one."""
+        """The first fault that is meant for a call and strikes it; uses it up by one."""
         for fault in self._queue:
             if fault.hits(method, path):
-                fault.times -= 1
+                strikes = fault.strikes()
                 if fault.times == 0:
                     self._queue.remove(fault)
-                return fault
+                return fault if strikes else None
         return None
 
     def listing(self) -> list[dict[str, Any]]:

@@ -1,0 +1,61 @@
+"""Circuit breaking: a provider that is dead costs its callers milliseconds, not timeouts."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from profilesvc.domain.world import SECOND, Clock
+from profilesvc.provider.port import ProviderError, Reason
+
+FAILURES = 5
+COOL_DOWN_MS = 10 * SECOND
+
+
+class Unreachable(ProviderError):
+    """No answer came: the connection failed or the time was up. This, and nothing else, is what a breaker counts."""
+
+    def __init__(self, reason: Reason, message: str, **known: Any) -> None:
+        super().__init__(reason, retryable=True, provider_message=message, **known)
+
+
+class Breaker:
+    """One API's: opens after 5 operations in a row without an answer; after 10 s one probe decides."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failures, self._open_until, self._probing = 0, 0, False
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Around one operation. ProviderError at once while the breaker is open."""
+        probe = self._admit()
+        try:
+            yield
+        except Unreachable:
+            self._failures += 1
+            if self._failures >= FAILURES:
+                self._open_until = self._clock.now() + COOL_DOWN_MS
+            raise
+        except ProviderError as error:
+            self._failures = 0 if error.reached else self._failures
+            raise
+        else:
+            self._failures = 0
+        finally:
+            self._probing = self._probing and not probe
+
+    def _admit(self) -> bool:
+        """True for the probe; a clock that was set back does not keep the breaker open longer."""
+        if self._failures < FAILURES:
+            return False
+        wait = self._open_until - self._clock.now()
+        if self._probing or 0 < wait <= COOL_DOWN_MS:
+            raise ProviderError(
+                "unavailable",
+                retryable=True,
+                provider_message="not asked: it gave no answer to the last calls",
+                retry_after=max(wait, SECOND) / SECOND,
+                reached=False,
+            )
+        self._probing = True
+        return True

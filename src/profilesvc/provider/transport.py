@@ -1,0 +1,187 @@
+"""Calls that survive the provider's bad days: time budgets, retries, tokens, edit budgets and breakers (format §10.6).
+
+A call belongs to one API, has a share of the time that one of our own requests may spend at the provider, and
+raises ProviderError and nothing else. Reads, masked patches, PUT and DELETE are repeated after passing trouble;
+a POST only where the provider surely did nothing: there is no idempotency key, so a blind repeat could post twice.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import httpx
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from profilesvc.domain.world import MINUTE, SECOND, Clock
+from profilesvc.provider.answers import Answer, read_answer, read_response
+from profilesvc.provider.breaker import Breaker, Unreachable
+from profilesvc.provider.oauth import TokenSource, refused_login
+from profilesvc.provider.port import Document, ProviderError
+from profilesvc.provider.window import MinuteWindow
+from profilesvc.settings import ProviderSettings
+
+Api = Literal["information", "verifications", "accounts", "posts"]
+
+# Shares of `timeout_seconds`. A sync reads and writes, a repeated post creation lists and writes: both stay within
+# about one whole. An import lists many pages and has no caller who waits with a deadline.
+READ, LIST, WRITE, IMPORT = 0.4, 0.6, 0.6, 5.0
+_ATTEMPTS = 3
+_full_jitter = wait_random_exponential(multiplier=0.2, max=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent, where `path` begins with the API's version; `edits` names the profile whose edit budget it uses."""
+
+    api: Api
+    method: str
+    path: str
+    share: float = READ
+    params: dict[str, str] = field(default_factory=dict)
+    body: Document | None = None
+    edits: str = ""
+
+
+class Transport:
+    """The way to the provider's APIs, each with a base URL and a breaker of its own."""
+
+    def __init__(self, client: httpx.AsyncClient, settings: ProviderSettings, *, origin: str, clock: Clock) -> None:
+        self._client, self._clock, self._settings = client, clock, settings
+        own: dict[Api, str] = {
+            "information": settings.information_url,
+            "verifications": settings.verifications_url,
+            "accounts": settings.accounts_url,
+            "posts": settings.posts_url,
+        }
+        self._bases = {api: (url or origin).rstrip("/") for api, url in own.items()}
+        self._breakers = {api: Breaker(clock) for api in own}
+        self._tokens = TokenSource(
+            client, settings, url=settings.token_url or f"{origin.rstrip('/')}/token", clock=clock
+        )
+        self._edits = MinuteWindow()
+
+    async def aclose(self) -> None:
+        """Release connections."""
+        await self._client.aclose()
+
+    async def call(self, request: Request) -> Document:
+        """One operation."""
+        async with self._operation(request) as deadline:
+            return await self._repeated(request, deadline)
+
+    async def pages(self, request: Request, member: str) -> list[Document]:
+        """Every item of a list, as one operation; an empty page may have a successor, and a repeated token ends it."""
+        items: list[Document] = []
+        seen: set[str] = set()
+        async with self._operation(request) as deadline:
+            while True:
+                answer = await self._repeated(request, deadline)
+                items += _items(answer.get(member, []))
+                token = answer.get("nextPageToken")
+                if not token:
+                    return items
+                if not isinstance(token, str) or token in seen:
+                    raise ProviderError("unavailable", retryable=True, provider_message="paging does not end")
+                seen.add(token)
+                request = replace(request, params={**request.params, "pageToken": token})
+
+    @asynccontextmanager
+    async def _operation(self, request: Request) -> AsyncIterator[float]:
+        """Gives the deadline by the loop's time; retries, waiting and all pages are within."""
+        with self._breakers[request.api].guard():
+            try:
+                async with asyncio.timeout(self._settings.timeout_seconds * request.share) as scope:
+                    yield scope.when() or 0
+            except TimeoutError:
+                raise Unreachable("timeout", "no answer in time") from None
+
+    async def _repeated(self, request: Request, deadline: float) -> Document:
+        def out_of_time(state: RetryCallState) -> bool:
+            return asyncio.get_running_loop().time() + state.upcoming_sleep >= deadline
+
+        retrying = AsyncRetrying(
+            sleep=asyncio.sleep,
+            retry=retry_if_exception(lambda error: _may_repeat(request, error)),
+            wait=_pause,
+            stop=lambda state: stop_after_attempt(_ATTEMPTS)(state) or out_of_time(state),
+            reraise=True,
+        )
+        try:
+            return await retrying(self._attempt, request)
+        except ProviderError as error:
+            if error.not_found and request.method == "DELETE" and retrying.statistics["attempt_number"] > 1:
+                return {}  # an earlier attempt did it, and its answer was lost
+            raise
+
+    async def _attempt(self, request: Request) -> Document:
+        self._spend_edit(request.edits)
+        try:
+            answer = await self._authorized(request)
+        except ProviderError:
+            raise
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise Unreachable("unavailable", f"no connection ({type(error).__name__})", reached=False) from None
+        except httpx.TimeoutException:
+            raise Unreachable("timeout", "no answer in time") from None
+        except Exception as error:  # whatever a transport raises: sockets, TLS, or the emulator's own crash
+            raise Unreachable("unavailable", f"no connection ({type(error).__name__})") from None
+        return read_answer(answer)
+
+    def _spend_edit(self, profile: str) -> None:
+        """Keep to the provider's edits per minute, so that it never has to say no (format §11)."""
+        limit = self._settings.edits_per_minute
+        wait = self._edits.take(profile, limit, self._clock.now()) if profile and limit else 0
+        if wait:
+            message = f"the profile has used its {limit} edits of this minute"
+            raise ProviderError(
+                "rate_limited",
+                retryable=True,
+                provider_message=message,
+                retry_after=min(wait, MINUTE) / SECOND,
+                reached=False,
+            )
+
+    async def _authorized(self, request: Request) -> Answer:
+        """Send with a token; a refused one is replaced once."""
+        token = await self._tokens.get()
+        answer = await self._send(request, token)
+        if answer.status == 401:
+            answer = await self._send(request, await self._tokens.get(refused=token))
+        if answer.status == 401:
+            raise refused_login()
+        return answer
+
+    async def _send(self, request: Request, token: str) -> Answer:
+        async with self._client.stream(
+            request.method,
+            f"{self._bases[request.api]}{request.path}",
+            headers={"Authorization": f"Bearer {token}"},
+            params=request.params or None,
+            json=request.body,
+            follow_redirects=False,
+        ) as response:
+            return await read_response(response, self._clock)
+
+
+def _may_repeat(request: Request, error: BaseException) -> bool:
+    """The retry table: refusals are final, our own edit budget is, and what may have posted already is."""
+    if not isinstance(error, ProviderError) or not error.retryable or error.reason == "timeout":
+        return False
+    if error.http_status == 429:
+        return True
+    return error.reason == "unavailable" and (request.method != "POST" or not error.reached)
+
+
+def _pause(state: RetryCallState) -> float:
+    """Seconds, by chance, so that many waiters do not return together; at least what the provider asked for."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after if isinstance(error, ProviderError) else None
+    return max(_full_jitter(state), asked or 0)
+
+
+def _items(value: object) -> list[Document]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ProviderError("unavailable", retryable=True, provider_message="unreadable answer")
+    return value

@@ -1,0 +1,250 @@
+"""The adapter on bad days, against answers that are scripted call by call."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from typing import Any
+
+import httpx
+import pytest
+from provider_rig import _adapter
+
+from profilesvc.domain.world import FrozenClock
+from profilesvc.provider.breaker import FAILURES
+from profilesvc.provider.port import ProviderError
+from profilesvc.provider.remote import RemoteProvider
+from profilesvc.provider.window import MinuteWindow
+
+PIER, ALICE = "locations/111", "accounts/1"
+POST = {"topicType": "STANDARD", "summary": "once"}
+GOOD = httpx.Response(200, json={"name": "x"})
+Script = list[httpx.Response | Exception]
+
+
+class Scripted:
+    """Answers one call after the other as the script says, the last one for ever; tokens are always given."""
+
+    def __init__(self, clock: FrozenClock, *script: httpx.Response | Exception, **settings: Any) -> None:
+        self.script, self.calls, self.tokens, self.revoked = list(script), [], 0, ""
+        self.gate = asyncio.Event()
+        self.gate.set()
+        transport = httpx.MockTransport(self._answer)
+        client = httpx.AsyncClient(transport=transport, base_url="http://provider")
+        self.provider: RemoteProvider = _adapter(client, clock, **settings)
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/token":
+            self.tokens += 1
+            await asyncio.sleep(0)
+            return httpx.Response(200, json={"access_token": f"t{self.tokens}", "expires_in": 3599})
+        self.calls.append(request)
+        await self.gate.wait()
+        if request.headers["Authorization"] == f"Bearer {self.revoked}":
+            return status(401)
+        answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+
+async def refused(call: Any) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await call
+    return caught.value
+
+
+def status(code: int, **headers: str) -> httpx.Response:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(code, headers=names, json={"error": {"code": code, "message": "words"}})
+
+
+async def test_paging_that_does_not_end_is_noticed(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, httpx.Response(200, json={"accounts": [], "nextPageToken": "again"}))
+    assert "paging" in str(await refused(scripted.provider.accounts()))
+    assert len(scripted.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("trouble", "attempts"),
+    [
+        (httpx.ConnectError("down"), 2),
+        (httpx.ConnectTimeout("down"), 2),
+        (status(429), 2),
+        (httpx.ReadError("reset"), 1),
+        (httpx.RemoteProtocolError("cut"), 1),
+        (status(500), 1),
+        (status(503), 1),
+        (httpx.Response(200, content=b"{"), 1),
+    ],
+    ids=str,
+)
+async def test_a_post_is_repeated_only_where_the_provider_did_nothing(
+    clock: FrozenClock, trouble: httpx.Response | Exception, attempts: int
+) -> None:
+    scripted = Scripted(clock, trouble, GOOD)
+    call = scripted.provider.create_post(ALICE, PIER, POST)
+    if attempts == 2:
+        await call
+    else:
+        assert (await refused(call)).retryable
+    assert len(scripted.calls) == attempts
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 409, 412, 501])
+async def test_refusals_are_not_repeated(clock: FrozenClock, code: int) -> None:
+    scripted = Scripted(clock, status(code), GOOD)
+    assert not (await refused(scripted.provider.location(PIER))).retryable
+    assert len(scripted.calls) == 1
+
+
+async def test_deletion_whose_answer_was_lost_has_succeeded(clock: FrozenClock) -> None:
+    gone = httpx.Response(404, json={"error": {"code": 404, "status": "NOT_FOUND"}})
+    await Scripted(clock, httpx.ReadError("reset"), gone).provider.delete_post(ALICE, PIER, "1")
+    assert (await refused(Scripted(clock, gone).provider.delete_post(ALICE, PIER, "1"))).not_found
+
+
+async def test_short_retry_after_is_waited_for(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, status(503, Retry_After="1"), GOOD)
+    started = time.monotonic()
+    await scripted.provider.location(PIER)
+    assert time.monotonic() - started >= 1
+
+
+def _date(clock: FrozenClock) -> str:
+    return formatdate(clock.now() / 1000 + 30, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        (lambda _: "30", 30),
+        (_date, pytest.approx(30, abs=1)),
+        (lambda _: "soon", None),
+        (lambda _: "-1", None),
+        (lambda _: "9" * 40, None),
+    ],
+)
+async def test_long_retry_after_is_told_and_not_waited_for(
+    clock: FrozenClock, said: Callable[[FrozenClock], str], seconds: float | None
+) -> None:
+    scripted = Scripted(clock, status(429, Retry_After=said(clock)))
+    error = await refused(scripted.provider.location(PIER))
+    assert (error.reason, error.retry_after) == ("rate_limited", seconds)
+    assert len(scripted.calls) == (3 if seconds is None else 1)
+
+
+async def test_throttled_field_is_for_hours_later(clock: FrozenClock) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "THROTTLED"}
+    answer = httpx.Response(400, json={"error": {"code": 400, "details": [info]}})
+    scripted = Scripted(clock, answer)
+    error = await refused(scripted.provider.patch_location(PIER, {"title": "x"}, ["title"]))
+    assert (error.reason, error.retryable, error.retry_after) == ("rejected", True, 3600)
+    assert len(scripted.calls) == 1
+
+
+async def test_redirects_are_not_followed(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, httpx.Response(302, headers={"Location": "http://elsewhere/v1"}))
+    assert not (await refused(scripted.provider.location(PIER))).retryable
+    assert len(scripted.calls) == 1
+
+
+async def test_one_refresh_serves_many_whose_token_was_refused(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, GOOD)
+    await scripted.provider.location(PIER)
+    scripted.revoked = "t1"
+    await asyncio.gather(*(scripted.provider.location(PIER) for _ in range(20)))
+    assert scripted.tokens == 2
+
+
+async def test_edit_budget_is_kept_before_the_provider_says_no(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, GOOD, edits_per_minute=10)
+    provider = scripted.provider
+    for _ in range(4):
+        await provider.patch_location(PIER, {"title": "x"}, ["title"])
+        clock.advance(seconds=5)
+    await provider.create_post(ALICE, PIER, POST)
+    await provider.patch_post(ALICE, PIER, "1", POST, ["summary"])
+    await provider.delete_post(ALICE, PIER, "1")
+    await provider.reply(ALICE, PIER, "1", "Thanks")
+    await provider.delete_reply(ALICE, PIER, "1")
+    await provider.create_post(ALICE, PIER, POST)
+    error = await refused(provider.create_post(ALICE, PIER, POST))
+    assert (error.reason, error.retryable, error.reached, error.retry_after) == ("rate_limited", True, False, 40)
+    assert len(scripted.calls) == 10
+    await provider.location(PIER)
+    await provider.patch_location("locations/112", {"title": "x"}, ["title"])
+    clock.advance(seconds=40)
+    await provider.create_post(ALICE, PIER, POST)
+
+
+def test_edit_budget_forgets_when_the_clock_is_set_back_and_what_is_old() -> None:
+    window, now = MinuteWindow(), 10_000_000
+    for number in range(1500):
+        assert window.take(f"{number}", 1, now) == 0
+    assert window.take("0", 1, now) == 60_000
+    assert window.take("0", 1, now - 3_600_000) == 0
+    assert window.take("new", 1, now + 60_000) == 0
+    assert len(window._events) == 2
+
+
+async def _kill(scripted: Scripted) -> None:
+    for _ in range(FAILURES):
+        assert (await refused(scripted.provider.location(PIER))).http_status is None
+
+
+@pytest.mark.parametrize("trouble", [httpx.ConnectError("down"), httpx.ReadTimeout("slow")], ids=str)
+async def test_dead_provider_costs_milliseconds_until_a_probe_finds_it_alive(
+    clock: FrozenClock, trouble: Exception
+) -> None:
+    scripted = Scripted(clock, trouble)
+    await _kill(scripted)
+    scripted.calls.clear()
+    started = time.monotonic()
+    for _ in range(100):
+        error = await refused(scripted.provider.location(PIER))
+        assert (error.reason, error.retryable, error.reached, error.retry_after) == ("unavailable", True, False, 10)
+    assert (time.monotonic() - started) / 100 < 0.005
+    assert scripted.calls == []
+    clock.advance(seconds=10)
+    assert (await refused(scripted.provider.location(PIER))).http_status is None  # the probe finds it dead
+    asked = len(scripted.calls)
+    assert asked
+    assert not (await refused(scripted.provider.location(PIER))).reached
+    clock.advance(seconds=10)
+    scripted.script = [GOOD]
+    await scripted.provider.location(PIER)
+    await scripted.provider.location(PIER)
+    assert len(scripted.calls) == asked + 2
+
+
+async def test_one_probe_at_a_time_and_a_cancelled_one_is_no_verdict(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, httpx.ConnectError("down"))
+    await _kill(scripted)
+    clock.advance(seconds=10)
+    scripted.script = [GOOD]
+    scripted.gate.clear()
+    probe = asyncio.create_task(scripted.provider.location(PIER))
+    await asyncio.sleep(0.01)
+    assert not (await refused(scripted.provider.location(PIER))).reached
+    probe.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await probe
+    scripted.gate.set()
+    await scripted.provider.location(PIER)
+
+
+async def test_breakers_are_apart_and_refusals_count_as_answers(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, httpx.ConnectError("down"))
+    await _kill(scripted)
+    scripted.script = [status(503)]
+    for _ in range(FAILURES + 1):
+        assert (await refused(scripted.provider.posts(ALICE, PIER))).http_status == 503
+
+
+async def test_clock_set_back_does_not_keep_the_breaker_open(clock: FrozenClock) -> None:
+    scripted = Scripted(clock, httpx.ConnectError("down"))
+    await _kill(scripted)
+    clock.advance(hours=-1)
+    scripted.script = [GOOD]
+    await scripted.provider.location(PIER)
