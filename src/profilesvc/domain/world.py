@@ -6,6 +6,7 @@ Instants are whole milliseconds since the epoch, UTC: the same in both databases
 import hashlib
 import secrets
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -60,14 +61,18 @@ class SystemEntropy:
 
 
 class SeededEntropy:
-    """The same bytes on every run: SHA-256 in counter mode over a seed. Refused in production."""
+    """The same bytes on every run: SHAKE-256 in counter mode over a seed. Refused in production.
+
+    Each length has a counter of its own: one request more changes no secret that is made after it.
+    """
 
     def __init__(self, seed: str) -> None:
-        self._seed, self._calls = seed, 0
+        self._seed = seed
+        self._calls: Counter[int] = Counter()
 
     def token_bytes(self, count: int) -> bytes:
-        self._calls += 1
-        return hashlib.shake_256(f"{self._seed}:{self._calls}".encode()).digest(count)
+        self._calls[count] += 1
+        return hashlib.shake_256(f"{self._seed}:{count}:{self._calls[count]}".encode()).digest(count)
 
 
 def iso(instant: int) -> str:

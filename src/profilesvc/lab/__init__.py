@@ -1,0 +1,20 @@
+"""What notebooks import: the lab, and `show`."""
+
+from profilesvc.lab.cards import key_card, token_card
+from profilesvc.lab.compare import comparison
+from profilesvc.lab.diagram import sequence
+from profilesvc.lab.lab import Lab, NeedsControl, open_lab
+from profilesvc.lab.show import show
+from profilesvc.lab.timeline import timeline
+
+__all__ = [
+    "Lab",
+    "NeedsControl",
+    "comparison",
+    "key_card",
+    "open_lab",
+    "sequence",
+    "show",
+    "timeline",
+    "token_card",
+]

@@ -1,0 +1,108 @@
+"""An HTTP answer as a card: the request that led to it, the status, the code, the request id, the bodies."""
+
+from html import escape
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from profilesvc.lab.hints import HINTS
+from profilesvc.lab.record import body_of
+from profilesvc.lab.view import GREEN, HIDDEN, RED, View, badge, box, folded, hide, hide_in, pretty, small
+
+_SENT = ("Authorization", "Content-Type", "X-Idempotency-Key", "Origin")
+_RECEIVED = (
+    "Retry-After",
+    "Allow",
+    "WWW-Authenticate",
+    "Idempotency-Replayed",
+    "X-Data-Age",
+    "RateLimit",
+    "Access-Control-Allow-Origin",
+    "X-Request-Id",
+)
+_OPEN_LINES = 40
+MASKED_NOTE = "Secrets and tokens are shortened to their first four characters here; the answer has them whole."
+
+
+def _target(request: httpx.Request) -> str:
+    """Path and query as a person writes them; never the host, which differs from run to run."""
+    query = "&".join(f"{name}={value}" for name, value in request.url.params.multi_items())
+    return hide_in(f"{request.url.path}?{query}" if query else request.url.path)
+
+
+def _headers(message: httpx.Request | httpx.Response, names: tuple[str, ...]) -> list[str]:
+    lines = []
+    for name in names:
+        value = message.headers.get(name)
+        if value is None:
+            continue
+        scheme, _, credential = value.partition(" ")
+        lines.append(f"{name}: {f'{scheme} {hide(credential)}' if name == 'Authorization' else hide_in(value)}")
+    return lines
+
+
+def _status(response: httpx.Response) -> str:
+    known = response.status_code in HTTPStatus._value2member_map_
+    return f"{response.status_code} {HTTPStatus(response.status_code).phrase}" if known else str(response.status_code)
+
+
+def _body(message: httpx.Request | httpx.Response) -> str:
+    """A body as text: JSON without secrets; of anything else its kind and size."""
+    value = body_of(message)
+    if value is not None:
+        return pretty(value)
+    if not message.content:
+        return ""
+    kind = message.headers.get("Content-Type", "").split(";")[0]
+    return f"{kind or 'bytes'}, {len(message.content)} bytes"
+
+
+def _error(response: httpx.Response) -> dict[str, Any] | None:
+    body = body_of(response)
+    error = body.get("error") if isinstance(body, dict) else None
+    return error if isinstance(error, dict) else None
+
+
+def answer_card(response: httpx.Response) -> View:
+    """The request line, what was sent, the status, what came back, and what to do about an error."""
+    request, error = response.request, _error(response)
+    sent_body = "" if request.method == "GET" else _body(request)
+    sent, received = _headers(request, _SENT), _headers(response, _RECEIVED)
+    code = "" if error is None else str(error.get("code", ""))
+    hint = HINTS.get(code, "")
+    body = _body(response)
+    note = MASKED_NOTE if HIDDEN in f"{sent_body}{body}" else ""
+    text = [f"{request.method} {_target(request)}", *sent, *([sent_body] if sent_body else [])]
+    text += ["", f"→ {_status(response)}{f'  {code}' if code else ''}", *received, *([body] if body else [])]
+    text += [f"Hint: {hint}"] * bool(hint) + [note] * bool(note)
+    colour = RED if response.is_error else GREEN
+    mark = "✗" if response.is_error else "✓"
+    html = [
+        f"<div><strong>{escape(request.method)}</strong> <code>{escape(_target(request))}</code> ",
+        badge(colour, f"{mark} {_status(response)}"),
+        f" <code>{escape(code)}</code></div>" if code else "</div>",
+        folded("sent", "\n".join([*sent, *([sent_body] if sent_body else [])]), True) if sent or sent_body else "",
+        folded("answer", "\n".join([*received, body]), body.count("\n") < _OPEN_LINES),
+        f"<div>💡 {escape(hint)}</div>" if hint else "",
+        small(escape(note)) if note else "",
+    ]
+    return View("\n".join(text), box(colour, *html))
+
+
+def error_card(error: Any) -> View:
+    """An error of the client library: code, status, message, details, request id, and what to do."""
+    code, status = str(getattr(error, "code", type(error).__name__)), getattr(error, "status", None)
+    details, request_id = getattr(error, "details", None), getattr(error, "request_id", None)
+    message, hint = hide_in(str(getattr(error, "message", error))), HINTS.get(code, "")
+    name = type(error).__name__
+    text = [f"{name}: {code}{f' ({status})' if status else ''}", message, *([pretty(details)] if details else [])]
+    text += [f"request id {request_id}"] * bool(request_id) + [f"Hint: {hint}"] * bool(hint)
+    html = [
+        f"<div><strong>{escape(name)}</strong> {badge(RED, f'✗ {code}')} {escape(str(status or ''))}</div>",
+        f"<div>{escape(message)}</div>",
+        folded("details", pretty(details), True) if details else "",
+        small(f"request id {escape(str(request_id))}") if request_id else "",
+        f"<div>💡 {escape(hint)}</div>" if hint else "",
+    ]
+    return View("\n".join(text), box(RED, *html))

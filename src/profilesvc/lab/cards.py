@@ -1,0 +1,62 @@
+"""A key and the claims of a token, as cards."""
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from html import escape
+from typing import Any
+
+from profilesvc.contract.times import parse_timestamp
+from profilesvc.lab.answer import MASKED_NOTE
+from profilesvc.lab.view import GREEN, GREY, View, box, columns, in_line, small, table, without_secrets, words
+
+_TIMES = {"iat": "issued", "nbf": "not before", "exp": "expires"}
+
+
+def plain(value: Any) -> Any:
+    """A model as the JSON that it stands for; anything else as it is."""
+    return value.model_dump(mode="json", by_alias=True) if hasattr(value, "model_dump") else value
+
+
+def key_card(key: Any) -> View:
+    """A key: every member, the secret shortened."""
+    members = plain(key)
+    rows = [(name, in_line(value)) for name, value in without_secrets(dict(members)).items()]
+    html = table((), [(f"<code>{escape(name)}</code>", escape(value)) for name, value in rows])
+    note = MASKED_NOTE if "client_secret" in members else ""
+    return View(columns(rows) + (f"\n{note}" if note else ""), box(GREEN, html, small(escape(note)) if note else ""))
+
+
+def _part(text: str) -> dict[str, Any]:
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return claims
+
+
+def token_card(token: str, at: str | None = None) -> View:
+    """What a token says about itself: header and claims, times in words; `at` is the time to look from.
+
+    It is decoded, not verified: that is the service's work. ValueError for what is no JWT.
+    """
+    if token.count(".") != 2:
+        raise ValueError("a token has three parts, separated by dots")
+    header, claims = (_part(part) for part in token.split(".")[:2])
+    rows = [(name, in_line(value), "") for name, value in header.items()]
+    rows += [(name, in_line(value), _in_words(name, value, claims, at)) for name, value in claims.items()]
+    note = "Decoded only; whether the signature is good, the service decides."
+    html = [(*(f"<code>{escape(part)}</code>" for part in row[:2]), escape(row[2])) for row in rows]
+    return View(f"{columns(rows)}\n{note}", box(GREY, table(("claim", "value", "in words"), html), small(note)))
+
+
+def _in_words(name: str, value: Any, claims: Mapping[str, Any], at: str | None) -> str:
+    if name not in _TIMES or not isinstance(value, int):
+        return ""
+    moment = datetime.fromtimestamp(value, UTC)
+    said = f"{_TIMES[name]} {moment:%Y-%m-%d %H:%M:%S} UTC"
+    if name != "exp":
+        return said
+    said += f", lives {words(timedelta(seconds=value - claims['iat']))}" if "iat" in claims else ""
+    if at is None:
+        return said
+    left = moment - parse_timestamp(at).replace(microsecond=0)
+    return f"{said}, {f'{words(left)} left' if left > timedelta(0) else f'expired {words(left)} ago'}"

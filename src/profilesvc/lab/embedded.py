@@ -1,0 +1,145 @@
+"""The whole service inside this process: a temporary folder, the demo world, a clock that waits to be moved."""
+
+import asyncio
+import json
+import logging
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+from profilesvc.bootstrap import World, create_app
+from profilesvc.domain.plans import load_catalogue
+from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
+from profilesvc.fixtures import fixture_path, load_world
+from profilesvc.services import seed, tokens
+from profilesvc.services.context import Services
+from profilesvc.serving import EmbeddedServer
+from profilesvc.settings import Settings
+
+T = TypeVar("T")
+START = "2026-01-02T03:04:05.678Z"
+BASE_URL = "https://profiles.example"
+_LOGGERS = ("profilesvc", "uvicorn", "quart", "asyncio", "alembic", "sqlalchemy")
+
+
+class _Fixed(Settings):
+    """Settings from arguments alone: the reader's environment must not change what a page shows."""
+
+    @classmethod
+    def settings_customise_sources(cls, *_args: Any, **sources: Any) -> tuple[Any, ...]:
+        """Only the arguments."""
+        return (sources["init_settings"],)
+
+
+class _LogList(logging.Handler):
+    """Keeps what the server says out of the cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.levelname} {record.name}: {record.getMessage()}")
+
+
+class Embedded:
+    """The app on a thread and a free port of its own; `close` ends it and removes its folder."""
+
+    def __init__(self, posts_a_month: int | None, overrides: dict[str, Any]) -> None:
+        self.clock = FrozenClock(parse_iso(START))
+        self._world = World(self.clock, SeededEntropy("lab"))
+        self._folder = tempfile.TemporaryDirectory(prefix="profilesvc-lab-")
+        self._log = _LogList()
+        for name in _LOGGERS:
+            logging.getLogger(name).addHandler(self._log)
+        folder = Path(self._folder.name)
+        plans = None if posts_a_month is None else _small_plans(folder / "plans.toml", posts_a_month)
+        values: dict[str, Any] = {
+            "base_url": BASE_URL,
+            "data_dir": folder,
+            "plans_file": plans,
+            "tokens": {"signing_key_file": fixture_path("signing_key.pem")},
+            **overrides,
+        }
+        self._app = create_app(_Fixed(**values), self._world)
+        self._app.before_serving(self._remember_loop)
+        self._server: EmbeddedServer | None = None
+        self._start()
+
+    def _start(self) -> None:
+        server = EmbeddedServer(self._app)
+        try:
+            server.start()
+        except RuntimeError as error:
+            self.close()
+            raise RuntimeError(f"{error}: {'; '.join(self._log.lines[-3:])}") from None
+        self._server, self.url = server, server.base_url
+        self.run(seed.load(self.services, load_world()))
+
+    async def _remember_loop(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def services(self) -> Services:
+        """The running services, for what only an operator can do."""
+        services: Services = self._app.extensions["profilesvc"]
+        return services
+
+    @property
+    def logs(self) -> list[str]:
+        """What the server logged, a line each."""
+        return list(self._log.lines)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the server's own loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def user_token(self, email: str) -> str:
+        """A user token, minted as `profilesvc users token` does. ServiceError for an unknown user."""
+        return self.run(tokens.user_token(self.services, email))
+
+    def control(self, method: str, path: str, body: object = None) -> Any:
+        """Call the emulator's control surface (provider/emulator/control.py). ValueError when it refuses."""
+
+        async def call() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self._world.emulator)  # type: ignore[arg-type]
+            async with httpx.AsyncClient(transport=transport, base_url="http://emulator/__emulator/") as client:
+                return await client.request(method, path, json=body)
+
+        answer = self.run(call())
+        if answer.is_error:
+            raise ValueError(answer.json()["error"]["message"])
+        return answer.json()
+
+    def settle(self) -> None:
+        """Wait for what the service does after an answer, so that the next call always finds it done."""
+        self.run(self.services.background.drain())
+
+    def provider_calls(self) -> list[dict[str, Any]]:
+        """The calls to the provider since the last time this was asked."""
+        assert self._world.emulator is not None, "the lab's provider is the emulator"
+        calls = self._world.emulator.extensions["emulator"].calls
+        return [calls.popleft() for _ in range(len(calls))]
+
+    def close(self) -> None:
+        """Stop the server, give the loggers back and remove the folder."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+        for name in _LOGGERS:
+            logging.getLogger(name).removeHandler(self._log)
+        self._folder.cleanup()
+
+
+def _small_plans(path: Path, posts_a_month: int) -> Path:
+    """The plan catalogue with a quota that a page can reach; JSON's scalars and lists are TOML's too."""
+    tables = []
+    for plan in load_catalogue(None):
+        row = plan.model_dump(exclude={"name"}, exclude_none=True)
+        row["monthly_posts"] = min(plan.monthly_posts, posts_a_month)
+        tables.append(f"[{plan.name}]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in row.items()))
+    path.write_text("\n\n".join(tables), "utf-8")
+    return path

@@ -1,0 +1,232 @@
+"""The lab: the real service in reach of a notebook, embedded or deployed, with a client for each caller."""
+
+import atexit
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from profilesvc.client import SyncOptions
+from profilesvc.domain.world import iso
+from profilesvc.lab.clients import Clients, frozen_time, members_of
+from profilesvc.lab.embedded import Embedded
+from profilesvc.lab.operator import EMAILS, OperatorControl
+from profilesvc.lab.provider import ProviderControl
+from profilesvc.lab.record import Call, Recording, code_of
+from profilesvc.lab.undo import Undo
+from profilesvc.settings import LabSettings, load
+
+_TIMEOUT_SECONDS = 30
+
+
+class NeedsControl(RuntimeError):
+    """Something that a deployed service does not let a page do."""
+
+
+class LabClient(httpx.Client):
+    """httpx's client, with a name for its repr, because an address in memory differs from run to run."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<client of {self.name}>"
+
+
+def _sentence(what: str) -> str:
+    return f"Skipped here: this needs control of {what}, which a deployed service does not give."
+
+
+class Lab:
+    """What a notebook works with; `open_lab` makes it, `close` (or the end of the process) takes it away."""
+
+    def __init__(self, target: LabSettings, embedded: Embedded | None) -> None:
+        self._embedded, self._target = embedded, target
+        self._calls: list[Call] = []
+        self._provider_calls: list[dict[str, Any]] = []
+        self._clients: list[httpx.Client] = []
+        self._undo: Undo | None = None
+        self._closed = False
+        self.url = target.target.rstrip("/") if embedded is None else embedded.url
+        self.provider = ProviderControl(self._control, lambda: list(self._provider_calls))
+        self.operator = OperatorControl(lambda: self._controlled("the operator's commands"))
+        clock = None if embedded is None else embedded.clock
+        time: SyncOptions = {} if clock is None else frozen_time(clock.now, clock.advance)
+        self.client = Clients(self.url, self.transport, self.user_token, time)
+        self.anonymous = self.connect("anonymous")
+        atexit.register(self.close)
+        if embedded is None:
+            self._attach()
+
+    def _attach(self) -> None:
+        plain = httpx.Client(
+            base_url=self.url, headers=_bearer(self._target.user_token.get_secret_value()), timeout=_TIMEOUT_SECONDS
+        )
+        self._clients.append(plain)
+        try:
+            self._undo = Undo(plain, self.location)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return "<lab: embedded service>" if self.embedded else "<lab: deployed service>"
+
+    # Where things are.
+
+    @property
+    def embedded(self) -> bool:
+        """Whether clock and provider are ours to move."""
+        return self._embedded is not None
+
+    @property
+    def location(self) -> str:
+        """The location of the pages: Harbour Coffee, Pier; on a deployed service the one that was named."""
+        return "locations/111" if self.embedded else f"locations/{self._target.location.removeprefix('locations/')}"
+
+    @property
+    def business_id(self) -> int:
+        """The business that the location belongs to."""
+        if self._undo is None:
+            return 10
+        mine = self._undo.entry["businessId"]
+        return int(mine or self.user("alice").get("/api/v1/businesses").json()["data"]["businesses"][0]["id"])
+
+    @property
+    def time(self) -> str:
+        """The service's time; frozen when it is embedded."""
+        return iso(
+            round(datetime.now(UTC).timestamp() * 1000) if self._embedded is None else self._embedded.clock.now()
+        )
+
+    @property
+    def logs(self) -> list[str]:
+        """What the embedded server logged."""
+        return [] if self._embedded is None else self._embedded.logs
+
+    # Who calls.
+
+    def connect(self, name: str, token: str | None = None) -> LabClient:
+        """A client of the service; with a token, a caller of that name."""
+        client = LabClient(
+            name,
+            base_url=self.url,
+            headers={} if token is None else _bearer(token),
+            transport=self.transport(name),
+            timeout=_TIMEOUT_SECONDS,
+        )
+        self._clients.append(client)
+        return client
+
+    def transport(self, name: str) -> httpx.BaseTransport:
+        """Connections whose calls are recorded under a name."""
+        return Recording(httpx.HTTPTransport(), name, self._note)
+
+    def user_token(self, name: str) -> str:
+        """A user token of `alice`, `bob` or `carol`; on a deployed service Alice is the user of the given token."""
+        if self._embedded is not None:
+            return self._embedded.user_token(EMAILS.get(name, name))
+        if name != "alice":
+            raise NeedsControl(_sentence("a second user"))
+        return self._target.user_token.get_secret_value()
+
+    def user(self, name: str) -> LabClient:
+        """A client with the user's token."""
+        return self.connect(name.capitalize(), self.user_token(name))
+
+    def service(self, key: Any, permissions: list[str] | None = None) -> LabClient:
+        """A client with a token granted to a key: what the creation answered, as a dict or as a model."""
+        members = members_of(key)
+        grant = {"grant_type": "client_credentials", "permissions": permissions or []}
+        grant |= {name: members[name] for name in ("client_id", "client_secret")}
+        name = str(members.get("name", "service"))
+        answer = self.connect(name).post("/api/v1/auth/token", json=grant)
+        if answer.is_error:
+            raise ValueError(f"no token for {members['client_id']}: {code_of(answer)}")
+        return self.connect(name, answer.json()["data"]["access_token"])
+
+    # What only the embedded service lets a page do.
+
+    def controls(self, what: str) -> bool:
+        """For `if lab.controls("the clock"):` True when embedded; otherwise says in a sentence what is skipped."""
+        if not self.embedded:
+            print(_sentence(what))
+        return self.embedded
+
+    def _controlled(self, what: str) -> Embedded:
+        if self._embedded is None:
+            raise NeedsControl(_sentence(what))
+        return self._embedded
+
+    def advance(self, **duration: float) -> str:
+        """Move the clock on (`hours=3`); returns the new time."""
+        return iso(self._controlled("the clock").clock.advance(**duration))
+
+    def fault(self, kind: str, **members: Any) -> None:
+        """Let the next calls to the provider go wrong; see ProviderControl.fault."""
+        self.provider.fault(kind, **members)
+
+    def _control(self, method: str, path: str, body: object) -> Any:
+        return self._controlled("the provider").control(method, path, body)
+
+    # What was done.
+
+    def _note(self, caller: str, request: httpx.Request, response: httpx.Response) -> None:
+        inner = []
+        if self._embedded is not None:
+            self._embedded.settle()
+            inner = self._embedded.provider_calls()
+        self._provider_calls += inner
+        asked = tuple(f"{call['method']} {call['path']} {call['status']}" for call in inner)
+        path = request.url.path
+        self._calls.append(Call(caller, request.method, path, response.status_code, code_of(response), asked))
+        if self._undo is not None:
+            self._undo.note(request, response)
+
+    def calls(self) -> list[Call]:
+        """Every call so far, oldest first."""
+        return list(self._calls)
+
+    def summary(self) -> dict[str, list[str]]:
+        """Which calls were made and which error codes were met; stored with each page by `make notebooks-update`."""
+        return {
+            "calls": sorted({call.line for call in self._calls}),
+            "codes": sorted({call.code for call in self._calls if call.code}),
+        }
+
+    def close(self) -> None:
+        """Take everything away; harmless when it is done. RuntimeError names what a deployed service kept."""
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        problems = [] if self._undo is None else self._undo.run()
+        self.client.close()
+        for client in self._clients:
+            client.close()
+        if self._embedded is not None:
+            self._embedded.close()
+        if problems:
+            raise RuntimeError("; ".join(problems))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def open_lab(*, posts_a_month: int | None = None, **settings: Any) -> Lab:
+    """Start the service inside this process, or reach the deployed one that PROFILESVC_LAB__TARGET names.
+
+    `posts_a_month` lowers every plan's quota so that a page can reach it; other arguments are settings
+    (`limits={"enabled": False}`). Both are for the embedded service alone.
+    """
+    target = load().lab
+    return Lab(target, None if target.target else Embedded(posts_a_month, settings))

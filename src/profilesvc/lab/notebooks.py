@@ -1,0 +1,143 @@
+"""Run the notebooks: store them anew, prove that they are as stored, or try them on a deployed service.
+
+    python -m profilesvc.lab.notebooks update|check|smoke [NOTEBOOK …]
+
+`smoke` needs PROFILESVC_LAB__TARGET, …__USER_TOKEN and …__LOCATION and compares nothing; `update` and `check` run on
+the embedded service whatever the environment says.
+"""
+
+import contextlib
+import difflib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from profilesvc.settings import PREFIX
+
+FOLDER = Path("notebooks")
+CELL_TIMEOUT_SECONDS = 60
+# Asked of the kernel when the page is through; never stored as a cell.
+_ASK = "import json\nprint(json.dumps(lab.summary()))"
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
+}
+
+
+def _read(path: Path) -> Any:
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def _node(value: dict[str, Any]) -> Any:
+    return nbformat.from_dict(value)  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def _embedded_only() -> Iterator[None]:
+    """The environment without our settings, for the kernels started meanwhile."""
+    ours = {name: os.environ.pop(name) for name in list(os.environ) if name.upper().startswith(PREFIX)}
+    try:
+        yield
+    finally:
+        os.environ.update(ours)
+
+
+def execute(notebook: Any) -> dict[str, Any]:
+    """Run every cell of a notebook in a kernel of its own; what its lab has recorded. CellExecutionError."""
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT_SECONDS,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(FOLDER)}},
+    )
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.update(outputs=[], execution_count=None)
+    asked = _node({"cell_type": "code", "source": _ASK, "metadata": {}, "outputs": [], "execution_count": None})
+    notebook.cells.append(asked)
+    with client.setup_kernel():
+        for index, cell in enumerate(notebook.cells):
+            client.execute_cell(cell, index)
+    notebook.cells.pop()
+    summary: dict[str, Any] = json.loads(asked.outputs[0].text)
+    return summary
+
+
+def normalise(notebook: Any, summary: dict[str, Any]) -> str:
+    """The notebook as it is stored: readable cell ids, nothing that differs from machine to machine."""
+    section, count = "start", 0
+    for cell in notebook.cells:
+        headings = re.findall(r"^#+ +(.+)", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else []
+        if headings:
+            section, count = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-")[:48], 0
+        count += 1
+        cell.id = f"{section}-{count}"
+        cell.metadata = _node({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
+        cell.source = cell.source.strip()
+    notebook.metadata = _node({**_METADATA, "profilesvc": summary})
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
+    return text.rstrip("\n") + "\n"
+
+
+def rerun(path: Path) -> str:
+    """What a notebook looks like when it is run now. CellExecutionError."""
+    notebook = _read(path)
+    with _embedded_only():
+        return normalise(notebook, execute(notebook))
+
+
+def update(path: Path) -> str | None:
+    """Store a notebook as it runs now."""
+    text = rerun(path)
+    if text != path.read_text("utf-8"):
+        path.write_text(text, "utf-8")
+    return None
+
+
+def check(path: Path) -> str | None:
+    """What differs between a notebook and what it gives now, byte for byte; None when nothing does."""
+    stored, now = path.read_text("utf-8").splitlines(), rerun(path).splitlines()
+    return "\n".join(difflib.unified_diff(stored, now, "stored", "now", lineterm="", n=1)) or None
+
+
+def smoke(path: Path) -> str | None:
+    """Run a notebook against the deployed service of the environment; nothing is stored."""
+    execute(_read(path))
+    return None
+
+
+def main(arguments: list[str]) -> int:
+    """0 when every notebook is fine; 2 for wrong usage."""
+    actions = {"update": update, "check": check, "smoke": smoke}
+    action = actions.get(arguments[0]) if arguments else None
+    if action is None:
+        print(__doc__, file=sys.stderr)
+        return 2
+    if action is smoke and not os.environ.get(f"{PREFIX}LAB__TARGET"):
+        print(f"{PREFIX}LAB__TARGET is not set: nothing to try", file=sys.stderr)
+        return 2
+    failed = 0
+    for path in [Path(name) for name in arguments[1:]] or sorted(FOLDER.glob("*.ipynb")):
+        try:
+            problem = action(path)
+        except CellExecutionError as error:
+            problem = str(error)
+        print(f"{path.name}: {'failed' if problem else 'ok'}")
+        if problem:
+            failed += 1
+            print(problem, file=sys.stderr)
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""Playing the outside world: change a profile at the provider, end a review, take the provider down."""
+
+from collections.abc import Callable
+from typing import Any
+
+Control = Callable[[str, str, object], Any]
+
+
+class ProviderControl:
+    """The provider's side of the lab; needs the embedded emulator."""
+
+    def __init__(self, control: Control, calls: Callable[[], list[dict[str, Any]]]) -> None:
+        self._control, self._calls = control, calls
+
+    def _put(self, **change: object) -> None:
+        self._control("PUT", "state", change)
+
+    def profile(self, location: str) -> dict[str, Any]:
+        """The location as the provider has it."""
+        document: dict[str, Any] = self._control("GET", "state", None)["locations"][location]["document"]
+        return document
+
+    def change(self, location: str, **members: object) -> None:
+        """Somebody edits the profile at the provider: top-level members in its format, None removes one."""
+        self._put(locations={location: members})
+
+    def verify(self, location: str, verified: bool = True) -> None:
+        """The provider verifies a location, or takes its verification back."""
+        state = {"hasVoiceOfMerchant": verified, "hasBusinessAuthority": verified}
+        self._put(voice_of_merchant={location: state if verified else {**state, "verify": {}}})
+
+    def review(self, post: str, state: str) -> None:
+        """The review of a post ends in a state: LIVE, REJECTED, …
+
+        `post` is the service's name of it, `locations/…/localPosts/…`.
+        """
+        names = self._control("GET", "state", None)["posts"]
+        full = next((name for name in names if name.endswith(f"/{post}")), None)
+        if full is None:
+            raise ValueError(f"the provider has no post {post}")
+        self._put(posts={full: {"state": state}})
+
+    def behave(self, **switches: object) -> None:
+        """Set the emulator's switches: strict, review_seconds, reject_phrase, edits_per_minute, …"""
+        self._put(switches=switches)
+
+    def fault(self, kind: str, *, times: int = 1, method: str = ".*", path: str = "/v[0-9]", **members: object) -> None:
+        """The next calls go wrong: kind is status, delay, broken_body, truncated, disconnect, huge or redirect.
+
+        `method` and the start of `path` are regular expressions; members are those of the emulator's Fault
+        (`status=503`, `seconds=2`, `after=True`).
+        """
+        match = {"method": method, "path": path}
+        self._control("POST", "faults", {"kind": kind, "times": times, "match": match, **members})
+
+    def heal(self) -> None:
+        """Forget the faults that did not happen yet."""
+        self._control("DELETE", "faults", None)
+
+    def calls(self) -> list[dict[str, Any]]:
+        """What the service asked the provider: method, path, query, body, status; oldest first."""
+        return self._calls()

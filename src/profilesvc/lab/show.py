@@ -1,0 +1,55 @@
+"""`show`: whatever a page has in hand, as the card that fits it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from profilesvc.lab.answer import answer_card, error_card
+from profilesvc.lab.cards import key_card, plain
+from profilesvc.lab.compare import comparison
+from profilesvc.lab.timeline import timeline
+from profilesvc.lab.view import GREY, View, box, folded, hide_in, pretty
+
+
+def view(thing: Any) -> View:
+    """The card of a thing: an answer, an error of the client, a key, a comparison, a history; else its JSON."""
+    if isinstance(thing, View):
+        return thing
+    if isinstance(thing, httpx.Response):
+        return answer_card(thing)
+    if isinstance(thing, BaseException):
+        return error_card(thing)
+    value = plain(thing)
+    if isinstance(value, Mapping):
+        return _of_mapping(value)
+    if isinstance(value, str):
+        return View(hide_in(value))
+    text = pretty([plain(part) for part in value] if isinstance(value, list | tuple) else value)
+    return View(text, box(GREY, folded("value", text, True)))
+
+
+def _of_mapping(value: Mapping[str, Any]) -> View:
+    if "client_id" in value and "name" in value:
+        return key_card(value)
+    if {"source", "provider", "lastSync"} <= value.keys():
+        return comparison(value)
+    if "history" in value and "connection_status" in value:
+        return timeline(value["history"])
+    text = pretty(dict(value))
+    return View(text, box(GREY, folded("value", text, True)))
+
+
+def show(*things: Any) -> None:
+    """Show things below the cell, each as its card; on a terminal as text."""
+    for thing in things:
+        _display(view(thing))
+
+
+def _display(shown: View) -> None:
+    try:
+        from IPython.display import display
+    except ImportError:
+        print(shown)
+    else:
+        display(shown)  # type: ignore[no-untyped-call]

@@ -1,0 +1,50 @@
+"""The connection of a site over time, as a bar of inline SVG."""
+
+from html import escape
+from typing import Any
+
+from profilesvc.contract.times import parse_timestamp
+from profilesvc.lab.view import AMBER, GREEN, RED, View, columns, words
+
+_COLOURS = {"online": GREEN, "idle": AMBER, "offline": RED}
+_WIDTH, _BAR, _HEIGHT = 720, 30, 76
+_LETTER_WIDTH = 8
+
+
+def _short(time: str) -> str:
+    return f"{parse_timestamp(time):%Y-%m-%d %H:%M}"
+
+
+def timeline(history: list[dict[str, Any]]) -> View:
+    """The periods of `status?history=true`: `[{state, from, to}]`, oldest first."""
+    if not history:
+        return View("no history yet", "<p>no history yet</p>")
+    rows, shapes = [], []
+    begin, end = (parse_timestamp(history[index][side]) for index, side in ((0, "from"), (-1, "to")))
+    whole = max((end - begin).total_seconds(), 0.001)
+    for period in history:
+        start, stop = parse_timestamp(period["from"]), parse_timestamp(period["to"])
+        lasted = words(stop - start)
+        rows.append((period["state"], _short(period["from"]), "to", _short(period["to"]), lasted))
+        left, width = ((value.total_seconds() / whole * _WIDTH) for value in (start - begin, stop - start))
+        shapes.append(_shape(str(period["state"]), left, width, " ".join(rows[-1])))
+    ends = (
+        f'<text x="0" y="64" fill="currentColor">{_short(history[0]["from"])}</text>'
+        f'<text x="{_WIDTH}" y="64" fill="currentColor" text-anchor="end">{_short(history[-1]["to"])}</text>'
+    )
+    svg = (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" style="max-width:{_WIDTH}px" role="img" '
+        f'font-family="sans-serif" font-size="13" xmlns="http://www.w3.org/2000/svg">'
+        f"<title>Connection, {_short(history[0]['from'])} to {_short(history[-1]['to'])} UTC</title>"
+        f"{''.join(shapes)}{ends}</svg>"
+    )
+    return View(columns(rows), svg)
+
+
+def _shape(state: str, left: float, width: float, tip: str) -> str:
+    """A period: its colour, its name where there is room for it, and all of it as a tooltip."""
+    colour, name = _COLOURS.get(state, "#6e7781"), escape(state)
+    rect = f'<rect x="{left:.1f}" y="14" width="{max(width, 1):.1f}" height="{_BAR}" fill="{colour}"/>'
+    fits = width > len(state) * _LETTER_WIDTH
+    label = f'<text x="{left + width / 2:.1f}" y="34" fill="#fff" text-anchor="middle">{name}</text>' if fits else ""
+    return f"<g><title>{escape(tip)}</title>{rect}{label}</g>"

@@ -1,0 +1,118 @@
+"""What a cell shows: a text and the same thing as HTML; how both are escaped, shortened and kept free of secrets."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from html import escape
+from typing import Any
+
+HIDDEN = "••••••••"
+SECRET_MEMBERS = frozenset(
+    {"client_secret", "access_token", "refresh_token", "subject_token", "id_token", "token", "assertion"}
+)
+_SECRET_TEXT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII)
+MAX_LINES = 60
+GREEN, AMBER, RED, GREY = "#1a7f37", "#9a6700", "#cf222e", "#6e7781"
+_BOX = "border:1px solid #8886;border-left:4px solid {};border-radius:6px;padding:.5em .8em;margin:.3em 0"
+_PRE = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.9em"
+
+
+@dataclass(frozen=True, repr=False)
+class View:
+    """Something to look at; its repr is the plain-text twin. `extra` holds further MIME types."""
+
+    text: str
+    html: str = ""
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """For Jupyter: the richest form that the reader's page can show."""
+        html = {"text/html": self.html} if self.html else {}
+        return {"text/plain": self.text, **html, **self.extra}
+
+
+def hide(secret: str) -> str:
+    """The first four characters, enough to recognise it by."""
+    return f"{secret[:4]}{HIDDEN}"
+
+
+def hide_in(text: str) -> str:
+    """A text without the secrets and tokens in it."""
+    return _SECRET_TEXT.sub(lambda found: hide(found.group()), text)
+
+
+def without_secrets(value: Any) -> Any:
+    """A JSON value with every secret and token shortened, by the member's name and by its look."""
+    if isinstance(value, dict):
+        return {
+            name: hide(member) if name in SECRET_MEMBERS and isinstance(member, str) else without_secrets(member)
+            for name, member in value.items()
+        }
+    if isinstance(value, list):
+        return [without_secrets(member) for member in value]
+    return hide_in(value) if isinstance(value, str) else value
+
+
+def pretty(value: Any) -> str:
+    """JSON as people read it, without secrets, at most MAX_LINES lines."""
+    lines = json.dumps(without_secrets(value), indent=2, ensure_ascii=False).splitlines()
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:MAX_LINES], f"… {len(lines) - MAX_LINES} more lines"]
+    return "\n".join(lines)
+
+
+def in_line(value: Any) -> str:
+    """A JSON value in one line; a text without quotation marks."""
+    return hide_in(value) if isinstance(value, str) else json.dumps(without_secrets(value), ensure_ascii=False)
+
+
+def box(colour: str, *parts: str) -> str:
+    """A card with a coloured edge; the parts are HTML."""
+    return f'<div style="{_BOX.format(colour)}">{"".join(parts)}</div>'
+
+
+def badge(colour: str, text: str) -> str:
+    """White on a colour, with a text that says the same as the colour."""
+    style = f"background:{colour};color:#fff;border-radius:4px;padding:.1em .5em;font-weight:600;white-space:nowrap"
+    return f'<span style="{style}">{escape(text)}</span>'
+
+
+def small(html: str) -> str:
+    """A remark; takes HTML."""
+    return f'<div style="opacity:.75;font-size:.9em">{html}</div>'
+
+
+def folded(summary: str, text: str, is_open: bool) -> str:
+    """A text that can be folded away."""
+    state = " open" if is_open else ""
+    return f'<details{state}><summary>{escape(summary)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>'
+
+
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table; the cells of the rows are HTML, those of the head are text."""
+    cell = "text-align:left;padding:.2em .7em;vertical-align:top"
+    top = "".join(f'<th style="{cell}">{escape(name)}</th>' for name in head)
+    body = "".join("<tr>" + "".join(f'<td style="{cell}">{part}</td>' for part in row) + "</tr>" for row in rows)
+    return f"<table>{f'<thead><tr>{top}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+
+
+def columns(rows: Sequence[tuple[str, ...]]) -> str:
+    """Rows of text in aligned columns."""
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
+    lines = ("  ".join(part.ljust(width) for part, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def words(duration: timedelta) -> str:
+    """`89 days 23 hours`: the two largest units."""
+    seconds, parts = round(abs(duration.total_seconds())), []
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {unit}{'' if count == 1 else 's'}")
+    return " ".join(parts[:2]) or "no time"

@@ -1,0 +1,103 @@
+"""What every notebook keeps to; whether its outputs are true is checked by `make notebooks`."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from notebook_pages import NOTEBOOKS, load, operation_of
+
+from profilesvc.contract.errors import CATALOGUE
+
+TOKEN_LIKE = re.compile(r"eyJ[\w-]+\.[\w-]+|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII)
+HOST_AND_PORT = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|https?://[\w.-]+:\d")
+ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}", re.IGNORECASE)
+MACHINE_PATH = re.compile(r"/(?:tmp|root|home|work|Users|var/folders)/")
+BESIDE_THE_API = {"/healthz", "/readyz", "/openapi.json", "/docs", "/.well-known/jwks.json"}
+MAX_OUTPUT = 50_000
+
+pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(path: Path) -> list[dict[str, Any]]:
+    return [cell for cell in load(path)["cells"] if cell["cell_type"] == "code"]
+
+
+def source(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
+def output_texts(path: Path) -> list[str]:
+    """Every text of every output, whatever its MIME type."""
+
+    def texts(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            for member in value.values():
+                yield from texts(member)
+        elif isinstance(value, list):
+            yield "".join(value)
+        elif isinstance(value, str):
+            yield value
+
+    return [text for cell in code_cells(path) for output in cell["outputs"] for text in texts(output)]
+
+
+def test_every_code_cell_was_run_in_order(path: Path) -> None:
+    cells = code_cells(path)
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+
+
+def test_no_cell_failed_or_wrote_to_stderr(path: Path) -> None:
+    outputs = [output for cell in code_cells(path) for output in cell["outputs"]]
+    assert [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"] == []
+
+
+@pytest.mark.parametrize("pattern", [TOKEN_LIKE, HOST_AND_PORT, ADDRESS, MACHINE_PATH], ids=lambda found: found.pattern)
+def test_outputs_hold_nothing_secret_and_nothing_of_the_machine(path: Path, pattern: re.Pattern[str]) -> None:
+    assert [found.group() for text in output_texts(path) if (found := pattern.search(text))] == []
+
+
+def test_outputs_are_of_a_readable_size_and_run_nothing(path: Path) -> None:
+    for text in output_texts(path):
+        assert len(text) <= MAX_OUTPUT
+        assert "<script" not in text.lower()
+
+
+def test_metadata_is_the_normal_one(path: Path) -> None:
+    metadata = load(path)["metadata"]
+    assert set(metadata) == {"kernelspec", "language_info", "profilesvc"}
+    assert metadata["kernelspec"]["name"] == "python3"
+    assert "version" not in metadata["language_info"]
+    for cell in load(path)["cells"]:
+        assert re.fullmatch(r"[a-z0-9-]+", cell["id"])
+        assert set(cell["metadata"]) <= {"tags"}
+
+
+def test_nothing_is_exempt_from_comparison(path: Path) -> None:
+    for cell in load(path)["cells"]:
+        assert not re.search(r"nbval", f"{source(cell)}{cell['metadata']}", re.IGNORECASE)
+        assert cell["metadata"].get("tags", []) == []
+
+
+def test_a_page_opens_with_what_you_will_learn_and_a_diagram(path: Path) -> None:
+    first = load(path)["cells"][0]
+    assert first["cell_type"] == "markdown"
+    assert source(first).startswith("# ")
+    opening = "".join(source(cell) for cell in load(path)["cells"][:2] if cell["cell_type"] == "markdown")
+    assert "**You will learn**" in opening
+    assert "```mermaid\nsequenceDiagram" in opening
+
+
+def test_a_page_opens_the_lab_shows_the_next_step_and_closes(path: Path) -> None:
+    cells = load(path)["cells"]
+    assert re.search(r"^lab = open_lab\(", source(code_cells(path)[0]), re.MULTILINE)
+    assert source(cells[-1]) == "lab.close()"
+    assert source(cells[-2]).startswith("## Next")
+
+
+def test_calls_that_succeeded_are_operations_of_the_api(path: Path) -> None:
+    summary = load(path)["metadata"]["profilesvc"]
+    done = [line for line in summary["calls"] if line.split()[2].startswith("2")]
+    assert [line for line in done if operation_of(line) is None and line.split()[1] not in BESIDE_THE_API] == []
+    assert set(summary["codes"]) <= CATALOGUE.keys()
