@@ -65,7 +65,7 @@ class CredentialCheck(Body):
     """A key's id and secret, and the site they are used on."""
 
     client_id: str
-    client_secret: str
+    client_secret: str = Field(repr=False)
     site_domain: Annotated[str | None, Field(examples=["https://harbour.example"])] = None
 
 

@@ -41,7 +41,7 @@ class KeyCreated(Data):
     """The new key with its secret, shown once."""
 
     client_id: str = Field(examples=["svcid_1_1767323045678_website_plugin"])
-    client_secret: str = Field(description="48 random bytes in base64; never shown again.")
+    client_secret: str = Field(description="48 random bytes in base64; never shown again.", repr=False)
     service_client_id: int
     name: str
     plan: str
