@@ -1,0 +1,254 @@
+"""Tokens: kept, renewed early, replaced once when refused, one call for all who wait."""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from client_rig import PIER, Recorded, Service
+
+from profilesvc.client import (
+    AsyncOptions,
+    AsyncProfileClient,
+    BearerAuth,
+    InvalidToken,
+    KeyDeactivated,
+    ProfileClient,
+    Retries,
+    ServiceAuth,
+    SyncOptions,
+    TransportFailed,
+)
+from profilesvc.contract.keys import KeyCreated
+
+MANY = 50
+TOKEN = {
+    "scope": "service",
+    "plan": "pro",
+    "access_token": "access",
+    "expires_in": 3600,
+    "permissions": ["business.read"],
+    "refresh_token": "refresh",
+    "refresh_expires_in": 60,
+    "something": "new",
+}
+
+
+class TestRenewal:
+    def test_comes_five_minutes_early_by_the_refresh_token(
+        self, service: Service, site: ProfileClient, recorded: Recorded
+    ) -> None:
+        site.heartbeat()
+        service.clock.advance(minutes=54, seconds=59)
+        site.heartbeat()
+        assert recorded.grants == ["credentials"]
+        service.clock.advance(seconds=1)
+        site.heartbeat()
+        service.clock.advance(minutes=55)
+        site.heartbeat()
+        assert recorded.grants == ["credentials", "refresh", "refresh"]
+
+    def test_falls_back_to_the_credentials_when_the_refresh_token_died_first(
+        self, service: Service, site: ProfileClient, recorded: Recorded
+    ) -> None:
+        site.heartbeat()
+        service.clock.advance(days=31)
+        assert site.heartbeat().received
+        assert recorded.grants == ["credentials", "credentials"]
+        assert recorded.calls.count("POST /api/v1/api-keys/heartbeat") == 2
+
+    def test_falls_back_when_the_service_refuses_the_refresh_token(
+        self, service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
+    ) -> None:
+        behind: SyncOptions = {**options, "clock": lambda: service.seconds() / 1000}
+        with ProfileClient.service(service.url, key.client_id, key.client_secret, **behind) as site:
+            site.heartbeat()
+            service.clock.advance(days=40)  # 58 minutes by the client's slow clock
+            assert site.heartbeat().received
+        assert recorded.grants == ["credentials", "refresh", "credentials"]
+
+    def test_follows_a_refusal_where_the_clocks_disagree(
+        self, service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
+    ) -> None:
+        stopped: SyncOptions = {**options, "clock": lambda: 0.0}
+        with ProfileClient.service(service.url, key.client_id, key.client_secret, **stopped) as site:
+            made = site.create_post(PIER, {"summary": "One"})
+            service.clock.advance(hours=2)
+            again = site.create_post(PIER, {"summary": "Two"})
+        assert made.name != again.name
+        assert recorded.grants == ["credentials", "credentials"]
+
+    def test_keeps_a_token_that_is_still_good_while_no_new_one_comes(self) -> None:
+        now, granting, grants = [0.0], [True], []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            if request.url.path != "/api/v1/auth/token":
+                return httpx.Response(200, json={"status": "ok", "data": {"businesses": []}})
+            grants.append(now[0])
+            return httpx.Response(200, json={"status": "ok", "data": TOKEN}) if granting[0] else httpx.Response(503)
+
+        options: SyncOptions = {"transport": httpx.MockTransport(answer), "clock": lambda: now[0]}
+        with ProfileClient.service("http://profiles.test", "id", "secret", **options) as site:
+            site.businesses()
+            granting[0] = False
+            for at in (3300.0, 3310.0, 3331.0):
+                now[0] = at
+                site.businesses()
+            assert grants == [0.0, 3300.0, 3331.0]
+            granting[0] = True
+            now[0] = 3599.0
+            site.businesses()
+            assert grants[-1] == 3599.0
+
+
+class TestRefusal:
+    def test_of_a_revoked_key_ends_after_one_grant(
+        self, alice: ProfileClient, key: KeyCreated, site: ProfileClient, recorded: Recorded
+    ) -> None:
+        site.heartbeat()
+        alice.revoke_key(key.client_id)
+        with pytest.raises(InvalidToken) as caught:
+            site.heartbeat()
+        assert caught.value.reason == "revoked"
+        assert recorded.grants == ["credentials", "credentials"]
+
+    def test_of_a_deactivated_key_tells_why(
+        self, service: Service, key: KeyCreated, site: ProfileClient, recorded: Recorded
+    ) -> None:
+        site.heartbeat()
+        service.deactivate(key.client_id)
+        for _ in range(2):
+            with pytest.raises(KeyDeactivated) as caught:
+                site.heartbeat()
+            assert caught.value.deactivation_reason == "billing_issue"
+            assert caught.value.deactivated_at == "2026-01-02T03:04:05.678Z"
+            assert caught.value.upgrade_url
+            service.clock.advance(hours=1)  # the second time it is the grant that is refused
+        assert recorded.grants == ["credentials", "refresh"]
+
+    def test_of_the_credentials_is_told_at_once(
+        self, service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
+    ) -> None:
+        with ProfileClient.service(service.url, key.client_id, "wrong", **options) as site:
+            with pytest.raises(InvalidToken) as caught:
+                site.create_post(PIER, {"summary": "x"})
+            assert caught.value.reason is None
+        assert recorded.calls == ["POST /api/v1/auth/token"]
+
+    def test_of_a_user_token_is_told_at_once(self, service: Service, recorded: Recorded, options: SyncOptions) -> None:
+        with ProfileClient.user(service.url, f" {service.user_token()}\n", **options) as alice:
+            alice.businesses()
+            service.clock.advance(days=8)
+            with pytest.raises(InvalidToken) as caught:
+                alice.businesses()
+            assert caught.value.reason == "expired"
+        assert len(recorded.calls) == 2
+
+
+class TestManyAtOnce:
+    def test_threads_make_one_grant(self, service: Service, site: ProfileClient, recorded: Recorded) -> None:
+        site.heartbeat()
+        for expected in (["credentials", "refresh"], ["credentials", "refresh", "credentials"]):
+            service.clock.advance(hours=1) if len(expected) == 2 else service.clock.advance(days=40)
+            start = threading.Barrier(MANY)
+
+            def work(_: int, start: threading.Barrier = start) -> bool:
+                start.wait()
+                return site.heartbeat().received
+
+            with ThreadPoolExecutor(MANY) as threads:
+                assert all(threads.map(work, range(MANY)))
+            assert recorded.grants == expected
+
+    async def test_tasks_make_one_grant(
+        self, service: Service, key: KeyCreated, recorded: Recorded, async_options: AsyncOptions
+    ) -> None:
+        pair = key.client_id, key.client_secret
+        async with AsyncProfileClient.service(service.url, *pair, **async_options) as site:
+            await site.heartbeat()
+            service.clock.advance(hours=1)
+            answers = await asyncio.gather(*(site.heartbeat() for _ in range(MANY)))
+        assert all(answer.received for answer in answers)
+        assert recorded.grants == ["credentials", "refresh"]
+
+    def test_threads_replace_a_refused_token_once(
+        self, service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
+    ) -> None:
+        stopped: SyncOptions = {**options, "clock": lambda: 0.0}
+        with ProfileClient.service(service.url, key.client_id, key.client_secret, **stopped) as site:
+            site.heartbeat()
+            service.clock.advance(hours=2)
+            with ThreadPoolExecutor(MANY) as threads:
+                assert all(answer.received for answer in threads.map(lambda _: site.heartbeat(), range(MANY)))
+        assert recorded.grants == ["credentials", "credentials"]
+
+    async def test_a_task_that_gives_up_leaves_the_others_their_turn(self) -> None:
+        asked = asyncio.Event()
+        grants = 0
+
+        async def answer(request: httpx.Request) -> httpx.Response:
+            nonlocal grants
+            if request.url.path != "/api/v1/auth/token":
+                return httpx.Response(200, json={"status": "ok", "data": {"businesses": []}})
+            grants += 1
+            if grants == 1:
+                asked.set()
+                await asyncio.sleep(60)
+            return httpx.Response(200, json={"status": "ok", "data": TOKEN})
+
+        transport = httpx.MockTransport(answer)
+        async with AsyncProfileClient.service("http://profiles.test", "id", "secret", transport=transport) as site:
+            first = asyncio.create_task(site.businesses())
+            await asked.wait()
+            others = [asyncio.create_task(site.businesses()) for _ in range(5)]
+            await asyncio.sleep(0)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            await asyncio.gather(*others)
+        assert grants == 2
+
+
+def test_a_grant_keeps_to_the_time_limits_of_the_request(key: KeyCreated) -> None:
+    """A service that accepts and never answers: the grant, which is no request of the client's own, ends too."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        options: SyncOptions = {"timeout": 0.2, "retries": Retries(attempts=1)}
+        began = time.monotonic()
+        with ProfileClient.service(url, "id", "secret", **options) as site, pytest.raises(TransportFailed) as caught:
+            site.create_key(name="x", business_id=10, assigned_location_id=PIER)
+        assert time.monotonic() - began < 2
+        assert not caught.value.sent
+
+
+def test_nothing_shows_a_secret(
+    service: Service, key: KeyCreated, site: ProfileClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    token = service.user_token()
+    with ProfileClient.user(service.url, token) as alice:
+        alice.businesses()
+        site.heartbeat()
+        told = caplog.text + repr(site) + str(site._auth) + repr(alice) + str(vars(alice)) + str(vars(site))
+    auth = site._auth
+    assert isinstance(auth, ServiceAuth)
+    assert auth._held is not None
+    for secret in (key.client_secret, token, auth._held.access_token, str(auth._refresh_token)):
+        assert secret not in told + repr(auth._held) + repr(auth._credentials)
+
+
+def test_a_token_with_blanks_is_refused_without_repeating_it() -> None:
+    with pytest.raises(ValueError, match="ASCII without blanks") as caught:
+        BearerAuth("to ken")
+    assert "to ken" not in str(caught.value)
+
+
+def test_a_plain_httpx_client_can_use_the_tokens(service: Service, key: KeyCreated) -> None:
+    auth = ServiceAuth(service.url, key.client_id, key.client_secret, ["business.read"])
+    with httpx.Client(base_url=service.url, auth=auth) as client:
+        assert client.get("/api/v1/external-business/locations/111").is_success
+        assert client.post("/api/v1/sync/111", json={"title": "x"}).status_code == 403

@@ -1,0 +1,204 @@
+"""What is tried again, what is not, and how long it takes."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from profilesvc.client import AsyncProfileClient, ProfileClient, Retries, SyncOptions
+from profilesvc.client import errors as e
+
+PIER = "locations/111"
+POST = {"name": f"{PIER}/localPosts/1", "summary": "Hello", "state": "PROCESSING", "brandNew": {"member": 1}}
+SYNC = {"syncId": "sync_1", "status": "success", "fieldsUpdated": [], "fieldsFiltered": [], "timestamp": "t", "more": 1}
+KEY = "11111111-2222"
+Step = httpx.Response | Exception
+
+
+def ok(data: Any, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, json={"status": "ok", "data": data})
+
+
+def failed(status: int, code: str, headers: dict[str, str] | None = None, **details: Any) -> httpx.Response:
+    error = {"code": code, "message": "No.", "details": details}
+    return httpx.Response(status, json={"status": "error", "error": error}, headers=headers)
+
+
+UNAVAILABLE = failed(503, "SERVICE_UNAVAILABLE")
+BUSY = failed(409, "IDEMPOTENCY_IN_PROGRESS", {"Retry-After": "1"})
+LIMITED = failed(429, "RATE_LIMITED", {"Retry-After": "3"})
+PROVIDER_DOWN = failed(502, "PROVIDER_API_ERROR", reason="unavailable", retryable=True)
+PROVIDER_SAYS_NO = failed(502, "PROVIDER_API_ERROR", reason="rejected", retryable=False)
+LOST, UNSENT = httpx.ReadError("cut"), httpx.ConnectError("refused")
+
+
+class Script:
+    """Answers in order; keeps the requests and the pauses, and lets both pass on a clock of its own."""
+
+    def __init__(self, *steps: Step) -> None:
+        self.steps = list(steps)
+        self.requests: list[httpx.Request] = []
+        self.pauses: list[float] = []
+        self.now = 0.0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        step = self.steps.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return httpx.Response(step.status_code, headers=step.headers, content=step.content)
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+    async def async_pause(self, seconds: float) -> None:
+        self.pause(seconds)
+
+    def client(self, **members: Any) -> ProfileClient:
+        options: SyncOptions = {
+            "transport": httpx.MockTransport(self),
+            "sleep": self.pause,
+            "clock": lambda: self.now,
+            "retries": Retries(chance=lambda: 1.0, **members),
+        }
+        return ProfileClient.user("http://profiles.test", "token", **options)
+
+
+READ: Callable[[ProfileClient], Any] = lambda client: client.list_posts(PIER)  # noqa: E731
+CREATE: Callable[[ProfileClient], Any] = lambda client: client.create_post(PIER, {"summary": "Hello"})  # noqa: E731
+PUSH: Callable[[ProfileClient], Any] = lambda client: client.sync(PIER, {"title": "Pier"})  # noqa: E731
+CHANGE: Callable[[ProfileClient], Any] = lambda client: client.update_post(PIER, "1", {"summary": "x"})  # noqa: E731
+SWITCH: Callable[[ProfileClient], Any] = lambda client: client.set_sync(PIER, True)  # noqa: E731
+REVOKE: Callable[[ProfileClient], Any] = lambda client: client.revoke_key("svcid_1")  # noqa: E731
+NEW_KEY: Callable[[ProfileClient], Any] = lambda client: client.create_key(  # noqa: E731
+    name="x", business_id=10, assigned_location_id=PIER
+)
+
+PAGE = {"localPosts": [POST], "nextPageToken": ""}
+SWITCHED = {"locationId": PIER, "syncEnabled": True}
+
+
+@pytest.mark.parametrize(
+    "trouble", [UNAVAILABLE, LIMITED, PROVIDER_DOWN, BUSY, LOST, UNSENT, httpx.ReadTimeout("slow")]
+)
+@pytest.mark.parametrize(("call", "data"), [(READ, PAGE), (CREATE, POST), (PUSH, SYNC)])
+def test_repeats_what_is_safe(call: Callable[[ProfileClient], Any], data: Any, trouble: Step) -> None:
+    script = Script(trouble, trouble, ok(data))
+    call(script.client())
+    keys = {request.headers.get("X-Idempotency-Key") for request in script.requests}
+    assert len(script.requests) == 3
+    assert len(keys) == 1
+    assert (None in keys) == (call is READ)
+
+
+@pytest.mark.parametrize("trouble", [UNAVAILABLE, PROVIDER_DOWN, LOST])
+@pytest.mark.parametrize("call", [CHANGE, SWITCH, REVOKE, NEW_KEY])
+def test_does_not_repeat_what_could_be_done_twice(call: Callable[[ProfileClient], Any], trouble: Step) -> None:
+    script = Script(trouble)
+    with pytest.raises(e.ProfileError) as caught:
+        call(script.client())
+    assert caught.value.sent
+
+
+@pytest.mark.parametrize("trouble", [LIMITED, UNSENT])
+def test_repeats_anything_that_was_surely_not_done(trouble: Step) -> None:
+    script = Script(trouble, ok(SWITCHED))
+    assert SWITCH(script.client()).syncEnabled
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (PROVIDER_SAYS_NO, e.ProviderFailed),
+        (failed(500, "INTERNAL_ERROR"), e.InternalError),
+        (failed(429, "QUOTA_EXCEEDED", {"Retry-After": "1"}, limit=2, used=2, resets_at="t"), e.QuotaExceeded),
+        (failed(409, "CONFLICT"), e.Conflict),
+        (failed(400, "VALIDATION_ERROR"), e.ValidationFailed),
+    ],
+)
+def test_does_not_repeat_what_would_fail_again(answer: httpx.Response, kind: type[e.ProfileError]) -> None:
+    with pytest.raises(kind):
+        CREATE(Script(answer).client())
+
+
+def test_waits_longer_each_time_and_gives_up_with_the_last_trouble() -> None:
+    script = Script(*[UNAVAILABLE] * 4)
+    with pytest.raises(e.ServiceUnavailable):
+        READ(script.client())
+    assert script.pauses == [0.25, 0.5, 1.0]
+
+
+def test_waits_as_long_as_it_is_asked_to() -> None:
+    script = Script(LIMITED, LIMITED, ok(PAGE))
+    READ(script.client())
+    assert script.pauses == [3.0, 3.0]
+
+
+def test_tells_instead_of_waiting_beyond_its_budget() -> None:
+    with pytest.raises(e.RateLimited) as caught:
+        READ(Script(failed(429, "RATE_LIMITED", {"Retry-After": "900"})).client())
+    assert caught.value.retry_after == 900
+    script = Script(*[LIMITED] * 9)
+    with pytest.raises(e.RateLimited):
+        READ(script.client(attempts=9, budget=7.0))
+    assert script.now == 6.0
+
+
+def test_chooses_the_wait_by_chance() -> None:
+    script = Script(UNAVAILABLE, UNAVAILABLE, ok(PAGE))
+    chances = itertools.cycle([0.0, 0.5])
+    with script.client() as client:
+        client._retries = Retries(chance=lambda: next(chances))
+        READ(client)
+    assert script.pauses == [0.0, 0.25]
+
+
+class TestDelete:
+    def test_is_done_when_the_answer_was_lost_and_nothing_is_left(self) -> None:
+        script = Script(LOST, failed(404, "NOT_FOUND"))
+        assert script.client().delete_post(PIER, "1").deleted
+
+    @pytest.mark.parametrize("first", [[], [UNSENT], [LIMITED]])
+    def test_of_what_was_never_there_is_told(self, first: list[Step]) -> None:
+        with pytest.raises(e.NotFound):
+            Script(*first, failed(404, "NOT_FOUND")).client().delete_post(PIER, "1")
+
+
+def test_a_failed_grant_is_repeated_whatever_the_operation() -> None:
+    granted = {"scope": "service", "plan": "pro", "access_token": "a", "expires_in": 60, "permissions": []}
+    granted |= {"refresh_token": "r", "refresh_expires_in": 60}
+    script = Script(LOST, UNAVAILABLE, LIMITED, ok(granted), ok(SWITCHED))
+    options: SyncOptions = {
+        "transport": httpx.MockTransport(script),
+        "sleep": script.pause,
+        "clock": lambda: script.now,
+        "retries": Retries(attempts=5),
+    }
+    with ProfileClient.service("http://profiles.test", "id", "secret", **options) as site:
+        assert SWITCH(site).syncEnabled
+    assert [request.url.path.rpartition("/")[2] for request in script.requests] == [*["token"] * 4, "sync"]
+
+
+async def test_the_other_client_repeats_too() -> None:
+    script = Script(LOST, UNAVAILABLE, ok(POST, 201), LOST, failed(404, "NOT_FOUND"), LOST)
+    transport, retries = httpx.MockTransport(script), Retries(chance=lambda: 1.0)
+    async with AsyncProfileClient.user(
+        "http://profiles.test", "token", transport=transport, sleep=script.async_pause, retries=retries
+    ) as client:
+        post = await client.create_post(PIER, {"summary": "Hello"}, idempotency_key=KEY)
+        assert post.summary == "Hello"
+        assert (await client.delete_post(PIER, post.name)).deleted
+        with pytest.raises(e.TransportFailed) as caught:
+            await client.set_sync(PIER, True)
+    assert caught.value.sent
+    assert [request.headers.get("X-Idempotency-Key") for request in script.requests[:3]] == [KEY] * 3
+    assert script.pauses == [0.25, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("url", ["profiles.test", "ftp://profiles.test"])
+def test_an_impossible_address_is_the_callers_mistake(url: str) -> None:
+    with ProfileClient.user(url, "token") as client, pytest.raises(ValueError, match="cannot be sent"):
+        client.businesses()
