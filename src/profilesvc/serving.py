@@ -144,6 +144,11 @@ class _Server(uvicorn.Server):
         """What the app gave as the reason for not starting."""
         return self.lifespan.reason if isinstance(self.lifespan, _Lifespan) else ""
 
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Return when it has ended, or did not start, where uvicorn's own would end the process."""
+        with contextlib.suppress(SystemExit):
+            super().run(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
@@ -159,9 +164,9 @@ class _Server(uvicorn.Server):
 def serve_forever(
     app: Any, listeners: list[socket.socket], ready: Callable[[], None], stopping: Callable[[], None]
 ) -> bool:
-    """Serve until SIGTERM or SIGINT; requests in flight finish. False when the app did not start."""
+    """Serve until SIGTERM or SIGINT; requests in flight finish. False when the app did not start: the log tells why."""
     server = _Server(app, ready, stopping)
-    with contextlib.suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where it cannot start
+    with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=listeners)
     return server.started
 

@@ -19,7 +19,7 @@ class Writers:
 
     def __init__(self, server: Server, token: str) -> None:
         self.posts: list[str] = []
-        self.syncs: list[str] = []
+        self.syncs: list[int] = []
         self.beats: list[str] = []
         self._server, self._token = server, token
         self._threads = [threading.Thread(target=work) for work in (self._post, self._sync, self._beat)]
@@ -41,11 +41,15 @@ class Writers:
         self._repeat("/api/v1/posts", self.posts, "name", params=POSTS, json={"summary": "Kept"})
 
     def _sync(self) -> None:
+        """Until the server is gone, or says that the process it was before holds the location's turn (D-87)."""
         with contextlib.suppress(httpx.TransportError), caller(self._server, self._token) as site:
             for number in range(100_000):
                 body = {"websiteUri": f"https://harbour.example/{number}"}
-                data(site.post("/api/v1/sync/111", json=body))
-                self.syncs.append(body["websiteUri"])
+                answer = site.post("/api/v1/sync/111", json=body)
+                if answer.status_code == 409:
+                    break
+                data(answer)
+                self.syncs.append(number)
 
     def _beat(self) -> None:
         version = {"plugin_version": "1.0", "wp_version": "6", "php_version": "8", "detected_plugins": []}
@@ -53,7 +57,7 @@ class Writers:
 
 
 def test_kill_9_loses_nothing_that_was_answered(tmp_path: Path) -> None:
-    port, token, posts = "0", "", list[str]()
+    port, token, posts, synced = "0", "", list[str](), -1
     for _ in range(ROUNDS):
         with serving(tmp_path, "demo", "--port", port) as demo:
             port, token = str(demo.port), token or demo_token(demo)
@@ -63,13 +67,14 @@ def test_kill_9_loses_nothing_that_was_answered(tmp_path: Path) -> None:
             demo.kill()
             writers.join()
         assert writers.posts
-        assert writers.syncs
         assert writers.beats
         posts += writers.posts
+        synced = writers.syncs[-1] if writers.syncs else synced
+    assert synced >= 0
     with serving(tmp_path, "demo", "--port", port) as demo, caller(demo, token) as site:
         assert set(posts) <= set(all_posts(site))
         reached = data(site.get("/api/v1/sync/comparison/111"))["source"]["websiteUri"]
-        assert number_of(reached) >= number_of(writers.syncs[-1])  # the last may have been written and not answered
+        assert number_of(reached) >= synced  # the last one may have been written and not answered
         key = command(tmp_path, "keys", "list", "--json")
         assert '"last_used_at": "' in key.stdout
 

@@ -1,9 +1,11 @@
 """The service behind a real socket, and bytes to and from it as they are."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import shutil
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +16,7 @@ import orjson
 
 from conftest import make_settings
 from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.provider.emulator.faults import Fault
 from profilesvc.services import tokens
 from profilesvc.serving import EmbeddedServer
 from profilesvc.settings import Settings
@@ -82,6 +85,21 @@ def serving(settings: Settings) -> Iterator[Served]:
     in_flight = InFlight(app)
     with EmbeddedServer(in_flight) as server:
         yield Served(server, settings, in_flight, user, app, world)
+
+
+REFRESH = "/api/v1/external-business/locations/111/refresh-verification"
+
+
+def slow_call(served: Served, seconds: float) -> concurrent.futures.Future[httpx.Response]:
+    """A request that is under way now and takes that long at the provider."""
+    assert served.world.emulator is not None
+    served.world.emulator.extensions["emulator"].faults.add(Fault(kind="delay", seconds=seconds))
+    pool = concurrent.futures.ThreadPoolExecutor(1)
+    future = pool.submit(lambda: served.client().post(REFRESH))
+    while not served.in_flight.count:
+        time.sleep(0.01)
+    pool.shutdown(wait=False)
+    return future
 
 
 @dataclass

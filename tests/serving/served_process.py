@@ -1,0 +1,98 @@
+"""The service as a process of its own, to be signalled and killed."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import httpx
+
+from profilesvc.fixtures import fixture_path
+from profilesvc.settings import Settings
+
+# The emulator has no socket here, so that a delay is asked for by the first argument.
+_SERVE = """
+import sys
+from profilesvc import serving
+from profilesvc.bootstrap import World, create_app
+from profilesvc.provider.emulator.faults import Fault
+from profilesvc.settings import load
+
+world = World()
+app = create_app(load(), world)
+listener = serving.bind("127.0.0.1", 0)
+port = listener.getsockname()[1]
+draining = app.extensions["profilesvc.draining"]
+
+def ready():
+    if float(sys.argv[1]):
+        world.emulator.extensions["emulator"].faults.add(Fault(kind="delay", seconds=float(sys.argv[1]), times=10))
+    print(port, flush=True)
+
+def stopping():
+    draining.set()
+    print("draining", flush=True)
+
+sys.exit(0 if serving.serve_forever(app, [listener], ready, stopping) else 1)
+"""
+
+
+class ServedProcess:
+    """A running process; its port, and the seconds from its start until it said that it was ready."""
+
+    def __init__(self, settings: Settings, delay: float = 0) -> None:
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")},
+            "PROFILESVC_BASE_URL": settings.base_url,
+            "PROFILESVC_DATA_DIR": str(settings.data_dir),
+            "PROFILESVC_TOKENS__SIGNING_KEY_FILE": str(fixture_path("signing_key.pem")),
+            "PROFILESVC_LIMITS__ENABLED": "false",
+        }
+        begun = time.monotonic()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _SERVE, str(delay)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=settings.data_dir,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        self.took = time.monotonic() - begun
+        if not line:
+            raise RuntimeError(self.end()[1])
+        self.port = int(line)
+
+    def client(self, token: str) -> httpx.Client:
+        """A caller with a token."""
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", headers=headers, timeout=20, trust_env=False)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    def end(self, timeout: float = 25) -> tuple[str, str]:
+        """Wait for the end; what else it wrote to stdout, and to stderr."""
+        return self._process.communicate(timeout=timeout)
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended."""
+        return self._process.poll()
+
+
+@contextlib.contextmanager
+def served_process(settings: Settings, delay: float = 0) -> Iterator[ServedProcess]:
+    """A process that does not outlive the block; provider calls of the first ten take `delay` seconds."""
+    process = ServedProcess(settings, delay)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.signal(signal.SIGKILL)
+            process.end()

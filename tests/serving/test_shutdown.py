@@ -1,0 +1,100 @@
+"""An orderly end: what is in flight is finished, the process says that it is draining, and exits with 0."""
+
+import asyncio
+import concurrent.futures
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from served_process import ServedProcess, served_process
+from wire import REFRESH, connect, seeded, serving, slow_call, user_token
+
+from profilesvc.settings import Settings
+from support import assert_ok
+
+
+@pytest.fixture
+def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
+    return seeded(sqlite_template, tmp_path)
+
+
+@pytest.fixture
+def user(settings: Settings) -> str:
+    return asyncio.run(user_token(settings))
+
+
+def under_way(pool: concurrent.futures.Executor, process: ServedProcess, user: str) -> "concurrent.futures.Future":
+    """A slow request that the process has begun to answer."""
+
+    def call() -> httpx.Response:
+        with process.client(user) as http:
+            return http.post(REFRESH)
+
+    future = pool.submit(call)
+    time.sleep(0.6)  # long enough to arrive, short of the provider's delay
+    assert not future.done()
+    return future
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_in_flight_gets_its_answer_and_the_process_exits_with_0(
+    settings: Settings, user: str, number: signal.Signals
+) -> None:
+    with served_process(settings, delay=1.5) as process, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        idle = connect(process.port)
+        running = under_way(pool, process, user)
+        process.signal(number)
+        time.sleep(0.4)
+        with pytest.raises(ConnectionRefusedError):
+            connect(process.port)
+        assert_ok(running.result(10))
+        out, errors = process.end(10)
+        idle.close()
+    assert (process.returncode, out, errors) == (0, "draining\n", "")
+
+
+def test_an_idle_process_ends_at_once(settings: Settings, user: str) -> None:
+    with served_process(settings) as process, process.client(user) as http:
+        assert http.get("/readyz").is_success
+        begun = time.monotonic()
+        process.signal(signal.SIGTERM)
+        process.end(10)
+        assert time.monotonic() - begun < 2
+        assert process.returncode == 0
+
+
+def test_a_process_that_cannot_start_exits_with_1(settings: Settings) -> None:
+    (settings.data_dir / "profilesvc.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(RuntimeError, match="not a database"):
+        ServedProcess(settings)
+
+
+def test_readiness_tells_that_it_is_draining(settings: Settings) -> None:
+    """uvicorn closes its listeners, so that only a connection that is open can still see it."""
+    with serving(settings) as served, served.client() as http:
+        assert http.get("/readyz").json()["checks"]["accepting"] is True
+        served.app.extensions["profilesvc.draining"].set()
+        answer = http.get("/readyz")
+        assert (answer.status_code, answer.json()["status"]) == (503, "unavailable")
+        assert answer.json()["checks"] == {
+            "database": True,
+            "migrations": True,
+            "signing_key": True,
+            "accepting": False,
+        }
+        assert http.get("/healthz").is_success
+
+
+def test_work_that_follows_an_answer_is_done_before_the_end(settings: Settings) -> None:
+    with serving(settings) as served:
+        key, token = served.site()
+        running = slow_call(served, 0.5)
+        with served.client(token) as http:
+            assert_ok(http.get("/api/v1/posts?locationId=locations/111"))
+        served.server.stop()
+        assert_ok(running.result(5))
+    with serving(settings) as again, again.client() as http:
+        listed = assert_ok(http.get("/api/v1/developer/credentials"))["credentials"]
+        assert [entry["client_id"] for entry in listed if entry["last_used_at"]] == [key["client_id"]]
