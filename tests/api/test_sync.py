@@ -1,0 +1,366 @@
+"""Sync over HTTP: push, comparison, history, and who waits for whom (D-80 to D-87)."""
+
+import asyncio
+import re
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import update
+
+from conftest import AsService, AsUser
+from drive import calls, document, drift, fail, forget_calls, heal
+from profilesvc.contract.errors import PLAN_RESTRICTION
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import FrozenClock
+from profilesvc.services import locations as location_service
+from profilesvc.services import sync
+from profilesvc.services.context import Caller, Reached, Services
+from profilesvc.storage.tables import locations
+from support import CAROL, Site, assert_error, assert_ok, fields
+
+PIER, BOOKS = "locations/111", "locations/114"
+SYNC, HISTORY, COMPARISON = "/api/v1/sync", "/api/v1/sync/history", "/api/v1/sync/comparison"
+# The request of the API document: three members, no regionCode, no additionalPhones.
+SAMPLE: dict[str, Any] = {
+    "title": "Harbour Coffee, Pier 2",
+    "storefrontAddress": {
+        "addressLines": ["海岸通2丁目1"],
+        "locality": "横浜市",
+        "administrativeArea": "神奈川県",
+        "postalCode": "231-0003",
+    },
+    "phoneNumbers": {"primaryPhone": "+81 45-555-0177"},
+}
+
+
+async def history(client: httpx.AsyncClient, location: str = "111", **query: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = assert_ok(await client.get(f"{HISTORY}/{location}", params=query))["history"]
+    return found
+
+
+class TestPush:
+    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+        data = assert_ok(await alice.post(f"{SYNC}/111", json={**SAMPLE, "attributes": {"wifi": "free"}}))
+        assert re.fullmatch(r"sync_[0-9a-hjkmnp-tv-z]{20}", data.pop("syncId"))
+        assert data == {
+            "status": "success",
+            "fieldsUpdated": [
+                "title",
+                "storefrontAddress.addressLines",
+                "storefrontAddress.postalCode",
+                "phoneNumbers.primaryPhone",
+            ],
+            "fieldsFiltered": ["attributes.wifi"],
+            "timestamp": "2026-01-02T03:04:05.678Z",
+        }
+
+    async def test_merges_what_the_provider_needs_whole(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        """regionCode, language and the other phones are kept from the provider (D-82)."""
+        assert_ok(await alice.post(f"{SYNC}/111", json=SAMPLE))
+        there = await document(emulator, PIER)
+        assert there["title"] == "Harbour Coffee, Pier 2"
+        assert there["storefrontAddress"] == {
+            "regionCode": "JP",
+            "languageCode": "ja",
+            "sublocality": "中区",
+            **SAMPLE["storefrontAddress"],
+        }
+        assert there["phoneNumbers"] == {
+            "primaryPhone": "+81 45-555-0177",
+            "additionalPhones": ["+81 45-555-0110"],
+        }
+        (patch,) = await calls(emulator, "PATCH")
+        assert patch["query"]["updateMask"] == "title,storefrontAddress,phoneNumbers"
+        assert set(patch["body"]) == {"title", "storefrontAddress", "phoneNumbers"}
+
+    async def test_sends_only_what_differs(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        body = {"title": "Harbour Coffee, Pier", "websiteUri": "https://harbour.example/new"}
+        data = assert_ok(await alice.post(f"{SYNC}/111", json=body))
+        assert data["fieldsUpdated"] == ["websiteUri"]
+        (patch,) = await calls(emulator, "PATCH")
+        assert patch["query"]["updateMask"] == "websiteUri"
+
+    async def test_calls_nobody_when_nothing_differs(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        data = assert_ok(await alice.post(f"{SYNC}/111", json={"title": "Harbour Coffee, Pier"}))
+        assert (data["status"], data["fieldsUpdated"], data["fieldsFiltered"]) == ("success", [], [])
+        assert await calls(emulator, "PATCH") == []
+
+    async def test_fields_updated_follow_the_request(self, alice: httpx.AsyncClient) -> None:
+        body = {
+            "websiteUri": "https://harbour.example/x",
+            "labels": ["a", "b"],
+            "phoneNumbers": {"primaryPhone": "+81 45-555-0188"},
+            "profile": {"description": "New."},
+            "title": "T",
+        }
+        data = assert_ok(await alice.post(f"{SYNC}/111", json=body))
+        assert data["fieldsUpdated"] == [
+            "websiteUri",
+            "labels",
+            "phoneNumbers.primaryPhone",
+            "profile.description",
+            "title",
+        ]
+
+    async def test_is_seen_by_the_other_routes(self, alice: httpx.AsyncClient) -> None:
+        assert_ok(await alice.post(f"{SYNC}/111", json=SAMPLE))
+        assert assert_ok(await alice.get("/api/v1/external-business/locations/111"))["title"] == SAMPLE["title"]
+        comparison = assert_ok(await alice.get(f"{COMPARISON}/111"))
+        assert comparison["source"]["title"] == comparison["lastSync"]["title"] == SAMPLE["title"]
+        assert comparison["differences"] == []
+
+    @pytest.mark.parametrize("spelling", ["111", PIER, "locations%2F111"])
+    async def test_takes_the_location_in_every_spelling(self, plugin: Site, spelling: str) -> None:
+        assert_ok(await plugin.http.post(f"{SYNC}/{spelling}", json={"title": "T"}))
+
+    async def test_filters_what_the_format_or_the_provider_keeps_back(self, alice: httpx.AsyncClient) -> None:
+        body = {
+            "name": "locations/999",
+            "languageCode": "de",
+            "metadata": {"placeId": "x", "mapsUri": "y"},
+            "openInfo": {"status": "OPEN", "canReopen": False},
+            "isVerified": True,
+            "plan": "agency",
+            "nested": {"deep": {"leaf": 1}, "list": [{"a": 1}]},
+            "title": "T",
+        }
+        data = assert_ok(await alice.post(f"{SYNC}/111", json=body))
+        assert data["fieldsUpdated"] == ["title"]
+        assert data["fieldsFiltered"] == [
+            "name",
+            "languageCode",
+            "metadata.placeId",
+            "metadata.mapsUri",
+            "openInfo.canReopen",
+            "isVerified",
+            "plan",
+            "nested.deep.leaf",
+            "nested.list",
+        ]
+
+    async def test_a137_bodies(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        assert_error(await alice.post(f"{SYNC}/111", json={}), 400, "VALIDATION_ERROR")
+        assert_error(await alice.post(f"{SYNC}/111"), 400, "VALIDATION_ERROR")
+        data = assert_ok(await alice.post(f"{SYNC}/111", json={"a": 1, "b": {"c": None}, "d": {}}))
+        assert (data["status"], data["fieldsUpdated"]) == ("skipped", [])
+        assert data["fieldsFiltered"] == ["a", "b.c", "d"]
+        for body, field in [
+            ({"title": 5}, "title"),
+            ({"title": ["x"]}, "title"),
+            ({"title": "x" * 301}, "title"),
+            ({"title": "a\0b"}, "title"),
+            ({"phoneNumbers": "+1"}, "phoneNumbers"),
+            ({"phoneNumbers": {"primaryPhone": 5}}, "phoneNumbers.primaryPhone"),
+            ({"phoneNumbers": {"primaryPhone": "5" * 10_240}}, "phoneNumbers.primaryPhone"),
+            ({"storefrontAddress": {"addressLines": "x"}}, "storefrontAddress.addressLines"),
+            ({"storefrontAddress": {"addressLines": [1]}}, "storefrontAddress.addressLines.0"),
+            ({"storefrontAddress": ["x"]}, "storefrontAddress"),
+            ({"regularHours": {"periods": [{"openDay": "FUNDAY"}]}}, "regularHours.periods.0.openDay"),
+        ]:
+            details = assert_error(await alice.post(f"{SYNC}/111", json=body), 400, "VALIDATION_ERROR")
+            assert field in fields(details), body
+        assert await calls(emulator) == []
+        assert [entry["status"] for entry in await history(alice)] == ["skipped", "success"]
+
+    async def test_needs_a_region_from_somewhere(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        await drift(emulator, locations={PIER: {"storefrontAddress": {"addressLines": ["x"]}}})
+        body = {"storefrontAddress": {"locality": "Yokohama"}}
+        details = assert_error(await alice.post(f"{SYNC}/111", json=body), 400, "VALIDATION_ERROR")
+        assert fields(details) == ["storefrontAddress.regionCode"]
+        body["storefrontAddress"]["regionCode"] = "JP"
+        assert_ok(await alice.post(f"{SYNC}/111", json=body))
+
+    async def test_filters_by_the_plan_of_the_owner(
+        self, as_user: AsUser, as_service: AsService, emulator: httpx.AsyncClient
+    ) -> None:
+        body = {"labels": ["x"], "title": "Diaz Dental 2", "specialHours": {"specialHourPeriods": []}}
+        site = await as_service("locations/311")
+        for client, updated in [(site.http, ["title"]), (await as_user(CAROL), [])]:
+            data = assert_ok(await client.post(f"{SYNC}/311", json=body))
+            assert data["fieldsUpdated"] == updated
+            assert data["fieldsFiltered"] == ["labels", "specialHours.specialHourPeriods"]
+        assert (await document(emulator, "locations/311"))["title"] == "Diaz Dental 2"
+        skipped = assert_ok(await site.http.post(f"{SYNC}/311", json={"labels": ["x"]}))
+        assert skipped["status"] == "skipped"
+
+    async def test_needs_verification_and_the_switch(self, alice: httpx.AsyncClient, services: Services) -> None:
+        off = await alice.post(f"{SYNC}/112", json={"title": "T"})
+        assert_error(off, 409, "SYNC_DISABLED")
+        unverified = await alice.post(f"{SYNC}/113", json={"title": "T"})
+        details = assert_error(unverified, 409, "LOCATION_NOT_VERIFIED")
+        assert details == {"verificationState": "VERIFICATION_REQUESTED"}
+        assert_ok(await alice.patch("/api/v1/external-business/locations/112/sync", json={"syncEnabled": True}))
+        assert_ok(await alice.post(f"{SYNC}/112", json={"title": "T"}))
+        assert await history(alice, "113") == []
+        without = services.plans.get("pro").model_copy(update={"sync": False})
+        with pytest.raises(ServiceError) as refusal:
+            await sync.run(services, Caller(1, without, frozenset()), Reached(PIER, 1, without), {"title": "T"}, None)
+        assert refusal.value.kind is PLAN_RESTRICTION
+
+    async def test_ids_sort_by_time(self, alice: httpx.AsyncClient, clock: FrozenClock) -> None:
+        made = []
+        for number in range(5):
+            made.append(assert_ok(await alice.post(f"{SYNC}/111", json={"title": f"T{number}"}))["syncId"])
+            clock.advance(milliseconds=1)
+        assert made == sorted(made)
+        assert len(set(made)) == 5
+
+
+class TestProviderTrouble:
+    @pytest.mark.parametrize(
+        ("method", "fault", "reason", "retryable"),
+        [
+            ("PATCH", {"status": 400, "message": "no"}, "rejected", False),
+            ("PATCH", {"status": 503}, "unavailable", True),
+            ("GET", {"status": 429}, "rate_limited", True),
+            ("GET", {"kind": "disconnect"}, "unavailable", True),
+        ],
+    )
+    async def test_a142_is_a_502_and_stays_in_the_history(
+        self,
+        alice: httpx.AsyncClient,
+        emulator: httpx.AsyncClient,
+        method: str,
+        fault: dict[str, Any],
+        reason: str,
+        retryable: bool,
+    ) -> None:
+        await fail(emulator, method=method, **fault)
+        details = assert_error(await alice.post(f"{SYNC}/111", json={"title": "T"}), 502, "PROVIDER_API_ERROR")
+        assert (details["reason"], details["retryable"]) == (reason, retryable)
+        failed = (await history(alice))[0]
+        assert (failed["status"], failed["fieldsUpdated"], failed["direction"]) == ("failed", 0, "push")
+        await heal(emulator)
+        comparison = assert_ok(await alice.get(f"{COMPARISON}/111"))
+        assert comparison["source"]["title"] == "T"  # what was asked for stays the desired state (D-84)
+        assert comparison["lastSync"]["title"] == "Harbour Coffee, Pier"
+        assert [difference["field"] for difference in comparison["differences"]] == ["title"]
+        assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))  # and the turn was given back
+        assert assert_ok(await alice.get(f"{COMPARISON}/111"))["differences"] == []
+
+    async def test_of_a_skipped_sync_is_not_noticed(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        await fail(emulator)
+        assert assert_ok(await alice.post(f"{SYNC}/111", json={"unknown": 1}))["status"] == "skipped"
+
+
+class TestOneAtATime:
+    async def test_a_second_sync_waits_for_its_turn(
+        self, alice: httpx.AsyncClient, plugin: Site, emulator: httpx.AsyncClient
+    ) -> None:
+        await fail(emulator, "delay", method="PATCH", seconds=0.3, times=1)
+        await forget_calls(emulator)
+        first = alice.post(f"{SYNC}/111", json={"title": "First"})
+        second = plugin.http.post(f"{SYNC}/111", json={"title": "Second"})
+        for answer in await asyncio.gather(first, second):
+            assert assert_ok(answer)["fieldsUpdated"] == ["title"]
+        seen = [call["method"] for call in await calls(emulator) if call["path"] != "/token"]
+        assert seen == ["GET", "PATCH", "GET", "PATCH"]
+
+    async def test_a_turn_that_never_comes_is_a_conflict(
+        self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sync, "TURN_WAIT_SECONDS", 0.1)
+        held = {"sync_lease": "another process", "sync_lease_until": clock.now() + 60_000}
+        async with services.storage.write() as session:
+            await session.execute(update(locations).where(locations.c.name == PIER).values(held))
+        response = await alice.post(f"{SYNC}/111", json={"title": "T"})
+        assert_error(response, 409, "CONFLICT")
+        assert int(response.headers["retry-after"]) >= 1
+        assert_ok(await alice.post(f"{SYNC}/114", json={"title": "T"}))  # another location does not wait
+        clock.advance(seconds=60)  # whoever held it is gone
+        assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
+
+
+class TestComparison:
+    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+        data = assert_ok(await alice.get(f"{COMPARISON}/114"))
+        assert set(data) == {"source", "provider", "lastSync", "differences", "filtered"}
+        assert data["source"]["title"] == data["provider"]["title"] == "Harbour Books"
+        assert data["source"]["phoneNumbers"]["primaryPhone"] == "+81 45-555-0114"
+        assert data["provider"]["phoneNumbers"]["primaryPhone"] == "+81 45-555-0199"
+        assert data["lastSync"]["phoneNumbers"]["primaryPhone"] == "+81 45-555-0114"
+        assert data["differences"] == [
+            {"field": "phoneNumbers.primaryPhone", "source": "+81 45-555-0114", "provider": "+81 45-555-0199"}
+        ]
+        assert data["filtered"] == []
+
+    async def test_is_repaired_by_the_sync_it_asks_for(self, alice: httpx.AsyncClient) -> None:
+        (difference,) = assert_ok(await alice.get(f"{COMPARISON}/114"))["differences"]
+        body = {"phoneNumbers": {"primaryPhone": difference["source"]}}
+        assert assert_ok(await alice.post(f"{SYNC}/114", json=body))["fieldsUpdated"] == [difference["field"]]
+        assert assert_ok(await alice.get(f"{COMPARISON}/114"))["differences"] == []
+
+    async def test_before_any_sync(self, alice: httpx.AsyncClient) -> None:
+        data = assert_ok(await alice.get(f"{COMPARISON}/112"))
+        assert data["lastSync"] == {}
+        assert data["source"]["title"] == "Harbour Coffee, Station"
+        assert data["differences"] == []
+
+    async def test_reads_the_provider_live(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        changes = {"title": "Other hands", "websiteUri": None, "labels": ["横浜"]}
+        await drift(emulator, locations={PIER: changes})
+        data = assert_ok(await alice.get(f"{COMPARISON}/111"))
+        assert data["differences"] == [
+            {"field": "title", "source": "Harbour Coffee, Pier", "provider": "Other hands"},
+            {"field": "websiteUri", "source": "https://harbour.example/pier", "provider": None},
+            {"field": "labels", "source": ["pier", "roastery", "横浜"], "provider": ["横浜"]},
+        ]
+        assert assert_ok(await alice.get(f"{COMPARISON}/111")) == data  # deterministic
+        await fail(emulator)
+        details = assert_error(await alice.get(f"{COMPARISON}/111"), 502, "PROVIDER_API_ERROR")
+        assert details["retryable"] is True
+
+    async def test_names_what_is_filtered_and_never_as_a_difference(self, as_user: AsUser) -> None:
+        carol = await as_user(CAROL)
+        body = {"title": "T", "labels": ["x"], "attributes": {"wifi": True}}
+        assert_ok(await carol.post(f"{SYNC}/311", json=body))
+        data = assert_ok(await carol.get(f"{COMPARISON}/311"))
+        assert data["source"]["attributes"] == {"wifi": True}
+        assert data["source"]["labels"] == ["x"]
+        assert {"labels", "attributes.wifi"} <= set(data["filtered"])
+        assert data["differences"] == []
+
+
+class TestHistory:
+    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+        made = assert_ok(await alice.post(f"{SYNC}/111", json=SAMPLE))
+        first, imported = await history(alice)
+        assert first == {
+            "syncId": made["syncId"],
+            "timestamp": made["timestamp"],
+            "status": "success",
+            "fieldsUpdated": len(made["fieldsUpdated"]),
+            "direction": "push",
+        }
+        assert set(imported) == set(first)
+        assert imported["timestamp"] == "2025-12-30T03:00:00.000Z"
+        response = await alice.get(f"{HISTORY}/111")
+        assert set(assert_ok(response)) == {"history"}
+
+    async def test_is_newest_first_in_pages_of_twenty(self, alice: httpx.AsyncClient, services: Services) -> None:
+        entry = {"location_name": PIER, "status": "success", "direction": "push", "fields_updated": 1}
+        async with services.storage.write() as session:
+            for number in range(130):
+                stamp = 1_800_000_000_000 + number
+                await sync.sync.add(session, sync_id=f"sync_{number:03d}", created_at=stamp, **entry)
+        assert [e["syncId"] for e in await history(alice)] == [f"sync_{n:03d}" for n in range(129, 109, -1)]
+        seen: list[str] = []
+        for page in range(1, 6):
+            seen += [e["syncId"] for e in await history(alice, page=page, limit=30)]
+        assert seen[:130] == [f"sync_{n:03d}" for n in range(129, -1, -1)]
+        assert len(seen) == len(set(seen)) == 131
+        for limit, count in [(100, 100), (101, 100), (100_000, 100), (1, 1)]:
+            assert len(await history(alice, limit=limit)) == count
+        assert await history(alice, page=50) == []
+
+    async def test_tells_a_pull_from_a_push(self, services: Services, alice: httpx.AsyncClient) -> None:
+        await location_service.import_account(services, "alice@example.com", "accounts/1")
+        newest = (await history(alice))[0]
+        assert (newest["status"], newest["direction"]) == ("success", "pull")
