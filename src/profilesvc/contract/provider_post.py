@@ -7,6 +7,7 @@ from pydantic import Field
 from profilesvc.contract.provider_format import (
     OUTPUT_ONLY,
     Int32,
+    Int64,
     Message,
     ShortText,
     String,
@@ -131,7 +132,7 @@ class Attribution(Message):
 class MediaInsights(Message):
     """Deprecated view counts."""
 
-    viewCount: String | None = None
+    viewCount: Annotated[Int64 | None, OUTPUT_ONLY] = None
 
 
 class MediaItem(Message):
