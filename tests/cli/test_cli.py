@@ -1,0 +1,218 @@
+"""Every command in this process: what it prints, as text and as JSON, and how it refuses."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from typer.testing import CliRunner, Result
+
+from profilesvc.cli import app
+from profilesvc.fixtures import fixture_path
+
+Run = Callable[..., Result]
+ALICE = "alice@example.com"
+
+
+@pytest.fixture
+def run(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run("users", "list")` over the demo world."""
+    shutil.copytree(sqlite_template, tmp_path / "var")
+    shutil.copy(fixture_path("signing_key.pem"), tmp_path / "var")
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: CliRunner().invoke(app, list(words), prog_name="profilesvc")
+
+
+def printed(result: Result) -> Any:
+    """The JSON of a command that succeeded."""
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    return json.loads(result.stdout)
+
+
+def refused(result: Result, code: int = 1) -> str:
+    """What a command that failed said, and nothing on stdout."""
+    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    return result.stderr
+
+
+def create_key(run: Run, *more: str) -> Any:
+    site = ("--name", "Site", "--business", "10", "--location", "111")
+    return printed(run("keys", "create", ALICE, *site, *more, "--json"))
+
+
+class TestUsers:
+    def test_list_is_a_table_or_json(self, run: Run) -> None:
+        assert run("users", "list").stdout.splitlines()[:2] == [
+            "id  email              name        plan     suspended_at",
+            "1   alice@example.com  Alice Ito   pro      -",
+        ]
+        assert printed(run("users", "list", "--json"))[0]["email"] == ALICE
+
+    def test_add_takes_name_and_plan(self, run: Run) -> None:
+        added = printed(run("users", "add", "zoe@example.com", "--name", "Zoë", "--plan", "agency", "--json"))
+        assert added == {"id": 4, "email": "zoe@example.com", "name": "Zoë", "plan": "agency", "suspended_at": None}
+
+    def test_suspend_resume_logout_tell_the_user(self, run: Run) -> None:
+        assert printed(run("users", "suspend", ALICE, "--json"))["suspended_at"]
+        assert "no active user" in refused(run("users", "token", ALICE))
+        assert printed(run("users", "resume", ALICE, "--json"))["suspended_at"] is None
+        assert printed(run("users", "logout", ALICE, "--json"))["email"] == ALICE
+
+    def test_token_prints_a_token_and_nothing_else(self, run: Run) -> None:
+        line = run("users", "token", ALICE).stdout
+        assert line.count("\n") == 1
+        claims = jwt.decode(line.strip(), options={"verify_signature": False})
+        assert (claims["scope"], claims["sub"], claims["iss"]) == ("user", "1", "http://127.0.0.1:8000")
+        assert printed(run("users", "token", ALICE, "--json"))["access_token"].count(".") == 2
+
+    def test_token_has_the_issuer_that_the_server_published(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        Path("var/base_url").write_text("http://127.0.0.1:9999\n")
+        token = run("users", "token", ALICE).stdout.strip()
+        assert jwt.decode(token, options={"verify_signature": False})["iss"] == "http://127.0.0.1:9999"
+        monkeypatch.setenv("PROFILESVC_BASE_URL", "https://profiles.example")
+        token = run("users", "token", ALICE).stdout.strip()
+        assert jwt.decode(token, options={"verify_signature": False})["iss"] == "https://profiles.example"
+
+    @pytest.mark.parametrize("verb", ["token", "suspend", "resume", "logout"])
+    def test_an_unknown_user_is_one_line(self, run: Run, verb: str) -> None:
+        assert refused(run("users", verb, "no@example.com")).startswith("profilesvc: There is no ")
+
+
+class TestBusinesses:
+    def test_add_and_list(self, run: Run) -> None:
+        added = printed(run("businesses", "add", ALICE, "Harbour Tea", "--json"))
+        listed = printed(run("businesses", "list", ALICE, "--json"))
+        assert {"id": added["id"], "user_id": 1, "name": "Harbour Tea"} in listed
+        assert len(printed(run("businesses", "list", "--json"))) == 5
+
+
+class TestKeys:
+    def test_create_shows_the_secret_once(self, run: Run) -> None:
+        key = create_key(
+            run, "--domain", "harbour.example", "--allowed-domain", "b.example", "--permission", "business.read"
+        )
+        assert len(key["client_secret"]) == 64
+        assert key["permissions"] == ["business.read"]
+        assert key["allowed_domains"] == ["harbour.example", "www.harbour.example", "b.example"]
+        assert key["client_secret"] not in run("keys", "list", "--json").stdout
+
+    def test_the_life_of_a_key(self, run: Run) -> None:
+        client_id = create_key(run)["client_id"]
+        held = printed(run("keys", "deactivate", client_id, "--reason", "billing_issue", "--json"))
+        assert held == {"client_id": client_id, "deactivation_reason": "billing_issue", "changed": True}
+        assert printed(run("keys", "list", ALICE, "--json"))[0]["status"] == "deactivated"
+        assert printed(run("keys", "reactivate", client_id, "--json"))["holds_lifted"] == 1
+        assert printed(run("keys", "revoke", client_id, "--json"))["revoked"] is True
+        assert printed(run("keys", "list", "--json")) == []
+        assert printed(run("keys", "list", "--revoked", "--json"))[0]["status"] == "revoked"
+
+    def test_a_security_concern_is_not_lifted(self, run: Run) -> None:
+        client_id = create_key(run)["client_id"]
+        run("keys", "deactivate", client_id, "--reason", "security_concern")
+        assert "new secret" in refused(run("keys", "reactivate", client_id))
+
+    @pytest.mark.parametrize("words", [["revoke"], ["reactivate"], ["deactivate", "--reason", "billing_issue"]])
+    def test_an_unknown_key_is_one_line(self, run: Run, words: list[str]) -> None:
+        assert "API key" in refused(run("keys", words[0], "svcid_1_1_x", *words[1:]))
+
+    @pytest.mark.parametrize(
+        ("option", "value", "named"),
+        [
+            ("--permission", "all", "permissions"),
+            ("--location", "a/b", "location"),
+            ("--domain", "!", "primary_domain"),
+        ],
+    )
+    def test_a_bad_value_is_named(self, run: Run, option: str, value: str, named: str) -> None:
+        options = {"--name": "Site", "--business": "10", "--location": "111", option: value}
+        words = [word for pair in options.items() for word in pair]
+        assert named in refused(run("keys", "create", ALICE, *words))
+
+    def test_an_unknown_reason_is_wrong_usage(self, run: Run) -> None:
+        assert "--reason" in refused(run("keys", "deactivate", "x", "--reason", "mood"), 2)
+
+
+class TestPlansAndLocations:
+    def test_plans_are_listed_from_the_catalogue(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert [plan["name"] for plan in printed(run("plans", "list", "--json"))] == [
+            "starter",
+            "growth",
+            "pro",
+            "agency",
+        ]
+        assert "syncable" not in run("plans", "list").stdout
+        monkeypatch.setenv("PROFILESVC_PLANS_FILE", "none.toml")
+        assert "PROFILESVC_PLANS_FILE" in refused(run("plans", "list"))
+
+    def test_assign_tells_which_keys_it_holds(self, run: Run) -> None:
+        create_key(run)
+        change = printed(run("plans", "assign", ALICE, "starter", "--json"))
+        assert change == {"email": ALICE, "plan": "starter", "held": [], "lifted": []}
+        assert "no plan gold" in refused(run("plans", "assign", ALICE, "gold"))
+
+    def test_import_and_assign(self, run: Run) -> None:
+        imported = printed(run("locations", "import", ALICE, "--account", "accounts/1", "--json"))
+        assert "locations/119" in imported["locations"]
+        assert printed(run("locations", "assign", "119", "10", "--json"))["location"] == "locations/119"
+        assert "another business" in refused(run("locations", "assign", "119", "11"))
+
+    def test_what_cannot_be_imported_is_one_line(self, run: Run) -> None:
+        assert "another user" in refused(run("locations", "import", "bob@example.com", "--account", "accounts/1"))
+        assert "not found" in refused(run("locations", "import", ALICE, "--account", "accounts/9"))
+        assert "accounts/1" in refused(run("locations", "import", ALICE, "--account", "1"), 2)
+        assert "location" in refused(run("locations", "assign", "a/b", "10"), 2)
+
+
+class TestDatabase:
+    def test_upgrade_current_and_seed(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "new")
+        assert printed(run("db", "current", "--json"))["current"] is None
+        at = printed(run("db", "upgrade", "--json"))
+        assert at["current"] == at["head"]
+        assert printed(run("db", "seed", "--json")) == {"users": 3, "businesses": 4, "locations": 8}
+        assert "not empty" in refused(run("db", "seed"))
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("DATABASE_URL", "mysql://x"), ("DATABSE_URL", "x"), ("TOKENS__ACCESS_TTL_SECONDS", "soon")],
+    )
+    def test_a_setting_that_cannot_be_used_is_named(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    ) -> None:
+        monkeypatch.setenv(f"PROFILESVC_{name}", value)
+        assert f"PROFILESVC_{name}" in refused(run("users", "list"))
+
+    def test_a_folder_that_cannot_be_written_is_one_line(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        Path("file").write_text("")
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "file")
+        assert "file" in refused(run("users", "list"))
+
+
+class TestOpenapi:
+    def test_the_document_is_the_same_wherever_it_goes(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        printed_document = run("openapi").stdout
+        monkeypatch.setenv("PROFILESVC_BASE_URL", "https://profiles.example")
+        assert run("openapi", "-o", "api.json").stdout == ""
+        assert Path("api.json").read_text("utf-8") == printed_document
+        assert printed_document.endswith("}\n")
+        assert json.loads(printed_document)["openapi"] == "3.1.0"
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        "words", [["none"], ["users"], ["users", "add"], ["serve", "--port", "70000"], ["db", "x"]]
+    )
+    def test_wrong_usage_ends_with_2(self, run: Run, words: list[str]) -> None:
+        assert run(*words).exit_code == 2
+
+    def test_a_defect_keeps_its_traceback(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken() -> None:
+            raise KeyError("defect")
+
+        monkeypatch.setattr("profilesvc.cli.plans.show", lambda *_: broken())
+        assert isinstance(run("plans", "list").exception, KeyError)
