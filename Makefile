@@ -10,15 +10,15 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke browser docs fmt openapi clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 run: $(RUNTIME) ## run the whole service with the demo world on PORT=8000 until Ctrl-C
 	@$(BIN)/profilesvc demo --port $(PORT)
 
-test: lint types pytest ## prove the project: lint, types, every test on SQLite and PostgreSQL
+test: lint types pytest notebooks ## prove the project: lint, types, every test on SQLite and PostgreSQL, every notebook
 
 lint: $(DEV) ## check the style of the code
 	$(BIN)/ruff check .
@@ -29,6 +29,33 @@ types: $(DEV) ## check the types
 
 pytest: $(DEV) ## run the tests alone
 	$(BIN)/pytest
+
+# The settings of the shell must not lead the pages elsewhere; a lost order of cells would make them meaningless.
+notebooks: $(DEV) ## prove every page of notebooks/: run it and compare each output
+	env -u PROFILESVC_LAB__TARGET $(BIN)/pytest -o addopts= -p no:randomly --nbval notebooks \
+		--nbval-current-env --nbval-cell-timeout=60
+
+notebooks-update: $(DEV) ## run every page of notebooks/ and store what it shows
+	$(BIN)/ruff format notebooks
+	$(BIN)/python -m profilesvc.lab.notebooks update
+
+lab: $(DEV) ## JupyterLab on notebooks/
+	$(BIN)/jupyter lab --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
+
+smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=… USER_TOKEN=… LOCATION=…
+	@PROFILESVC_LAB__TARGET='$(BASE_URL)' PROFILESVC_LAB__USER_TOKEN='$(USER_TOKEN)' \
+		PROFILESVC_LAB__LOCATION='$(LOCATION)' $(BIN)/python -m profilesvc.lab.notebooks smoke
+
+# Chromium comes by apt where that is possible; what a person would see lies in build/browser afterwards.
+browser: $(DEV) ## the pages and JupyterLab in a real Chromium
+	@$(PIP) --group browser
+	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji; }
+	$(BIN)/pytest -m browser tests/browser
+
+docs: $(DEV) ## the static site of notebooks, guides and references, in build/site
+	@$(PIP) --group docs
+	$(BIN)/sphinx-build -q -W -c docs . build/site
 
 fmt: $(DEV) ## format the code
 	$(BIN)/ruff format .

@@ -1,0 +1,104 @@
+"""Sphinx directive `openapi-reference`: the committed OpenAPI document as pages of tables."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        return f"`{schema['$ref'].rsplit('/', 1)[1]}`"
+    if "anyOf" in schema:
+        return " or ".join(_type(option) for option in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema['items'])}"
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    return str(schema.get("const", schema.get("type", "any")))
+
+
+def _security(operation: dict[str, Any]) -> str:
+    names = {"userToken": "user token", "serviceToken": "service token"}
+    options = [
+        names[scheme] + (f" with `{scopes[0]}`" if scopes else "")
+        for option in operation["security"]
+        for scheme, scopes in option.items()
+    ]
+    return " or ".join(options) or "no token"
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
+    lines = [f"### {method.upper()} {path}", "", operation["summary"], "", operation.get("description", ""), ""]
+    lines += [f"Takes: {_security(operation)}.", ""]
+    if operation["parameters"]:
+        lines += ["| Parameter | In | Required | Type | |", "|---|---|---|---|---|"]
+        lines += [
+            _row(
+                f"`{p['name']}`",
+                p["in"],
+                "yes" if p["required"] else "no",
+                _type(p["schema"]),
+                p.get("description", ""),
+            )
+            for p in operation["parameters"]
+        ]
+        lines.append("")
+    if "requestBody" in operation:
+        lines += [f"Body: {_type(operation['requestBody']['content']['application/json']['schema'])}", ""]
+    lines += ["| Status | Answer |", "|---|---|"]
+    for status, response in operation["responses"].items():
+        content = response["content"]["application/json"]
+        codes = ", ".join(f"`{code}`" for code in content.get("examples", {}))
+        lines.append(_row(status, codes or _type(content["schema"])))
+    return [*lines, ""]
+
+
+def _schema(name: str, schema: dict[str, Any]) -> list[str]:
+    lines = [f"### {name}", "", schema.get("description", ""), ""]
+    if schema.get("properties"):
+        required = schema.get("required", [])
+        lines += ["| Member | Type | Required | |", "|---|---|---|---|"]
+        lines += [
+            _row(f"`{member}`", _type(value), "yes" if member in required else "no", value.get("description", ""))
+            for member, value in schema["properties"].items()
+        ]
+    return [*lines, ""]
+
+
+class OpenApiReference(SphinxDirective):
+    """`:::{openapi-reference}` writes all operations by noun, then all schemas."""
+
+    def run(self) -> list[nodes.Node]:
+        """Parse Markdown made from `openapi.json` at the root of the sources."""
+        path = Path(self.env.srcdir) / "openapi.json"
+        self.env.note_dependency(str(path))
+        document = json.loads(path.read_text("utf-8"))
+        lines: list[str] = []
+        by_tag: dict[str, list[str]] = {}
+        for url, methods in document["paths"].items():
+            for method, operation in methods.items():
+                by_tag.setdefault(operation["tags"][0], []).extend(_operation(method, url, operation))
+        for tag, operations in by_tag.items():
+            lines += [f"## {tag.capitalize()}", "", *operations]
+        lines += ["## Schemas", ""]
+        for name, schema in document["components"]["schemas"].items():
+            lines += _schema(name, schema)
+        section = nodes.section()
+        section.document = self.state.document
+        self.state.nested_parse(StringList(lines, str(path)), 0, section, match_titles=True)
+        return section.children
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive("openapi-reference", OpenApiReference)
+    return {"parallel_read_safe": True}
