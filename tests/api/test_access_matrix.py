@@ -1,0 +1,223 @@
+"""Every route x every kind of caller x every kind of target, from one policy that knows nothing of the code (T3)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsService, make_settings
+from profilesvc.bootstrap import create_app
+from profilesvc.domain.world import DAY
+from profilesvc.services import keys as key_service
+from profilesvc.services import tokens
+from profilesvc.services.context import Services
+from profilesvc.storage import accounts
+from support import ALICE, BOB, assert_error
+
+MESSAGES = {"locations": "There is no such location.", "key": "You have no such API key."}
+EMPTY: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one route asks of its caller; `reached` is the answer of an authorised one to an empty body."""
+
+    who: str  # public, user, service, read, write
+    target: str  # "", path, query, key
+    reached: int
+
+
+# D-17, route by route. A route that is not here fails the test; what uses a key up comes after what reads it.
+POLICY: dict[str, Row] = {
+    "POST /api/v1/developer/credentials": Row("user", "", 400),
+    "GET /api/v1/developer/credentials": Row("user", "", 200),
+    "GET /api/v1/api-keys/<client_id>/status": Row("user", "key", 200),
+    "DELETE /api/v1/developer/credentials/<client_id>": Row("user", "key", 200),
+    "GET /api/v1/businesses": Row("user", "", 200),
+    "POST /api/v1/api-keys/heartbeat": Row("service", "", 200),
+    "POST /api/v1/auth/token": Row("public", "", 400),
+    "POST /api/v1/auth/validate-service-credentials": Row("public", "", 400),
+    "GET /api/v1/posts": Row("read", "query", 200),
+    "POST /api/v1/posts": Row("write", "query", 400),
+    "PATCH /api/v1/posts/<post:postId>": Row("write", "query", 404),
+    "DELETE /api/v1/posts/<post:postId>": Row("write", "query", 404),
+    "GET /api/v1/external-business/locations": Row("read", "", 200),
+    "GET /api/v1/external-business/locations/<location:locationId>": Row("read", "path", 200),
+    "PATCH /api/v1/external-business/locations/<location:locationId>/sync": Row("write", "path", 400),
+    "POST /api/v1/external-business/locations/<location:locationId>/refresh-verification": Row("write", "path", 200),
+    "GET /api/v1/sync/comparison/<location:locationId>": Row("read", "path", 200),
+    "POST /api/v1/sync/<location:locationId>": Row("write", "path", 400),
+    "GET /api/v1/sync/history/<location:locationId>": Row("read", "path", 200),
+}
+
+# What a caller without standing gets from every route that takes a token, whatever the target.
+REFUSED: dict[str, str] = {
+    "nobody": "401 missing",
+    "garbage": "401 malformed",
+    "forged": "401 invalid",
+    "refresh token": "401 invalid",
+    "expired": "401 expired",
+    "revoked": "401 revoked",
+    "logged out": "401 revoked",
+    "deactivated user_requested": "403 user_requested",
+    "deactivated billing_issue": "403 billing_issue",
+    "deactivated plan_downgrade": "403 plan_downgrade",
+    "deactivated security_concern": "403 security_concern",
+}
+# What a caller in good standing gets, by what the route asks for.
+STANDING: dict[str, dict[str, str]] = {
+    "owner": {"user": "in", "service": "403 kind", "read": "in", "write": "in"},
+    "other user": {"user": "in", "service": "403 kind", "read": "in", "write": "in"},
+    "key rw": {"user": "403 kind", "service": "in", "read": "in", "write": "in"},
+    "key r": {"user": "403 kind", "service": "in", "read": "in", "write": "403 permission"},
+    "key w": {"user": "403 kind", "service": "in", "read": "403 permission", "write": "in"},
+    "key rw, narrow token": {"user": "403 kind", "service": "in", "read": "in", "write": "403 permission"},
+    "key of another location": {"user": "403 kind", "service": "in", "read": "in", "write": "in"},
+}
+# Where a caller who is in gets with a location: own is locations/111, foreign Carol's, missing nobody's (D-19).
+LOCATIONS: dict[str, dict[str, str]] = {
+    "owner": {"own": "in", "foreign": "404", "missing": "404", "malformed": "400"},
+    "other user": {"own": "404", "foreign": "404", "missing": "404", "malformed": "400"},
+    "key of another location": {"own": "403 location", "foreign": "403 location", "missing": "403 location"},
+}
+OWN_KEY = {"own": "in", "foreign": "403 location", "missing": "403 location", "malformed": "400"}
+NAMES = {"own": "locations/111", "foreign": "locations/311", "missing": "locations/999", "malformed": "a b"}
+KEYS: dict[str, dict[str, str]] = {
+    "owner": {"foreign": "404", "missing": "404", "malformed": "404", "own": "in"},
+    "other user": {"foreign": "404", "missing": "404", "malformed": "404", "own": "404"},
+}
+
+
+def expected(row: Row, caller: str, target: str) -> str:
+    if row.who == "public":
+        return "in"
+    standing = REFUSED[caller] if caller in REFUSED else STANDING[caller][row.who]
+    if standing != "in" or not row.target:
+        return standing
+    if row.target == "key":
+        return KEYS[caller][target]
+    return LOCATIONS.get(caller, OWN_KEY).get(target, "400")
+
+
+def cells() -> Iterator[tuple[str, str, str]]:
+    """(route, caller, target); the target `own` comes last, as it is what an allowed request may use up."""
+    for route, row in POLICY.items():
+        for target in ("missing", "malformed", "foreign", "own") if row.target else ("",):
+            for caller in [*REFUSED, *(name for name in STANDING if name != "owner"), "owner"]:
+                yield route, caller, target
+
+
+def check(row: Row, outcome: str, response: httpx.Response) -> None:
+    """The answer is what the policy says, to the reason and the headers."""
+    status, _, reason = outcome.partition(" ")
+    if outcome == "in":
+        assert response.status_code == row.reached, response.text
+        if row.reached == 400:
+            assert response.json()["error"]["details"]["errors"][0]["in"] == "body"
+        elif row.reached == 404:
+            assert response.json()["error"]["message"] == "There is no such post."
+    elif status == "401":
+        assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": reason}
+        assert response.headers["www-authenticate"].startswith("Bearer")
+    elif status == "400":
+        assert_error(response, 400, "VALIDATION_ERROR")
+        assert response.json()["error"]["details"]["errors"][0]["in"] in ("path", "query")
+    elif status == "404":
+        assert_error(response, 404, "NOT_FOUND")
+        assert response.json()["error"]["message"] == MESSAGES["key" if row.target == "key" else "locations"]
+    else:
+        _check_forbidden(reason, assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS"), response)
+
+
+def _check_forbidden(reason: str, details: dict[str, Any], response: httpx.Response) -> None:
+    if reason in ("kind", "location"):
+        assert details == {}
+    elif reason == "permission":
+        assert set(details) == {"required"}
+        assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
+    else:
+        assert set(details) == {"deactivation_reason", "deactivated_at", "upgrade_url"}
+        assert details["deactivation_reason"] == reason
+
+
+@pytest.fixture
+async def callers(as_service: AsService, alice: httpx.AsyncClient, services: Services) -> dict[str, str | None]:
+    """The Authorization header of every caller."""
+    headers: dict[str, str | None] = {"nobody": None, "garbage": "Bearer garbage"}
+    sites = {
+        "key rw": await as_service(),
+        "key r": await as_service(permissions=["business.read"]),
+        "key w": await as_service(permissions=["business.write"]),
+        "key rw, narrow token": await as_service(requested=["business.read"]),
+        "key of another location": await as_service("locations/112"),
+        "revoked": await as_service(),
+        **{name: await as_service() for name in REFUSED if name.startswith("deactivated")},
+    }
+    for name, site in sites.items():
+        headers[name] = site.http.headers["Authorization"]
+        if name.startswith("deactivated"):
+            await key_service.deactivate(services, site.key["client_id"], name.split()[1])
+    assert (await alice.delete(f"/api/v1/developer/credentials/{sites['revoked'].key['client_id']}")).is_success
+    good = sites["key rw"]
+    headers["refresh token"] = f"Bearer {good.tokens['refresh_token']}"
+    header, payload, signature = good.tokens["access_token"].split(".")
+    headers["forged"] = f"Bearer {header}.{payload}.{signature[:-8]}AAAAAAAA"
+    now = services.clock.now()
+    claims = services.signer.read(good.tokens["access_token"], "at+jwt", now)
+    rest = {name: value for name, value in claims.items() if name not in ("iat", "exp")}
+    headers["expired"] = f"Bearer {services.signer.issue('at+jwt', rest, now - DAY, 60)}"
+    headers["logged out"] = alice.headers["Authorization"]
+    async with services.storage.write() as session:
+        await accounts.raise_user_epoch(session, 1)
+    headers["owner"] = f"Bearer {await tokens.user_token(services, ALICE)}"
+    headers["other user"] = f"Bearer {await tokens.user_token(services, BOB)}"
+    return headers
+
+
+def test_every_route_has_a_row_and_every_row_a_route(tmp_path: Path) -> None:
+    app = create_app(make_settings(tmp_path))
+    rules = [rule for rule in app.url_map.iter_rules() if rule.rule.startswith("/api/")]
+    declared = {f"{vars(app.view_functions[rule.endpoint])['endpoint'].method} {rule.rule}" for rule in rules}
+    assert declared == set(POLICY)
+    assert len(list(cells())) >= 800
+
+
+async def test_every_cell_is_as_the_policy_says(
+    http: httpx.AsyncClient, callers: dict[str, str | None], services: Services
+) -> None:
+    client_ids = await _client_ids(services, http, callers)
+    wrong = []
+    for route, caller, target in cells():
+        method, path = route.split(" ")
+        row, query = POLICY[route], {}
+        location = NAMES.get(target, "")
+        path = path.replace("<location:locationId>", location).replace("<post:postId>", "nopost")
+        path = path.replace("<client_id>", client_ids.get(target, ""))
+        if row.target == "query":
+            query = {"locationId": location}
+        authorization = callers[caller]
+        headers = {} if authorization is None else {"Authorization": authorization}
+        body = None if method == "GET" else EMPTY
+        response = await http.request(method, path, params=query, json=body, headers=headers)
+        outcome = expected(row, caller, target)
+        try:
+            check(row, outcome, response)
+        except (AssertionError, KeyError) as error:
+            wrong.append(f"{route} by {caller} on {target or '-'}: {outcome}, not {response.status_code} ({error})")
+        assert response.headers["vary"] == "Origin"
+        assert response.headers["x-request-id"]
+    assert wrong == []
+
+
+async def _client_ids(services: Services, http: httpx.AsyncClient, callers: dict[str, str | None]) -> dict[str, str]:
+    """A key of each kind, made for the occasion: the owner's request ends the own one."""
+    made = {}
+    for target, caller, business, location in [("own", "owner", 10, "locations/113"), ("foreign", "carol", 30, "311")]:
+        token = callers.get(caller) or f"Bearer {await tokens.user_token(services, 'carol@example.com')}"
+        body = {"name": target, "business_id": business, "assigned_location_id": location}
+        response = await http.post("/api/v1/developer/credentials", json=body, headers={"Authorization": str(token)})
+        made[target] = response.json()["data"]["client_id"]
+    return {**made, "missing": "svcid_1_1_nobody", "malformed": "a b"}
