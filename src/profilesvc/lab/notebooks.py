@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,14 +51,14 @@ def _embedded_only() -> Iterator[None]:
         os.environ.update(ours)
 
 
-def execute(notebook: Any) -> dict[str, Any]:
+def execute(notebook: Any, folder: Path) -> dict[str, Any]:
     """Run every cell of a notebook in a kernel of its own; what its lab has recorded. CellExecutionError."""
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_SECONDS,
         kernel_name="python3",
         record_timing=False,
-        resources={"metadata": {"path": str(FOLDER)}},
+        resources={"metadata": {"path": str(folder)}},
     )
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -74,13 +75,13 @@ def execute(notebook: Any) -> dict[str, Any]:
 
 def normalise(notebook: Any, summary: dict[str, Any]) -> str:
     """The notebook as it is stored: readable cell ids, nothing that differs from machine to machine."""
-    section, count = "start", 0
+    section, counts = "start", Counter[str]()
     for cell in notebook.cells:
         headings = re.findall(r"^#+ +(.+)", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else []
         if headings:
-            section, count = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-")[:48], 0
-        count += 1
-        cell.id = f"{section}-{count}"
+            section = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-")[:48] or "section"
+        counts[section] += 1
+        cell.id = f"{section}-{counts[section]}"
         cell.metadata = _node({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
         cell.source = cell.source.strip()
     notebook.metadata = _node({**_METADATA, "profilesvc": summary})
@@ -93,7 +94,7 @@ def rerun(path: Path) -> str:
     """What a notebook looks like when it is run now. CellExecutionError."""
     notebook = _read(path)
     with _embedded_only():
-        return normalise(notebook, execute(notebook))
+        return normalise(notebook, execute(notebook, path.parent))
 
 
 def update(path: Path) -> str | None:
@@ -112,7 +113,7 @@ def check(path: Path) -> str | None:
 
 def smoke(path: Path) -> str | None:
     """Run a notebook against the deployed service of the environment; nothing is stored."""
-    execute(_read(path))
+    execute(_read(path), path.parent)
     return None
 
 
