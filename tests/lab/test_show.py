@@ -134,6 +134,11 @@ def test_a_timeline_is_a_picture_with_words() -> None:
     assert repr(timeline([])) == "no history yet"
 
 
+def test_a_status_without_a_history_is_shown_as_it_is() -> None:
+    assert '"connection_status": "idle"' in repr(view({"connection_status": "idle", "history": None}))
+    assert repr(view({"connection_status": "offline", "history": []})) == "no history yet"
+
+
 def test_a_key_is_shown_member_by_member() -> None:
     assert f"client_secret  Sy4D{HIDDEN}" in repr(key_card(THINGS["key"]))
 

@@ -34,7 +34,7 @@ def _of_mapping(value: Mapping[str, Any]) -> View:
         return key_card(value)
     if {"source", "provider", "lastSync"} <= value.keys():
         return comparison(value)
-    if "history" in value and "connection_status" in value:
+    if "connection_status" in value and isinstance(value.get("history"), list):
         return timeline(value["history"])
     text = pretty(dict(value))
     return View(text, box(GREY, folded("value", text, True)))
