@@ -43,6 +43,20 @@ def test_every_run_gives_the_same_secrets_and_times() -> None:
     assert run() == run()
 
 
+def test_other_lifetimes_keep_the_labs_signing_key() -> None:
+    """A key of its own for each run would change what the pages show."""
+
+    def run() -> str:
+        with open_lab(tokens={"access_ttl_seconds": 3600}) as lab:
+            token = lab.service(key_of(lab))
+            lab.advance(minutes=60)
+            refused = token.get("/api/v1/posts", params={"locationId": lab.location})
+            assert refused.json()["error"]["details"]["reason"] == "expired"
+            return token.headers["Authorization"]
+
+    assert run() == run()
+
+
 def test_the_clock_moves_only_by_hand(lab: Lab) -> None:
     assert lab.time == "2026-01-02T03:04:05.678Z"
     site = lab.service(key_of(lab))

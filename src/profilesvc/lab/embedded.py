@@ -61,8 +61,8 @@ class Embedded:
             "base_url": BASE_URL,
             "data_dir": folder,
             "plans_file": plans,
-            "tokens": {"signing_key_file": fixture_path("signing_key.pem")},
             **overrides,
+            "tokens": {"signing_key_file": fixture_path("signing_key.pem"), **overrides.get("tokens", {})},
         }
         self._app = create_app(_Fixed(**values), self._world)
         self._app.before_serving(self._remember_loop)
