@@ -12,9 +12,9 @@ from profilesvc.contract.errors import (
     SYNC_DISABLED,
 )
 from profilesvc.contract.provider_location import Location
-from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncResult
+from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncPreview, SyncQuery, SyncResult
 from profilesvc.domain.permissions import Permission
-from profilesvc.services import sync
+from profilesvc.services import comparison, sync
 from profilesvc.services.context import Caller, Reached, Rendered
 from profilesvc.services.idempotency import IdempotencyKey
 
@@ -29,21 +29,31 @@ routes = Routes("sync")
 )
 async def compare_profile(location: Reached) -> SyncComparison:
     """Compare what you asked for with what the provider has now."""
-    return await sync.compare(services(), location)
+    return await comparison.compare(services(), location)
 
 
 @routes.endpoint(
     "POST /sync/<location:locationId>",
     access=either(Permission.WRITE),
+    query=SyncQuery,
     body=dict,
     body_schema=Location,
-    data=SyncResult,
+    data=SyncResult | SyncPreview,
     errors=(LOCATION_NOT_VERIFIED, SYNC_DISABLED, CONFLICT, PLAN_RESTRICTION, PROVIDER_API_ERROR),
 )
 async def sync_profile(
-    caller: Caller, location: Reached, body: dict[str, Any], idempotency: IdempotencyKey | None
-) -> Rendered:
-    """Push profile data to the provider; what it cannot take is named in fieldsFiltered."""
+    caller: Caller,
+    location: Reached,
+    query: SyncQuery,
+    body: dict[str, Any],
+    idempotency: IdempotencyKey | None,
+) -> Rendered | SyncPreview:
+    """Push profile data to the provider; what it cannot take is named in fieldsFiltered.
+
+    With `validateOnly=true` nothing is changed: the answer tells what would be.
+    """
+    if query.validateOnly == "true":
+        return await comparison.preview(services(), location, body)
     return await sync.run(services(), caller, location, body, idempotency)
 
 

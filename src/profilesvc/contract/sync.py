@@ -20,6 +20,34 @@ class SyncResult(Data):
     timestamp: UtcTime
 
 
+class SyncQuery(Query):
+    """Whether to do it, or only to tell what it would do."""
+
+    validateOnly: Annotated[
+        Literal["true", "false"],
+        Field(description="`true` tells what would be updated and filtered, and changes nothing. Ours."),
+    ] = "false"
+
+
+class FilteredField(Data):
+    """Why a leaf path would be dropped."""
+
+    field: str
+    reason: Literal["unknown", "output_only", "immutable", "plan"]
+
+
+class SyncPreview(Data):
+    """What a sync of the same body would do now. Ours."""
+
+    validateOnly: Literal[True] = True
+    status: Literal["success", "skipped"]
+    fieldsUpdated: list[str] = Field(description="Leaf paths that would change at the provider.")
+    fieldsUnchanged: list[str] = Field(description="Leaf paths that the provider has already.")
+    fieldsFiltered: list[str] = Field(description="Leaf paths that would be dropped from the request.")
+    reasons: list[FilteredField] = Field(description="Why each of fieldsFiltered would be dropped.")
+    timestamp: UtcTime
+
+
 class Difference(Data):
     """One leaf path whose values differ; a missing value is null."""
 

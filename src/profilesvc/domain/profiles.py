@@ -5,15 +5,16 @@ a null, or an empty message. An empty message says nothing: it is never sent and
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from profilesvc.contract.provider_format import Message, access_of, message_of
+from profilesvc.contract.provider_format import Message, Writable, access_of, message_of
 from profilesvc.contract.provider_location import Location
 from profilesvc.domain.errors import invalid, invalid_many
 from profilesvc.domain.messages import Document, annotation_at, normal, parse, without_nulls, without_read_only
 
 # The provider takes nested paths for these two; every other member is sent whole, merged into its current value.
 _MASKED_BY_MEMBER = ("profile", "openInfo")
+FilterReason = Literal["unknown", "output_only", "immutable", "plan"]
 _ADDRESS, _AREA = "storefrontAddress", "serviceArea"
 
 
@@ -45,7 +46,13 @@ def split(body: Document, syncable: tuple[str, ...] | None) -> tuple[Document, l
     Filtered is what the provider's format does not know, what it does not let a caller write, and every top-level
     member outside `syncable` (None: all may be written).
     """
-    return _split(Location, body, "", syncable)
+    sendable, filtered = _split(Location, body, "", syncable)
+    return sendable, [path for path, _ in filtered]
+
+
+def filter_reasons(body: Document, syncable: tuple[str, ...] | None) -> list[tuple[str, FilterReason]]:
+    """The filtered leaf paths with the reason of each: unknown, output only, immutable, or not in the plan."""
+    return _split(Location, body, "", syncable)[1]
 
 
 def filtered_leaves(source: Document, syncable: tuple[str, ...] | None) -> list[str]:
@@ -103,15 +110,15 @@ def differences(source: Document, provider: Document, filtered: list[str]) -> li
 
 def _split(
     message: type[Message], value: Document, prefix: str, allowed: tuple[str, ...] | None
-) -> tuple[Document, list[str]]:
+) -> tuple[Document, list[tuple[str, FilterReason]]]:
     sendable: Document = {}
-    filtered: list[str] = []
+    filtered: list[tuple[str, FilterReason]] = []
     for name, member in value.items():
-        field = message.model_fields.get(name)
-        if field is None or access_of(field) is not None or (allowed is not None and name not in allowed):
-            filtered += [path for path, _ in leaves({name: member}, prefix)]
+        reason = _filter_reason(message, name, allowed)
+        if reason is not None:
+            filtered += [(path, reason) for path, _ in leaves({name: member}, prefix)]
             continue
-        inner, is_list = message_of(field.annotation)
+        inner, is_list = message_of(message.model_fields[name].annotation)
         if inner is None or is_list or not isinstance(member, dict) or not member:
             sendable[name] = member
             continue
@@ -120,6 +127,15 @@ def _split(
         if kept:
             sendable[name] = kept
     return sendable, filtered
+
+
+def _filter_reason(message: type[Message], name: str, allowed: tuple[str, ...] | None) -> FilterReason | None:
+    field = message.model_fields.get(name)
+    if field is None:
+        return "unknown"
+    if (access := access_of(field)) is not None:
+        return "output_only" if access is Writable.OUTPUT_ONLY else "immutable"
+    return "plan" if allowed is not None and name not in allowed else None
 
 
 def _agrees(path: str, value: Any, document: Document) -> bool:

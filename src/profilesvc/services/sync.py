@@ -13,8 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PLAN_RESTRICTION, SYNC_DISABLED
 from profilesvc.contract.sync import (
     MAX_LIMIT,
-    Difference,
-    SyncComparison,
     SyncHistory,
     SyncHistoryQuery,
     SyncResult,
@@ -59,18 +57,40 @@ async def run(
     VALIDATION_ERROR, PLAN_RESTRICTION, LOCATION_NOT_VERIFIED, SYNC_DISABLED, CONFLICT when another sync of the
     location takes longer than 10 s, PROVIDER_API_ERROR (kept in the history as failed).
     """
-    if not body:
-        raise invalid("body", "", "must have at least one member")
-    sendable, filtered = profiles.split(body, location.plan.syncable)
-    push = Push(body, profiles.check(sendable), filtered)
+    push = checked(location, body)
 
     async def once(claim: Claim | None) -> Rendered:
-        if not location.plan.sync:
-            raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include sync.")
+        require_plan(location)
         async with _turn(services, location.name):
             return await _push(services, location, push, claim)
 
     return await idempotency.once(services, caller, ("sync", location), key, once)
+
+
+def checked(location: Reached, body: Document) -> Push:
+    """The body, split and checked. VALIDATION_ERROR (D-81)."""
+    if not body:
+        raise invalid("body", "", "must have at least one member")
+    sendable, filtered = profiles.split(body, location.plan.syncable)
+    return Push(body, profiles.check(sendable), filtered)
+
+
+def require_plan(location: Reached) -> None:
+    """PLAN_RESTRICTION unless the owner's plan includes sync (D-80)."""
+    if not location.plan.sync:
+        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include sync.")
+
+
+async def syncable(services: Services, location: Reached) -> LocationState:
+    """The location if it is verified and switched on (D-80)."""
+    async with services.storage.read() as session:
+        row = await locations.state(session, location.name)
+    assert row is not None, "a reached location exists"
+    if not row.is_verified:
+        raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
+    if not row.sync_enabled:
+        raise ServiceError(SYNC_DISABLED)
+    return row
 
 
 @contextlib.asynccontextmanager
@@ -99,13 +119,7 @@ async def _wait_for_turn(services: Services, name: str, holder: str) -> None:
 
 
 async def _push(services: Services, location: Reached, push: Push, claim: Claim | None) -> Rendered:
-    async with services.storage.read() as session:
-        row = await locations.state(session, location.name)
-    assert row is not None, "a reached location exists"
-    if not row.is_verified:
-        raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
-    if not row.sync_enabled:
-        raise ServiceError(SYNC_DISABLED)
+    row = await syncable(services, location)
     if not push.sendable:
         return await _finish(services, row, push, ([], {}), claim)
     try:
@@ -170,27 +184,6 @@ async def _record(session: AsyncSession, name: str, entry: tuple[str, int, str, 
         status=status,
         direction="push",
         fields_updated=count,
-    )
-
-
-async def compare(services: Services, location: Reached) -> SyncComparison:
-    """Source, provider (read live) and last sync, and where source and provider differ (D-84, D-85)."""
-    async with services.storage.read() as session:
-        row = await locations.state(session, location.name)
-    assert row is not None, "a reached location exists"
-    try:
-        provider = await services.provider.location(location.name)
-    except ProviderError as error:
-        raise provider_failure(error) from error
-    source = json.loads(row.source or "{}")
-    filtered = profiles.filtered_leaves(source, location.plan.syncable)
-    differences = profiles.differences(source, provider, filtered)
-    return SyncComparison(
-        source=source,
-        provider=provider,
-        lastSync=json.loads(row.last_sync or "{}"),
-        differences=[Difference(**difference) for difference in differences],
-        filtered=filtered,
     )
 
 

@@ -1,0 +1,56 @@
+"""What differs, and what a sync would do about it; nothing here changes anything."""
+
+import json
+
+from profilesvc.contract.sync import Difference, FilteredField, SyncComparison, SyncPreview
+from profilesvc.domain import profiles
+from profilesvc.domain.world import iso
+from profilesvc.provider.port import Document, ProviderError
+from profilesvc.services.context import Reached, Services
+from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.sync import checked, require_plan, syncable
+from profilesvc.storage import locations
+
+
+async def compare(services: Services, location: Reached) -> SyncComparison:
+    """Source, provider (read live) and last sync, and where source and provider differ (D-84, D-85)."""
+    async with services.storage.read() as session:
+        row = await locations.state(session, location.name)
+    assert row is not None, "a reached location exists"
+    try:
+        provider = await services.provider.location(location.name)
+    except ProviderError as error:
+        raise provider_failure(error) from error
+    source = json.loads(row.source or "{}")
+    filtered = profiles.filtered_leaves(source, location.plan.syncable)
+    differences = profiles.differences(source, provider, filtered)
+    return SyncComparison(
+        source=source,
+        provider=provider,
+        lastSync=json.loads(row.last_sync or "{}"),
+        differences=[Difference(**difference) for difference in differences],
+        filtered=filtered,
+    )
+
+
+async def preview(services: Services, location: Reached, body: Document) -> SyncPreview:
+    """What a sync would do with the body now: the same refusals, no patch, no history, nothing stored."""
+    push = checked(location, body)
+    require_plan(location)
+    row = await syncable(services, location)
+    changed, unchanged = list[str](), list[str]()
+    if push.sendable:
+        try:
+            patch = profiles.plan_patch(await services.provider.location(row.name), push.sendable)
+        except ProviderError as error:
+            raise provider_failure(error) from error
+        changed, unchanged = patch.changed, patch.unchanged
+    reasons = profiles.filter_reasons(body, location.plan.syncable)
+    return SyncPreview(
+        status="success" if push.sendable else "skipped",
+        fieldsUpdated=changed,
+        fieldsUnchanged=unchanged,
+        fieldsFiltered=push.filtered,
+        reasons=[FilteredField(field=path, reason=reason) for path, reason in reasons],
+        timestamp=iso(services.clock.now()),
+    )
