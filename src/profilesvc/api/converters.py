@@ -21,8 +21,16 @@ class PostConverter(BaseConverter):
     regex = r"(?:(?:accounts/[^/]+/)?locations/[^/]+/localPosts/)?[^/]+"
 
 
+class SegmentConverter(BaseConverter):
+    """One segment as it stands; no resource has a NUL in its name, and PostgreSQL refuses to look for one."""
+
+    part_isolating = True
+    regex = r"[^/\x00]+"
+
+
 def install(url_map: Map) -> None:
     """Make `<location:…>` and `<post:…>` known, and take paths literally: no merged slashes, no redirects."""
+    url_map.converters["default"] = SegmentConverter
     url_map.converters["location"] = LocationConverter
     url_map.converters["post"] = PostConverter
     url_map.merge_slashes = False
