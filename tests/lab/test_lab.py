@@ -146,6 +146,16 @@ def test_closing_is_harmless_twice_and_leaves_nothing() -> None:
     assert len(logging.getLogger("profilesvc").handlers) == handlers - 1
 
 
+def test_a_lab_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    handlers = list(logging.getLogger("profilesvc").handlers)
+    (tmp_path / "plans.toml").write_text("[pro]\n")
+    with pytest.raises(RuntimeError, match=r"PLANS_FILE: plan catalogue .*pro\.display_name"):
+        open_lab(plans_file=tmp_path / "plans.toml")
+    with pytest.raises(ValueError, match="environment"):
+        open_lab(environment="holiday")
+    assert logging.getLogger("profilesvc").handlers == handlers
+
+
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "lab.client.service"])
 def test_a_forgotten_close_leaves_nothing(ending: str, tmp_path: Path) -> None:
     source = f"from profilesvc.lab import open_lab\nlab = open_lab()\nlab.user('alice').get('/healthz')\n{ending}"

@@ -10,6 +10,7 @@ import pytest
 from profilesvc.client import ProviderFailed
 from profilesvc.contract.errors import CATALOGUE
 from profilesvc.lab import comparison, key_card, sequence, show, timeline, token_card
+from profilesvc.lab.compare import marked
 from profilesvc.lab.hints import HINTS
 from profilesvc.lab.record import Call
 from profilesvc.lab.show import view
@@ -122,8 +123,12 @@ def test_a_comparison_says_who_changed_what() -> None:
     lines = repr(comparison(COMPARISON)).splitlines()
     assert lines[1].split() == ["title", *EVIL.split(), "Books", "Books", "→", "changed", "here"]
     assert "⊘ kept back" in lines[2]
-    assert lines[-1] == "1 in step, 1 changed here, 1 kept back by the plan or the format"
-    assert "<del>" in comparison(COMPARISON).html
+    assert lines[-1] == "1 in step, 1 changed here, 1 kept back"
+    assert marked("+81 45-555-0114", "+81 45-555-0199") == (
+        "+81 45-555-01<del>14</del>",
+        "+81 45-555-01<ins>99</ins>",
+    )
+    assert marked("<one thing", "another") == ("&lt;one thing", "another")
 
 
 def test_a_timeline_is_a_picture_with_words() -> None:

@@ -15,15 +15,22 @@ VERDICTS: dict[str, tuple[str, str]] = {
     "changed_here": (AMBER, "→ changed here"),
     "changed_at_provider": (AMBER, "← changed at the provider"),
     "changed_in_both": ("#cf222e", "⇄ changed in both"),
-    "filtered": (GREY, "⊘ kept back by the plan or the format"),
+    "filtered": (GREY, "⊘ kept back"),
 }
+_ALIKE = 0.6
 _HEAD = ("field", "here", "at the provider", "last sync", "who changed it")
 
 
 def marked(before: str, after: str) -> tuple[str, str]:
-    """Two texts as HTML, with what differs struck out in the first and underlined in the second."""
+    """Two texts as HTML, with what differs struck out in the first and underlined in the second.
+
+    Texts that have little in common are left alone: marks all over them help nobody.
+    """
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return escape(before), escape(after)
     left, right = [], []
-    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for kind, a, b, c, d in matcher.get_opcodes():
         old, new = escape(before[a:b]), escape(after[c:d])
         left.append(f"<del>{old}</del>" if kind != "equal" and old else old)
         right.append(f"<ins>{new}</ins>" if kind != "equal" and new else new)

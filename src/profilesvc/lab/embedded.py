@@ -50,11 +50,19 @@ class Embedded:
 
     def __init__(self, posts_a_month: int | None, overrides: dict[str, Any]) -> None:
         self.clock = FrozenClock(parse_iso(START))
+        self._server: EmbeddedServer | None = None
         self._world = World(self.clock, SeededEntropy("lab"))
         self._folder = tempfile.TemporaryDirectory(prefix="profilesvc-lab-")
         self._log = _LogList()
         for name in _LOGGERS:
             logging.getLogger(name).addHandler(self._log)
+        try:
+            self._start(self._settings(posts_a_month, overrides))
+        except BaseException:
+            self.close()
+            raise
+
+    def _settings(self, posts_a_month: int | None, overrides: dict[str, Any]) -> Settings:
         folder = Path(self._folder.name)
         plans = None if posts_a_month is None else _small_plans(folder / "plans.toml", posts_a_month)
         values: dict[str, Any] = {
@@ -64,17 +72,15 @@ class Embedded:
             **overrides,
             "tokens": {"signing_key_file": fixture_path("signing_key.pem"), **overrides.get("tokens", {})},
         }
-        self._app = create_app(_Fixed(**values), self._world)
-        self._app.before_serving(self._remember_loop)
-        self._server: EmbeddedServer | None = None
-        self._start()
+        return _Fixed(**values)
 
-    def _start(self) -> None:
+    def _start(self, settings: Settings) -> None:
+        self._app = create_app(settings, self._world)
+        self._app.before_serving(self._remember_loop)
         server = EmbeddedServer(self._app)
         try:
             server.start()
         except RuntimeError as error:
-            self.close()
             raise RuntimeError(f"{error}: {'; '.join(self._log.lines[-3:])}") from None
         self._server, self.url = server, server.base_url
         self.run(seed.load(self.services, load_world()))

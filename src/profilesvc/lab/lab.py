@@ -1,6 +1,7 @@
 """The lab: the real service in reach of a notebook, embedded or deployed, with a client for each caller."""
 
 import atexit
+import ssl
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
@@ -50,6 +51,9 @@ class Lab:
         self._undo: Undo | None = None
         self._closed = False
         self.url = target.target.rstrip("/") if embedded is None else embedded.url
+        # Reading the certificates takes longer than a call, and without TLS nobody needs them.
+        secure = self.url.startswith("https")
+        self._tls = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self.provider = ProviderControl(self._control, lambda: list(self._provider_calls))
         self.operator = OperatorControl(lambda: self._controlled("the operator's commands"))
         clock = None if embedded is None else embedded.clock
@@ -122,7 +126,7 @@ class Lab:
 
     def transport(self, name: str) -> httpx.BaseTransport:
         """Connections whose calls are recorded under a name."""
-        return Recording(httpx.HTTPTransport(), name, self._note)
+        return Recording(httpx.HTTPTransport(verify=self._tls), name, self._note)
 
     def user_token(self, name: str) -> str:
         """A user token of `alice`, `bob` or `carol`; on a deployed service Alice is the user of the given token."""

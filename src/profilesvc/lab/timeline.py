@@ -4,11 +4,12 @@ from html import escape
 from typing import Any
 
 from profilesvc.contract.times import parse_timestamp
-from profilesvc.lab.view import AMBER, GREEN, RED, View, columns, words
+from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View, columns, words
 
-_COLOURS = {"online": GREEN, "idle": AMBER, "offline": RED}
+# A sign beside the colour, for whoever does not see colours and for periods too short for a name.
+_LOOKS = {"online": (GREEN, "●"), "idle": (AMBER, "◐"), "offline": (RED, "○")}
 _WIDTH, _BAR, _HEIGHT = 720, 30, 76
-_LETTER_WIDTH = 8
+_LETTER_WIDTH, _SIGN_WIDTH = 8, 14
 
 
 def _short(time: str) -> str:
@@ -32,6 +33,8 @@ def timeline(history: list[dict[str, Any]]) -> View:
         f'<text x="0" y="64" fill="currentColor">{_short(history[0]["from"])}</text>'
         f'<text x="{_WIDTH}" y="64" fill="currentColor" text-anchor="end">{_short(history[-1]["to"])}</text>'
     )
+    legend = "  ".join(f"{sign} {state}" for state, (_, sign) in _LOOKS.items())
+    ends += f'<text x="{_WIDTH / 2}" y="64" fill="currentColor" text-anchor="middle">{legend}</text>'
     svg = (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" style="max-width:{_WIDTH}px" role="img" '
         f'font-family="sans-serif" font-size="13" xmlns="http://www.w3.org/2000/svg">'
@@ -43,8 +46,9 @@ def timeline(history: list[dict[str, Any]]) -> View:
 
 def _shape(state: str, left: float, width: float, tip: str) -> str:
     """A period: its colour, its name where there is room for it, and all of it as a tooltip."""
-    colour, name = _COLOURS.get(state, "#6e7781"), escape(state)
+    colour, sign = _LOOKS.get(state, (GREY, "?"))
     rect = f'<rect x="{left:.1f}" y="14" width="{max(width, 1):.1f}" height="{_BAR}" fill="{colour}"/>'
-    fits = width > len(state) * _LETTER_WIDTH
-    label = f'<text x="{left + width / 2:.1f}" y="34" fill="#fff" text-anchor="middle">{name}</text>' if fits else ""
+    words_fit = width > (len(state) + 2) * _LETTER_WIDTH
+    said = f"{sign} {state}" if words_fit else sign if width > _SIGN_WIDTH else ""
+    label = f'<text x="{left + width / 2:.1f}" y="34" fill="#fff" text-anchor="middle">{escape(said)}</text>'
     return f"<g><title>{escape(tip)}</title>{rect}{label}</g>"

@@ -15,7 +15,10 @@ SECRET_MEMBERS = frozenset(
 _SECRET_TEXT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII)
 MAX_LINES = 60
 GREEN, AMBER, RED, GREY = "#1a7f37", "#9a6700", "#cf222e", "#6e7781"
-_BOX = "border:1px solid #8886;border-left:4px solid {};border-radius:6px;padding:.5em .8em;margin:.3em 0"
+_BOX = (
+    "border:1px solid #8886;border-left:4px solid {};border-radius:6px;padding:.5em .8em;margin:.3em 0;overflow-x:auto"
+)
+_CELL = "text-align:left;padding:.2em .7em;vertical-align:top"
 _PRE = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.9em"
 
 
@@ -93,11 +96,16 @@ def folded(summary: str, text: str, is_open: bool) -> str:
     return f'<details{state}><summary>{escape(summary)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>'
 
 
+def _cell(html: str, column: int) -> str:
+    """Names stand in the first column and stay whole; values are broken where they must be."""
+    wrap = "overflow-wrap:anywhere" if column else "white-space:nowrap"
+    return f'<td style="{_CELL};{wrap}">{html}</td>'
+
+
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A table; the cells of the rows are HTML, those of the head are text."""
-    cell = "text-align:left;padding:.2em .7em;vertical-align:top"
-    top = "".join(f'<th style="{cell}">{escape(name)}</th>' for name in head)
-    body = "".join("<tr>" + "".join(f'<td style="{cell}">{part}</td>' for part in row) + "</tr>" for row in rows)
+    top = "".join(f'<th style="{_CELL}">{escape(name)}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(_cell(part, index) for index, part in enumerate(row))}</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{top}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
 
 
