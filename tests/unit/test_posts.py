@@ -230,3 +230,8 @@ def test_no_body_ends_in_anything_but_a_post_or_a_refusal(body: Document) -> Non
             call()
         except ServiceError as refusal:
             assert refusal.details["errors"]  # noqa: PT017
+
+
+def test_a_length_is_told_in_characters() -> None:
+    told = problems(check_create, {"summary": "é" * 1501, "topicType": "EVENT", "event": {"title": "x" * 59}})
+    assert told == {"summary": "must have at most 1500 characters", "event.title": "must have at most 58 characters"}

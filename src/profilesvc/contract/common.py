@@ -60,7 +60,8 @@ def _location_name(value: str) -> str:
         raise PydanticCustomError("location_name", "{reason}", {"reason": str(error)}) from None
 
 
-Text = Annotated[str, AfterValidator(_storable)]
+STORABLE = AfterValidator(_storable)  # after a length, which is counted in characters only of a bare str
+Text = Annotated[str, STORABLE]
 Int32 = Annotated[int, BeforeValidator(_whole_number), Field(ge=-(2**31), le=2**31 - 1)]
 Id = Annotated[int, BeforeValidator(_whole_number), Field(ge=1, le=2**63 - 1)]
 PageNumber = Annotated[int, BeforeValidator(_query_number), Field(ge=1)]

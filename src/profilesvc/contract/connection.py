@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Body, Data, Query, Text, UtcTime
+from profilesvc.contract.common import STORABLE, Body, Data, Query, UtcTime
 
-Version = Annotated[Text, Field(max_length=64)]
+Version = Annotated[str, Field(max_length=64), STORABLE]
+Plugin = Annotated[str, Field(max_length=200), STORABLE]
 ConnectionState = Literal["online", "idle", "offline"]
 
 
@@ -16,7 +17,7 @@ class Heartbeat(Body):
     plugin_version: Annotated[Version | None, Field(examples=["2.4.1"])] = None
     wp_version: Annotated[Version | None, Field(examples=["6.8"])] = None
     php_version: Annotated[Version | None, Field(examples=["8.3.2"])] = None
-    detected_plugins: Annotated[list[Annotated[Text, Field(max_length=200)]] | None, Field(max_length=500)] = None
+    detected_plugins: Annotated[list[Plugin] | None, Field(max_length=500)] = None
 
 
 class HeartbeatReceived(Data):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from profilesvc.contract.common import (
+    STORABLE,
     Body,
     Data,
     DeactivationReason,
@@ -17,7 +18,7 @@ from profilesvc.contract.common import (
 )
 
 SECRET_WARNING = "Store client_secret now: it is shown only in this answer and cannot be retrieved again."  # noqa: S105
-Domain = Annotated[Text, Field(max_length=2048)]
+Domain = Annotated[str, Field(max_length=2048), STORABLE]
 
 
 class KeyCreate(Body):

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from profilesvc.contract.common import Int32, Text
+from profilesvc.contract.common import STORABLE, Int32, Text
 from profilesvc.contract.times import parse_timestamp
 
 
@@ -33,10 +33,10 @@ def _timestamp(value: str) -> str:
     return value
 
 
-String = Annotated[Text, Field(max_length=4096)]
-ShortText = Annotated[Text, Field(max_length=300)]
-Phone = Annotated[Text, Field(max_length=64)]
-Uri = Annotated[Text, Field(max_length=2048)]
+String = Annotated[str, Field(max_length=4096), STORABLE]
+ShortText = Annotated[str, Field(max_length=300), STORABLE]
+Phone = Annotated[str, Field(max_length=64), STORABLE]
+Uri = Annotated[str, Field(max_length=2048), STORABLE]
 Int64 = Annotated[str, Field(pattern=r"^-?[0-9]{1,19}$", description="64-bit integer as text (proto JSON).")]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Timestamp = Annotated[Text, AfterValidator(_timestamp), Field(json_schema_extra={"format": "date-time"})]

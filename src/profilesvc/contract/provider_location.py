@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Text
+from profilesvc.contract.common import STORABLE
 from profilesvc.contract.provider_format import (
     IMMUTABLE,
     OUTPUT_ONLY,
@@ -269,7 +269,7 @@ class Location(Message):
     regularHours: BusinessHours | None = None
     specialHours: SpecialHours | None = None
     serviceArea: ServiceAreaBusiness | None = None
-    labels: list[Annotated[Text, Field(min_length=1, max_length=255)]] | None = None
+    labels: list[Annotated[str, Field(min_length=1, max_length=255), STORABLE]] | None = None
     adWordsLocationExtensions: AdWordsLocationExtensions | None = None
     latlng: LatLng | None = None
     openInfo: OpenInfo | None = None

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from profilesvc.contract.common import STORABLE
 from profilesvc.contract.provider_format import (
     OUTPUT_ONLY,
     Int32,
@@ -86,7 +87,7 @@ class RecurrenceInfo(Message):
 class LocalPostEvent(Message):
     """An event's title (58 characters) and schedule."""
 
-    title: Annotated[ShortText, Field(max_length=58)] | None = None
+    title: Annotated[str, Field(max_length=58), STORABLE] | None = None
     schedule: TimeInterval | None = None
     recurrenceInfo: RecurrenceInfo | None = None
     recurringInstanceTime: Annotated[Timestamp | None, OUTPUT_ONLY] = None
@@ -156,8 +157,8 @@ class LocalPost(Message):
     """A local post (My Business v4), all of its members."""
 
     name: Annotated[String | None, OUTPUT_ONLY] = None
-    languageCode: Annotated[ShortText, Field(max_length=35)] | None = None
-    summary: Annotated[String, Field(max_length=1500)] | None = None
+    languageCode: Annotated[str, Field(max_length=35), STORABLE] | None = None
+    summary: Annotated[str, Field(max_length=1500), STORABLE] | None = None
     topicType: TopicType | None = None
     callToAction: CallToAction | None = None
     event: LocalPostEvent | None = None
