@@ -87,12 +87,12 @@ class RemoteProvider:
     async def reply(self, account: str, location: str, review_id: str, comment: str) -> Document:
         """Set or replace the reply."""
         path, body = f"{_path(account, location, 'reviews', review_id)}/reply", {"comment": comment}
-        return await self._transport.call(Request("posts", "PUT", path, WRITE, body=body, edits=location))
+        return await self._transport.call(Request("posts", "PUT", path, WRITE, body=body))
 
     async def delete_reply(self, account: str, location: str, review_id: str) -> None:
         """Delete the reply."""
         path = f"{_path(account, location, 'reviews', review_id)}/reply"
-        await self._transport.call(Request("posts", "DELETE", path, WRITE, edits=location))
+        await self._transport.call(Request("posts", "DELETE", path, WRITE))
 
     async def aclose(self) -> None:
         """Release connections."""

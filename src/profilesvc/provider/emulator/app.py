@@ -11,13 +11,18 @@ from werkzeug.routing import BaseConverter
 
 from profilesvc.domain.world import Clock, Entropy, iso
 from profilesvc.provider.emulator.accounts import accounts, digest_of
+from profilesvc.provider.emulator.attributes import attributes
+from profilesvc.provider.emulator.categories import categories
 from profilesvc.provider.emulator.control import control
 from profilesvc.provider.emulator.errors import ApiError
 from profilesvc.provider.emulator.locations import locations
 from profilesvc.provider.emulator.posts import posts
-from profilesvc.provider.emulator.state import Emulator, Switches, emulator, now, switches
+from profilesvc.provider.emulator.reviews import reviews
+from profilesvc.provider.emulator.seeding import fill
+from profilesvc.provider.emulator.state import Emulator, Switches, count_request, emulator, now
 from profilesvc.provider.emulator.store import Store
 from profilesvc.provider.emulator.tables import EmulatorStateRow, EmulatorTokenRow
+from profilesvc.provider.emulator.verification import verification
 from profilesvc.provider.emulator.wire import Document
 
 _EMPTY_WORLD: Document = {"accounts": [], "locations": []}
@@ -44,7 +49,7 @@ def create_emulator(path: Path, *, clock: Clock, entropy: Entropy, world: Docume
 
     @app.while_serving
     async def lifespan() -> AsyncGenerator[None, None]:
-        await shared.store.open(shared.world, shared.clock.now())
+        await shared.store.open(lambda session: fill(session, shared.world, shared.clock.now()))
         yield
         await shared.store.close()
 
@@ -53,7 +58,7 @@ def create_emulator(path: Path, *, clock: Clock, entropy: Entropy, world: Docume
     app.register_error_handler(ApiError, _refuse)
     app.register_error_handler(HTTPException, _not_routed)
     app.register_error_handler(Exception, _crash)
-    for blueprint in (accounts, locations, posts, control):
+    for blueprint in (accounts, locations, attributes, categories, verification, posts, reviews, control):
         app.register_blueprint(blueprint)
     return app
 
@@ -75,7 +80,7 @@ async def _gate() -> Response | None:
     if request.path != "/token":
         if scheme.lower() != "bearer" or (expires or 0) <= now():
             raise ApiError(401, "Request had invalid authentication credentials.")
-        shared.limiter.count("requests", switches().requests_per_minute, now())
+        count_request()
     return None
 
 

@@ -4,39 +4,56 @@
 what it names; it answers as GET:
 
     {"switches": {"strict": true, "review_seconds": 5, "reject_phrase": "casino", "refuse_refresh": false,
-                  "edits_per_minute": 10, "requests_per_minute": 300},
+                  "edits_per_minute": 10, "requests_per_minute": 300, ...},
      "locations": {"locations/114": {"phoneNumbers": {"primaryPhone": "+81 45-555-0177"}, "labels": null}},
      "google_updated": {"locations/114": {"title": "Harbour Bookshop"}},
      "voice_of_merchant": {"locations/113": {"hasVoiceOfMerchant": true, "hasBusinessAuthority": true}},
-     "verifications": {"locations/113": []},
-     "posts": {"accounts/1/locations/111/localPosts/11112": {"state": "REJECTED"}}}
+     "verifications": {"locations/113": []}, "attributes": {"locations/111": []},
+     "blocked": {"locations/111": {"title": "THROTTLED", "websiteUri": "STALE_DATA"}},
+     "posts": {"accounts/1/locations/111/localPosts/11112": {"state": "REJECTED"}},
+     "reviews": {"accounts/1/locations/111/reviews/9": {"starRating": "TWO", "comment": "Cold."}}}
 
 `locations` and `posts` merge top-level members (null removes one); a post's `state` ends its review with that state.
-The other maps replace. `POST faults` takes one fault or a list (faults.py) and `DELETE faults` empties the queue;
-`POST clock {"advance_seconds": n}`; `GET requests` answers `{requests: [{time, method, path, query, body, status}]}`,
-oldest first, `DELETE requests` forgets them; `POST reset` goes back to the world.
+`reviews` adds or replaces whole reviews, null removes one. The other maps replace. `POST faults` takes one fault or
+a list (faults.py) and `DELETE faults` empties the queue; `POST clock {"advance_seconds": n}` moves the clock on and
+`{"now": "2026-01-02T03:04:05Z"}` sets it, back too; `GET requests` answers
+`{requests: [{time, method, path, query, body, status}]}`, oldest first, `DELETE requests` forgets them; `POST reset`
+goes back to the world.
 """
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from quart import Blueprint, ResponseReturnValue, request
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.contract.provider_attributes import Attribute
 from profilesvc.contract.provider_location import Location
 from profilesvc.contract.provider_post import LocalPost
-from profilesvc.domain.world import iso
+from profilesvc.contract.provider_review import Review
+from profilesvc.domain.world import iso, parse_iso
 from profilesvc.provider.emulator.errors import ApiError, not_found
 from profilesvc.provider.emulator.faults import Fault
+from profilesvc.provider.emulator.locations import set_voice_of_merchant
 from profilesvc.provider.emulator.posts import rendered
+from profilesvc.provider.emulator.reviews import rendered as rendered_review
+from profilesvc.provider.emulator.seeding import clear, fill, review_row
 from profilesvc.provider.emulator.state import Emulator, Switches, emulator, load_switches
-from profilesvc.provider.emulator.store import clear, dump, fill
-from profilesvc.provider.emulator.tables import EmulatorLocationRow, EmulatorPostRow, EmulatorStateRow
+from profilesvc.provider.emulator.store import dump
+from profilesvc.provider.emulator.tables import (
+    EmulatorLocationRow,
+    EmulatorPostRow,
+    EmulatorReviewRow,
+    EmulatorStateRow,
+)
 from profilesvc.provider.emulator.wire import Document
+from profilesvc.provider.window import MinuteWindow
 
 control = Blueprint("control", __name__, url_prefix="/__emulator")
+_REPLACED = ("google_updated", "verifications", "attributes", "blocked")
+_DOCUMENTS = ("document", "voice_of_merchant", "pending", *_REPLACED)
 
 
 class StateChange(BaseModel):
@@ -49,15 +66,19 @@ class StateChange(BaseModel):
     google_updated: dict[str, Document] = {}
     voice_of_merchant: dict[str, Document] = {}
     verifications: dict[str, list[Document]] = {}
+    attributes: dict[str, list[Attribute]] = {}
+    blocked: dict[str, dict[str, Literal["THROTTLED", "STALE_DATA"]]] = {}
     posts: dict[str, Document] = {}
+    reviews: dict[str, Document | None] = {}
 
 
 class ClockChange(BaseModel):
-    """What POST clock takes."""
+    """What POST clock takes: one of the two."""
 
     model_config = ConfigDict(extra="forbid")
 
-    advance_seconds: float = Field(allow_inf_nan=False)
+    advance_seconds: float | None = Field(None, allow_inf_nan=False)
+    now: str | None = None
 
 
 @control.errorhandler(ValidationError)
@@ -81,23 +102,19 @@ async def _state(session: AsyncSession, shared: Emulator) -> Document:
     now = shared.clock.now() + switches.clock_offset_ms
     locations = (await session.exec(select(EmulatorLocationRow))).all()
     posts = (await session.exec(select(EmulatorPostRow))).all()
+    reviews = (await session.exec(select(EmulatorReviewRow))).all()
     return {
         "switches": switches.model_dump(),
         "now": iso(now),
         "locations": {row.name: _location_state(row) for row in locations},
         "posts": {row.name: rendered(row, now) for row in posts},
+        "reviews": {row.name: rendered_review(row, now) for row in reviews},
         "faults": shared.faults.listing(),
     }
 
 
 def _location_state(row: EmulatorLocationRow) -> Document:
-    return {
-        "account": row.account,
-        "document": json.loads(row.document),
-        "google_updated": json.loads(row.google_updated),
-        "voice_of_merchant": json.loads(row.voice_of_merchant),
-        "verifications": json.loads(row.verifications),
-    }
+    return {"account": row.account} | {column: json.loads(getattr(row, column)) for column in _DOCUMENTS}
 
 
 @control.put("/state")
@@ -112,13 +129,14 @@ async def put_state() -> Document:
             row = await _require(session, EmulatorLocationRow, name)
             row.document = dump(_merged(Location, json.loads(row.document), members))
         for name, state in change.voice_of_merchant.items():
-            _set_voice_of_merchant(await _require(session, EmulatorLocationRow, name), state)
-        for name, updated in change.google_updated.items():
-            (await _require(session, EmulatorLocationRow, name)).google_updated = dump(updated)
-        for name, verifications in change.verifications.items():
-            (await _require(session, EmulatorLocationRow, name)).verifications = dump(verifications)
+            set_voice_of_merchant(await _require(session, EmulatorLocationRow, name), state)
+        for column in _REPLACED:
+            for name, value in change.model_dump(exclude_unset=True).get(column, {}).items():
+                setattr(await _require(session, EmulatorLocationRow, name), column, dump(value))
         for name, members in change.posts.items():
             _change_post(await _require(session, EmulatorPostRow, name), members)
+        for name, review in change.reviews.items():
+            await _change_review(session, name, review)
         await session.flush()
         return await _state(session, shared)
 
@@ -141,19 +159,27 @@ def _merged(model: type[BaseModel], document: Document, members: Document) -> Do
     return merged
 
 
-def _set_voice_of_merchant(row: EmulatorLocationRow, state: Document) -> None:
-    """Keep metadata.hasVoiceOfMerchant in step, as the provider does."""
-    row.voice_of_merchant = dump(state)
-    document = json.loads(row.document)
-    has_voice = {"hasVoiceOfMerchant": bool(state.get("hasVoiceOfMerchant"))}
-    row.document = dump({**document, "metadata": {**document.get("metadata", {}), **has_voice}})
-
-
 def _change_post(row: EmulatorPostRow, members: Document) -> None:
     merged = _merged(LocalPost, json.loads(row.document), members)
     if state := merged.pop("state", None):
         row.verdict, row.review_ends, row.publish_at = state, 0, 0
     row.document = dump(merged)
+
+
+async def _change_review(session: AsyncSession, name: str, review: Document | None) -> None:
+    parent, _, ident = name.partition("/reviews/")
+    location: EmulatorLocationRow = await _require(
+        session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}"
+    )
+    if not ident or parent != f"{location.account}/{location.name}":
+        raise not_found()
+    if review is None:
+        await session.delete(await _require(session, EmulatorReviewRow, name))
+        return
+    at = iso(emulator().clock.now() + (await load_switches(session)).clock_offset_ms)
+    whole = {"createTime": at, "updateTime": at, **review, "name": name, "reviewId": ident}
+    Review.model_validate(whole)
+    await session.merge(review_row(whole))
 
 
 @control.post("/faults")
@@ -179,9 +205,21 @@ async def post_clock() -> Document:
     shared = emulator()
     async with shared.store.write() as session:
         switches = await load_switches(session)
-        offset = switches.clock_offset_ms + round(change.advance_seconds * 1000)
+        if change.now is not None:
+            offset = _instant(change.now) - shared.clock.now()
+        elif change.advance_seconds is not None:
+            offset = switches.clock_offset_ms + round(change.advance_seconds * 1000)
+        else:
+            raise ApiError(400, "advance_seconds or now is required")
         await _set_switches(session, {**switches.model_dump(), "clock_offset_ms": offset})
         return {"now": iso(shared.clock.now() + offset)}
+
+
+def _instant(text: str) -> int:
+    try:
+        return parse_iso(text)
+    except ValueError as error:
+        raise ApiError(400, f"now: {error}") from None
 
 
 @control.get("/requests")
@@ -199,10 +237,11 @@ async def delete_requests() -> Document:
 
 @control.post("/reset")
 async def reset() -> Document:
-    """Back to the world: switches, clock, locations and posts; faults and recorded calls are gone."""
+    """Back to the world: switches, clock and all documents; faults, recorded calls and counted limits are gone."""
     shared = emulator()
     shared.faults.clear()
     shared.calls.clear()
+    shared.limiter = MinuteWindow()
     async with shared.store.write() as session:
         await clear(session)
         fill(session, shared.world, shared.clock.now())

@@ -19,21 +19,23 @@ STATUS_NAMES = {
     504: "DEADLINE_EXCEEDED",
 }
 MISSING_VALUE, INVALID_VALUE, UNSUPPORTED = 2, 3, 1301  # 3 is our guess: the integer was never seen
+PHOTO_FETCH_FAILED = 1000
+_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class ApiError(Exception):
-    """A refusal: HTTP status, message and details as they go out."""
+    """A refusal: HTTP status, message and details as they go out; `status` where it is not that of the HTTP status."""
 
-    def __init__(self, http_status: int, message: str, *details: dict[str, Any]) -> None:
+    def __init__(self, http_status: int, message: str, *details: dict[str, Any], status: str = "") -> None:
         super().__init__(message)
         self.http_status = http_status
         self.message = message
         self.details = list(details)
+        self.status = status or STATUS_NAMES.get(http_status, "UNKNOWN")
 
     def body(self) -> dict[str, Any]:
         """The error envelope."""
-        status = STATUS_NAMES.get(self.http_status, "UNKNOWN")
-        error: dict[str, Any] = {"code": self.http_status, "message": self.message, "status": status}
+        error: dict[str, Any] = {"code": self.http_status, "message": self.message, "status": self.status}
         return {"error": {**error, "details": self.details} if self.details else error}
 
 
@@ -50,10 +52,15 @@ def bad_request(field: str, description: str, message: str = INVALID) -> ApiErro
     )
 
 
+def failed_precondition(message: str) -> ApiError:
+    """The state of the location forbids it."""
+    return ApiError(400, message, status="FAILED_PRECONDITION")
+
+
 def business(reason: str, **metadata: str) -> ApiError:
     """A broken v1 rule; the domain is a guess, clients match the reason."""
     domain = "mybusinessbusinessinformation.googleapis.com"
-    detail = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": domain}
+    detail = {"@type": _ERROR_INFO, "reason": reason, "domain": domain}
     return ApiError(400, INVALID, {**detail, "metadata": metadata})
 
 
@@ -64,11 +71,22 @@ def post_refused(code: int, field: str, message: str) -> ApiError:
     return ApiError(400, INVALID, {"@type": kind, "errorDetails": [detail]})
 
 
-def quota_exceeded(metric: str, limit: int) -> ApiError:
+def quota_exceeded(service: str, metric: str, limit: int) -> ApiError:
     """Too many requests or edits in a minute."""
-    message = f"Quota exceeded for quota metric '{metric}' and limit '{metric} per minute' of the emulator."
-    detail = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED"}
-    return ApiError(429, message, {**detail, "domain": "googleapis.com", "metadata": {"quota_limit_value": str(limit)}})
+    metadata = {
+        "service": service,
+        "quota_metric": f"{service}/{metric.lower()}",
+        "quota_limit": f"{metric}PerMinute",
+        "quota_location": "global",
+        "quota_limit_value": str(limit),
+        "consumer": "projects/1",
+    }
+    detail = {"@type": _ERROR_INFO, "reason": "RATE_LIMIT_EXCEEDED", "domain": "googleapis.com", "metadata": metadata}
+    message = (
+        f"Quota exceeded for quota metric '{metric}' and limit '{metric} per minute' of service '{service}'"
+        " for consumer 'project_number:1'."
+    )
+    return ApiError(429, message, detail)
 
 
 def snake(name: str) -> str:
@@ -83,6 +101,8 @@ def body_refused(error: ValidationError, root: str) -> ApiError:
     if problem["type"] in ("string_too_long", "too_long") and root == "local_post":
         limit = problem["ctx"]["max_length"]
         return post_refused(INVALID_VALUE, ".".join(path), f"Must be at most {limit} characters")
+    if problem["type"] == "reply_size":
+        return post_refused(INVALID_VALUE, ".".join(path), "Must be at most 4096 bytes")
     if problem["type"] == "extra_forbidden":
         parent = ".".join([root, *path[:-1]])
         message = (

@@ -19,6 +19,7 @@ from profilesvc.provider.emulator.wire import Document, page, read_message, read
 
 posts = Blueprint("posts", __name__, url_prefix="/v4/accounts/<name:account>/locations/<name:location>/localPosts")
 _WRITTEN_BY_US = {"name", "state", "createTime", "updateTime", "searchUrl", "recurringInstanceTime"}
+_MEDIA_BY_US = {"name", "googleUrl", "thumbnailUrl", "createTime", "dimensions", "attribution", "insights"}
 _ID_RANGE = 10**18
 
 
@@ -67,6 +68,20 @@ async def _free_name(session: AsyncSession, parent: str) -> str:
             return name
 
 
+def _hosted(name: str, document: Document) -> Document:
+    """The photos as the provider keeps them: with a name and an address of its own beside the source."""
+    parent, _, post = name.partition("/localPosts/")
+    media = []
+    for number, item in enumerate(document.get("media", [])):
+        hosted = {
+            "name": f"{parent}/media/localPosts/{post}-{number}",
+            "googleUrl": f"https://photos.example/{post}-{number}",
+            "createTime": iso(now()),
+        }
+        media.append({**{key: value for key, value in item.items() if key not in _MEDIA_BY_US}, **hosted})
+    return {"media": media} if media else {}
+
+
 @posts.post("")
 async def create_post(account: str, location: str) -> Document:
     """A new post, in review."""
@@ -78,6 +93,7 @@ async def create_post(account: str, location: str) -> Document:
         check_post(document, strict=switches().strict)
         count_edit(f"locations/{location}")
         name = await _free_name(session, parent)
+        document |= _hosted(name, document)
         url = f"https://search.example/p/{name.rpartition('/')[2]}"
         row = EmulatorPostRow(name=name, parent=parent, document="", created=now())
         _submit(row, {"name": name, **document, "createTime": iso(now()), "searchUrl": url})

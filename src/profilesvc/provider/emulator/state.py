@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
-from quart import current_app, g
+from quart import current_app, g, request
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.domain.world import Clock, Entropy
@@ -13,44 +13,39 @@ from profilesvc.provider.emulator.faults import Faults
 from profilesvc.provider.emulator.store import Store
 from profilesvc.provider.emulator.tables import EmulatorStateRow
 from profilesvc.provider.emulator.wire import Document
+from profilesvc.provider.window import MinuteWindow
 
-MINUTE_MS = 60_000
+SERVICES = {
+    "accounts": "mybusinessaccountmanagement",
+    "verification": "mybusinessverifications",
+    "posts": "mybusiness",
+    "reviews": "mybusiness",
+}
 
 
 class Switches(BaseModel):
-    """How the emulator behaves; kept in its file. A limit of 0 is off.
+    """How the emulator behaves; kept in its file. A limit of 0 is off; the provider's are 10 and 300.
 
-    `strict` applies the provider's business rules (format §5.2, §7.3); without it only shapes are checked.
-    Posts whose summary contains `reject_phrase` end as REJECTED. `refuse_refresh` makes /token say invalid_grant.
+    `strict` applies the provider's business rules and oddities (format §5.2, §7.3); without it only shapes are checked.
+    Posts and replies whose text contains `reject_phrase` end as REJECTED after `review_seconds`. With
+    `edit_review_seconds` consumers see an edit of a location only after so long. `reverify` takes the voice of
+    merchant from a location whose title or address is changed. `pin` completes a verification; `offer_auto` offers one
+    that needs none. `refuse_refresh` makes /token say invalid_grant.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     strict: bool = False
     review_seconds: float = Field(20, ge=0)
+    edit_review_seconds: float = Field(0, ge=0)
+    reverify: bool = False
+    pin: str = "123456"
+    offer_auto: bool = False
     reject_phrase: str = ""
     refuse_refresh: bool = False
     edits_per_minute: int = Field(0, ge=0)
     requests_per_minute: int = Field(0, ge=0)
     clock_offset_ms: int = 0
-
-
-class Limiter:
-    """Counts events of the last minute by key."""
-
-    def __init__(self) -> None:
-        self._events: dict[str, deque[int]] = {}
-
-    def count(self, key: str, limit: int, now: int) -> None:
-        """Note one event; raises 429 when there were `limit` in the last minute."""
-        if not limit:
-            return
-        events = self._events.setdefault(key, deque())
-        while events and events[0] <= now - MINUTE_MS:
-            events.popleft()
-        if len(events) >= limit:
-            raise quota_exceeded(key, limit)
-        events.append(now)
 
 
 @dataclass
@@ -62,7 +57,7 @@ class Emulator:
     entropy: Entropy
     world: Document
     faults: Faults = field(default_factory=Faults)
-    limiter: Limiter = field(default_factory=Limiter)
+    limiter: MinuteWindow = field(default_factory=MinuteWindow)
     calls: deque[Document] = field(default_factory=lambda: deque(maxlen=1000))
 
 
@@ -90,6 +85,17 @@ def now() -> int:
     return found
 
 
+def _count(key: str, metric: str, limit: int) -> None:
+    service = f"{SERVICES.get(request.blueprint or '', 'mybusinessbusinessinformation')}.googleapis.com"
+    if limit and emulator().limiter.take(key.format(service), limit, now()):
+        raise quota_exceeded(service, metric, limit)
+
+
+def count_request() -> None:
+    """Note one request to an API; raises 429 over the limit."""
+    _count("requests to {}", "Requests", switches().requests_per_minute)
+
+
 def count_edit(location: str) -> None:
     """Note one edit of a profile; raises 429 over the limit."""
-    emulator().limiter.count(f"edits of {location}", switches().edits_per_minute, now())
+    _count(f"edits of {location}", "Edits", switches().edits_per_minute)

@@ -1,26 +1,19 @@
-"""The emulator's database file: units of work that survive a crash, and the first filling from a world."""
+"""The emulator's database file: units of work that survive a crash."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlmodel import delete
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from profilesvc.domain.world import parse_iso
-from profilesvc.provider.emulator.tables import (
-    EmulatorAccountRow,
-    EmulatorLocationRow,
-    EmulatorPostRow,
-    EmulatorStateRow,
-    EmulatorTable,
-)
-from profilesvc.provider.emulator.wire import Document
+from profilesvc.provider.emulator.tables import EmulatorTable
+
+VERSION = 1  # of the file; one of another version is filled from the world again
 
 
 def dump(document: Any) -> str:
@@ -36,16 +29,19 @@ class Store:
         self._engine: AsyncEngine | None = None
         self._turn = asyncio.Lock()
 
-    async def open(self, world: Document, now: int) -> None:
+    async def open(self, fill: Callable[[AsyncSession], None]) -> None:
         """Create the tables and fill them, unless that was done before."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._engine = create_async_engine(f"sqlite+aiosqlite:///{self._path}")
         event.listen(self._engine.sync_engine, "connect", _configure)
         event.listen(self._engine.sync_engine, "begin", _begin)
         async with self.write() as session:
-            await (await session.connection()).run_sync(EmulatorTable.metadata.create_all)
-            if await session.get(EmulatorStateRow, 1) is None:
-                fill(session, world, now)
+            connection = await session.connection()
+            if (await connection.exec_driver_sql("PRAGMA user_version")).scalar() != VERSION:
+                await connection.run_sync(EmulatorTable.metadata.drop_all)
+                await connection.run_sync(EmulatorTable.metadata.create_all)
+                await connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+                fill(session)
 
     async def close(self) -> None:
         """Release the file."""
@@ -85,47 +81,3 @@ def _begin(connection: Connection) -> None:
     """Begin write units at once; reading needs no transaction, and is a fifth faster without one."""
     if connection.get_execution_options().get("emulator_write"):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-async def clear(session: AsyncSession) -> None:
-    """Forget everything but the tokens, which clients still hold."""
-    for row in (EmulatorStateRow, EmulatorAccountRow, EmulatorLocationRow, EmulatorPostRow):
-        await session.exec(delete(row))
-
-
-def fill(session: AsyncSession, world: Document, now: int) -> None:
-    """The accounts, locations and posts of a world, as the provider has them.
-
-    A PROCESSING post stays so for the world's `seed_review_seconds`, counted from now.
-    """
-    session.add(EmulatorStateRow(document="{}"))
-    for position, account in enumerate(world["accounts"]):
-        document = {key: value for key, value in account.items() if key != "user_id"}
-        session.add(EmulatorAccountRow(name=account["name"], position=position, document=dump(document)))
-    review_ends = now + round(world.get("seed_review_seconds", 0) * 1000)
-    for location in world["locations"]:
-        session.add(_location_row(location))
-        parent = f"{location['account']}/{location['profile']['name']}"
-        session.add_all(_post_row(parent, post, review_ends) for post in location["posts"])
-
-
-def _location_row(location: Document) -> EmulatorLocationRow:
-    return EmulatorLocationRow(
-        name=location["profile"]["name"],
-        account=location["account"],
-        document=dump({**location["profile"], **location["provider_profile"]}),
-        voice_of_merchant=dump(location["voice_of_merchant"]),
-        verifications=dump(location["verifications"]),
-    )
-
-
-def _post_row(parent: str, post: Document, review_ends: int) -> EmulatorPostRow:
-    in_review = post["state"] == "PROCESSING"
-    return EmulatorPostRow(
-        name=post["name"],
-        parent=parent,
-        document=dump({key: value for key, value in post.items() if key != "state"}),
-        created=parse_iso(post["createTime"]),
-        review_ends=review_ends if in_review else 0,
-        verdict="LIVE" if in_review else post["state"],
-    )

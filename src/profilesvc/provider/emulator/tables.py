@@ -32,7 +32,11 @@ class EmulatorAccountRow(EmulatorTable, table=True):
 
 
 class EmulatorLocationRow(EmulatorTable, table=True):
-    """A location as the merchant last set it; `google_updated` holds the members that consumers see otherwise."""
+    """A location as the merchant last set it.
+
+    `google_updated` holds the members that consumers see otherwise; `pending` the edits in review, by member, each
+    `{ends, shown}` with what consumers see until then; `blocked` the members that cannot be edited, with the reason.
+    """
 
     __tablename__ = "locations"
 
@@ -42,6 +46,9 @@ class EmulatorLocationRow(EmulatorTable, table=True):
     google_updated: str = "{}"
     voice_of_merchant: str = "{}"
     verifications: str = "[]"
+    attributes: str = "[]"
+    pending: str = "{}"
+    blocked: str = "{}"
 
 
 class EmulatorPostRow(EmulatorTable, table=True):
@@ -56,6 +63,19 @@ class EmulatorPostRow(EmulatorTable, table=True):
     review_ends: int = 0
     publish_at: int = 0
     verdict: str = "LIVE"
+
+
+class EmulatorReviewRow(EmulatorTable, table=True):
+    """A review; its reply is PENDING until `reply_ends` (milliseconds; 0 means past)."""
+
+    __tablename__ = "reviews"
+
+    name: str = Field(primary_key=True)
+    parent: str = Field(index=True)
+    document: str
+    updated: int
+    reply_ends: int = 0
+    reply_verdict: str = "APPROVED"
 
 
 class EmulatorTokenRow(EmulatorTable, table=True):

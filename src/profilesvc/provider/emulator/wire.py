@@ -91,19 +91,20 @@ def page(
 ) -> tuple[list[Item], Document]:
     """One page of items that are sorted by `key`, and `{nextPageToken}` or `{}`; sizes are default and maximum.
 
-    The token carries the path and the last key, so a page starts behind it even when items came or went.
+    The token carries what is listed and the last key, so a page starts behind it even when items came or went.
     """
     size, start = _page_size(query, *sizes), 0
+    listed = [request.path, query.get("filter", ""), query.get("orderBy", "")]
     if token := query.get("pageToken"):
         try:
-            path, last = json.loads(base64.urlsafe_b64decode(token))
+            of, last = json.loads(base64.urlsafe_b64decode(token))
             start = bisect.bisect_right(items, last, key=key)
         except (ValueError, TypeError):
-            path = None
-        if path != request.path:
+            of = None
+        if of != listed:
             raise bad_request("page_token", "Invalid page token")
     chunk = items[start : start + size]
     if start + size >= len(items):
         return chunk, {}
-    cursor = json.dumps([request.path, key(chunk[-1])])
+    cursor = json.dumps([listed, key(chunk[-1])])
     return chunk, {"nextPageToken": base64.urlsafe_b64encode(cursor.encode()).decode()}
