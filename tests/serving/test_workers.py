@@ -1,5 +1,6 @@
 """`serve` on PostgreSQL: migrations first, several processes on one socket."""
 
+import contextlib
 import signal
 import threading
 import time
@@ -37,9 +38,13 @@ def service(tmp_path: Path, database_url: str) -> Iterator[Server]:
 
 
 def workers(server: Server) -> set[int]:
-    """The processes that serve: the children that spawn started."""
-    children = psutil.Process(server.process.pid).children()
-    return {child.pid for child in children if "spawn_main" in " ".join(child.cmdline())}
+    """The processes that serve: the living children that spawn started."""
+    found = set()
+    for child in psutil.Process(server.process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it died since it was listed
+            if "spawn_main" in " ".join(child.cmdline()):
+                found.add(child.pid)
+    return found
 
 
 def until_two(server: Server, without: int) -> set[int]:
