@@ -19,6 +19,16 @@ from support import ALICE, BUSINESSES
 T = TypeVar("T")
 PIER, BOOKS, STATION, AIRPORT = "locations/111", "locations/114", "locations/112", "locations/113"
 
+TOKEN = {
+    "scope": "service",
+    "plan": "pro",
+    "access_token": "access",
+    "expires_in": 3600,
+    "permissions": ["business.read"],
+    "refresh_token": "refresh",
+    "refresh_expires_in": 36000,
+}
+
 
 class Service:
     """The service on a thread; it can be stopped and started again on the same port and the same data."""

@@ -1,17 +1,14 @@
-"""Tokens: kept, renewed early, replaced once when refused, one call for all who wait."""
+"""Tokens: kept, renewed early, replaced once when refused, shown to nobody."""
 
-import asyncio
-import threading
+import json
+import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from client_rig import PIER, Recorded, Service
+from client_rig import PIER, TOKEN, Recorded, Service
 
 from profilesvc.client import (
-    AsyncOptions,
-    AsyncProfileClient,
     BearerAuth,
     InvalidToken,
     KeyDeactivated,
@@ -22,18 +19,6 @@ from profilesvc.client import (
     TransportFailed,
 )
 from profilesvc.contract.keys import KeyCreated
-
-MANY = 50
-TOKEN = {
-    "scope": "service",
-    "plan": "pro",
-    "access_token": "access",
-    "expires_in": 3600,
-    "permissions": ["business.read"],
-    "refresh_token": "refresh",
-    "refresh_expires_in": 60,
-    "something": "new",
-}
 
 
 class TestRenewal:
@@ -79,6 +64,23 @@ class TestRenewal:
             again = site.create_post(PIER, {"summary": "Two"})
         assert made.name != again.name
         assert recorded.grants == ["credentials", "credentials"]
+
+    def test_never_uses_a_refresh_token_twice(self) -> None:
+        now, grants = [0.0], list[str]()
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            if request.url.path == "/api/v1/auth/token":
+                grants.append(json.loads(request.content)["grant_type"])
+                if len(grants) == 2:
+                    raise httpx.ReadError("the answer is lost")
+            return httpx.Response(200, json={"status": "ok", "data": {**TOKEN, "businesses": []}})
+
+        options: SyncOptions = {"transport": httpx.MockTransport(answer), "clock": lambda: now[0]}
+        with ProfileClient.service("http://profiles.test", "id", "secret", **options) as site:
+            site.businesses()
+            now[0] = 3300.0
+            site.businesses()
+        assert grants == ["client_credentials", "refresh_token", "client_credentials"]
 
     def test_keeps_a_token_that_is_still_good_while_no_new_one_comes(self) -> None:
         now, granting, grants = [0.0], [True], []
@@ -137,7 +139,7 @@ class TestRefusal:
             assert caught.value.reason is None
         assert recorded.calls == ["POST /api/v1/auth/token"]
 
-    def test_of_a_user_token_is_told_at_once(self, service: Service, recorded: Recorded, options: SyncOptions) -> None:
+    def test_of_a_user_token_is_told(self, service: Service, recorded: Recorded, options: SyncOptions) -> None:
         with ProfileClient.user(service.url, f" {service.user_token()}\n", **options) as alice:
             alice.businesses()
             service.clock.advance(days=8)
@@ -147,74 +149,8 @@ class TestRefusal:
         assert len(recorded.calls) == 2
 
 
-class TestManyAtOnce:
-    def test_threads_make_one_grant(self, service: Service, site: ProfileClient, recorded: Recorded) -> None:
-        site.heartbeat()
-        for expected in (["credentials", "refresh"], ["credentials", "refresh", "credentials"]):
-            service.clock.advance(hours=1) if len(expected) == 2 else service.clock.advance(days=40)
-            start = threading.Barrier(MANY)
-
-            def work(_: int, start: threading.Barrier = start) -> bool:
-                start.wait()
-                return site.heartbeat().received
-
-            with ThreadPoolExecutor(MANY) as threads:
-                assert all(threads.map(work, range(MANY)))
-            assert recorded.grants == expected
-
-    async def test_tasks_make_one_grant(
-        self, service: Service, key: KeyCreated, recorded: Recorded, async_options: AsyncOptions
-    ) -> None:
-        pair = key.client_id, key.client_secret
-        async with AsyncProfileClient.service(service.url, *pair, **async_options) as site:
-            await site.heartbeat()
-            service.clock.advance(hours=1)
-            answers = await asyncio.gather(*(site.heartbeat() for _ in range(MANY)))
-        assert all(answer.received for answer in answers)
-        assert recorded.grants == ["credentials", "refresh"]
-
-    def test_threads_replace_a_refused_token_once(
-        self, service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
-    ) -> None:
-        stopped: SyncOptions = {**options, "clock": lambda: 0.0}
-        with ProfileClient.service(service.url, key.client_id, key.client_secret, **stopped) as site:
-            site.heartbeat()
-            service.clock.advance(hours=2)
-            with ThreadPoolExecutor(MANY) as threads:
-                assert all(answer.received for answer in threads.map(lambda _: site.heartbeat(), range(MANY)))
-        assert recorded.grants == ["credentials", "credentials"]
-
-    async def test_a_task_that_gives_up_leaves_the_others_their_turn(self) -> None:
-        asked = asyncio.Event()
-        grants = 0
-
-        async def answer(request: httpx.Request) -> httpx.Response:
-            nonlocal grants
-            if request.url.path != "/api/v1/auth/token":
-                return httpx.Response(200, json={"status": "ok", "data": {"businesses": []}})
-            grants += 1
-            if grants == 1:
-                asked.set()
-                await asyncio.sleep(60)
-            return httpx.Response(200, json={"status": "ok", "data": TOKEN})
-
-        transport = httpx.MockTransport(answer)
-        async with AsyncProfileClient.service("http://profiles.test", "id", "secret", transport=transport) as site:
-            first = asyncio.create_task(site.businesses())
-            await asked.wait()
-            others = [asyncio.create_task(site.businesses()) for _ in range(5)]
-            await asyncio.sleep(0)
-            first.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await first
-            await asyncio.gather(*others)
-        assert grants == 2
-
-
 def test_a_grant_keeps_to_the_time_limits_of_the_request(key: KeyCreated) -> None:
     """A service that accepts and never answers: the grant, which is no request of the client's own, ends too."""
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         options: SyncOptions = {"timeout": 0.2, "retries": Retries(attempts=1)}
@@ -242,9 +178,8 @@ def test_nothing_shows_a_secret(
 
 
 def test_a_token_with_blanks_is_refused_without_repeating_it() -> None:
-    with pytest.raises(ValueError, match="ASCII without blanks") as caught:
+    with pytest.raises(ValueError, match=r"^a token is ASCII without blanks$"):
         BearerAuth("to ken")
-    assert "to ken" not in str(caught.value)
 
 
 def test_a_plain_httpx_client_can_use_the_tokens(service: Service, key: KeyCreated) -> None:

@@ -2,7 +2,9 @@
 
 import inspect
 from typing import Any
+from urllib.parse import unquote
 
+import httpx
 import pytest
 from client_rig import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
 
@@ -136,6 +138,13 @@ class TestLocations:
             with pytest.raises((e.NotFound, e.ValidationFailed, e.MethodNotAllowed)):
                 call(name)
 
+    @pytest.mark.parametrize("name", ["..", "../x", "a/b"])
+    def test_stay_within_their_segment(self, name: str) -> None:
+        url = httpx.Client(base_url="http://profiles.test").build_request("GET", operations.location(name).path).url
+        prefix, _, segment = url.raw_path.decode().rpartition("/")
+        assert prefix == "/api/v1/external-business/locations"
+        assert unquote(segment) == name
+
     def test_of_others_are_not_there(self, alice: ProfileClient, site: ProfileClient) -> None:
         with pytest.raises(e.NotFound):
             alice.location("locations/211")
@@ -164,6 +173,16 @@ class TestSync:
         entries = list(site.iter_sync_history(PIER, limit=2))
         assert entries == site.sync_history(PIER, limit=100).history
         assert first.syncId in [entry.syncId for entry in entries]
+
+    def test_history_is_whole_when_the_page_is_clamped(self) -> None:
+        entry = {"syncId": "s", "timestamp": "t", "status": "success", "fieldsUpdated": 1, "direction": "push"}
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            count = 100 if request.url.params["page"] == "1" else 3
+            return httpx.Response(200, json={"status": "ok", "data": {"history": [entry] * count}})
+
+        with ProfileClient.user("http://profiles.test", "token", transport=httpx.MockTransport(answer)) as alice:
+            assert len(list(alice.iter_sync_history(PIER, limit=500))) == 103
 
     def test_is_refused_where_it_is_switched_off(self, alice: ProfileClient) -> None:
         with pytest.raises(e.SyncDisabled):

@@ -1,5 +1,7 @@
 """A client of the service, for threads and for asyncio; it needs httpx and pydantic, and nothing of the server.
 
+An example::
+
     from profilesvc.client import ProfileClient, SyncDisabled, reading
 
     with ProfileClient.service("https://profiles.example", client_id, client_secret) as profiles:

@@ -110,19 +110,29 @@ class ServiceAuth(httpx.Auth):
         while True:
             if held is None or refusal is not None or self._clock() >= held.renew_at:
                 yield None
-                try:
-                    if self._held is held:  # nobody else has renewed it meanwhile
-                        self._held = yield from self._renewed(request, held, refusal)
-                    held = self._held
-                finally:
-                    give_back()
-            request.headers["Authorization"] = f"Bearer {held.access_token if held else ''}"
+                held = yield from self._in_turn(request, held, refusal, give_back)
+            request.headers["Authorization"] = f"Bearer {held.access_token}"
             response = yield request
             if refusal is not None or response.status_code != 401:
                 return
             refusal = failure_of(response)
             if refusal.details.get("reason") not in _RENEWABLE:
                 return
+
+    def _in_turn(
+        self,
+        request: httpx.Request,
+        held: _Held | None,
+        refusal: ProfileApiError | None,
+        give_back: Callable[[], None],
+    ) -> Generator[httpx.Request, httpx.Response, _Held]:
+        """The token that the one before in the queue got, or a new one."""
+        try:
+            if self._held is None or self._held is held:
+                self._held = yield from self._renewed(request, held, refusal)
+            return self._held
+        finally:
+            give_back()
 
     def _renewed(
         self, request: httpx.Request, held: _Held | None, refusal: ProfileApiError | None
