@@ -73,6 +73,18 @@ def execute(notebook: Any, folder: Path) -> dict[str, Any]:
     return summary
 
 
+def _joined(outputs: list[Any]) -> list[Any]:
+    """Outputs with what was printed in a row as one: the kernel cuts it up by the time that has passed."""
+    joined: list[Any] = []
+    for output in outputs:
+        before = joined[-1] if joined else {}
+        if output["output_type"] == "stream" and before.get("name") == output["name"]:
+            before["text"] += output["text"]
+        else:
+            joined.append(output)
+    return joined
+
+
 def normalise(notebook: Any, summary: dict[str, Any]) -> str:
     """The notebook as it is stored: readable cell ids, nothing that differs from machine to machine."""
     section, counts = "start", Counter[str]()
@@ -84,6 +96,8 @@ def normalise(notebook: Any, summary: dict[str, Any]) -> str:
         cell.id = f"{section}-{counts[section]}"
         cell.metadata = _node({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
         cell.source = cell.source.strip()
+        if cell.cell_type == "code":
+            cell.outputs = _joined(cell.outputs)
     notebook.metadata = _node({**_METADATA, "profilesvc": summary})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
