@@ -94,6 +94,8 @@ def test_drift_and_reviews_are_made_at_the_provider(lab: Lab) -> None:
     assert next(alice.iter_posts(lab.location)).state == "REJECTED"
     lab.provider.verify("locations/113")
     assert alice.refresh_verification("locations/113").isVerified
+    lab.provider.verify("locations/113", False, complyWithGuidelines={})
+    assert alice.refresh_verification("locations/113").verificationState == "SUSPENDED"
     with pytest.raises(ValueError, match="no post"):
         lab.provider.review("locations/111/localPosts/1", "LIVE")
 

@@ -24,10 +24,13 @@ class ProviderControl:
         """Somebody edits the profile at the provider: top-level members in its format, None removes one."""
         self._put(locations={location: members})
 
-    def verify(self, location: str, verified: bool = True) -> None:
-        """The provider verifies a location, or takes its verification back."""
+    def verify(self, location: str, verified: bool = True, **why: object) -> None:
+        """The provider verifies a location, or takes its verification back.
+
+        `why` is the member of its VoiceOfMerchantState that says what is missing, `verify={}` if none is given.
+        """
         state = {"hasVoiceOfMerchant": verified, "hasBusinessAuthority": verified}
-        self._put(voice_of_merchant={location: state if verified else {**state, "verify": {}}})
+        self._put(voice_of_merchant={location: state if verified else {**state, **(why or {"verify": {}})}})
 
     def review(self, post: str, state: str) -> None:
         """The review of a post ends in a state: LIVE, REJECTED, …
