@@ -26,13 +26,14 @@ class Awaiting(Protocol):
     async def run(self, operation: Operation[T], /) -> T: ...
 
 
-def _named(method: Method, build: Callable[..., Any]) -> Method:
-    """The method with the operation's name, docstring and parameters, and its result as the return type."""
+def _named(method: Method, build: Callable[..., Any], shape: Any = None) -> Method:
+    """The method with the operation's name, docstring and parameters; its result, or a `shape` of it, is returned."""
     wraps(build)(method)
     told = inspect.signature(build)
     this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     result = get_args(told.return_annotation)[-1]
-    signature = told.replace(parameters=[this, *told.parameters.values()], return_annotation=result)
+    returned = shape[result] if shape else result
+    signature = told.replace(parameters=[this, *told.parameters.values()], return_annotation=returned)
     setattr(method, "__signature__", signature)  # noqa: B010  functions have no such attribute for the type checker
     return method
 
@@ -56,7 +57,7 @@ def each(build: Callable[P, Pages[Page, Item]]) -> Callable[Concatenate[Blocking
             yield from pages.items(page)
             pages = pages.rest(page)
 
-    return _named(method, build)
+    return _named(method, build, Iterator)
 
 
 def async_call(
@@ -83,4 +84,4 @@ def async_each(
                 yield item
             pages = pages.rest(page)
 
-    return _named(method, build)
+    return _named(method, build, AsyncIterator)
