@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,6 +203,14 @@ class TestOpenapi:
         assert Path("api.json").read_text("utf-8") == printed_document
         assert printed_document.endswith("}\n")
         assert json.loads(printed_document)["openapi"] == "3.1.0"
+
+
+class TestStart:
+    def test_a_command_does_not_load_what_only_serving_needs(self) -> None:
+        """Half of the time to print a token would be spent on imports."""
+        loaded = "import sys, profilesvc.cli, profilesvc.bootstrap, profilesvc.services.tokens; print(*sys.modules)"
+        modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
+        assert not {"quart", "uvicorn", "httpx", "requests"} & set(modules.split())
 
 
 class TestUsage:
