@@ -1,0 +1,265 @@
+"""A database in trouble: 503 within six seconds, nothing half written, and no restart when it is well again (A104)."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import functools
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from sqlalchemy import event
+from wire import KEYS, POSTS, Served, serving
+
+from conftest import Postgres
+from profilesvc.provider.emulator.faults import Fault
+from profilesvc.settings import Settings
+from support import assert_error, assert_ok
+
+HEARTBEAT = "/api/v1/api-keys/heartbeat"
+SWITCH = "/api/v1/external-business/locations/112/sync"
+NEW_KEY = {"name": "New", "business_id": 10, "assigned_location_id": "locations/111"}
+Call = Callable[[], httpx.Response]
+
+
+@pytest.fixture
+def served(settings: Settings) -> Iterator[Served]:
+    with serving(settings) as running:
+        yield running
+
+
+@pytest.fixture
+def plugin(served: Served) -> Iterator[httpx.Client]:
+    """A site of locations/111."""
+    with served.client(served.site()[1]) as http:
+        assert_ok(http.post(HEARTBEAT, json={"wp_version": "1"}))
+        yield http
+
+
+@pytest.fixture
+def user(served: Served) -> Iterator[httpx.Client]:
+    with served.client() as http:
+        yield http
+
+
+def writes(user: httpx.Client, plugin: httpx.Client) -> list[Call]:
+    """One of every kind of write that a location has."""
+    return [
+        lambda: plugin.post(HEARTBEAT, json={"wp_version": "2"}),
+        lambda: user.post(KEYS, json=NEW_KEY),
+        lambda: user.patch(SWITCH, json={"syncEnabled": False}),
+        lambda: plugin.post("/api/v1/sync/111", json={"title": "Harbour"}),
+        lambda: plugin.post("/api/v1/sync/111", json={"title": "Harbour"}, headers={"Idempotency-Key": "once"}),
+        lambda: plugin.post(POSTS, json={"summary": "Trouble"}),
+        lambda: plugin.post(POSTS, json={"summary": "Trouble"}, headers={"Idempotency-Key": "once"}),
+    ]
+
+
+def together(calls: list[Call]) -> list[tuple[float, httpx.Response]]:
+    """All at once; how long each took, and its answer."""
+
+    def timed(call: Call) -> tuple[float, httpx.Response]:
+        begun = time.monotonic()
+        response = call()
+        return time.monotonic() - begun, response
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(timed, calls))
+
+
+def assert_unavailable(outcomes: list[tuple[float, httpx.Response]]) -> None:
+    """503 in time, and a hint when to come again."""
+    for took, response in outcomes:
+        assert_error(response, 503, "SERVICE_UNAVAILABLE")
+        assert int(response.headers["retry-after"]) >= 1
+        assert took < 6, response.request.url
+
+
+def state(user: httpx.Client) -> list[Any]:
+    """What the writes would have changed, through the API."""
+    keys = assert_ok(user.get(KEYS))["credentials"]
+    return [
+        [(key["client_id"], key["status"]) for key in keys],
+        assert_ok(user.get("/api/v1/external-business/locations/112")),
+        assert_ok(user.get("/api/v1/sync/history/111"))["history"],
+        assert_ok(user.get(POSTS))["localPosts"],
+        [assert_ok(user.get(f"/api/v1/api-keys/{key['client_id']}/status"))["wp_version"] for key in keys],
+    ]
+
+
+def provider_writes(served: Served) -> list[Any]:
+    """The calls that changed something at the provider."""
+    assert served.world.emulator is not None
+    calls = served.world.emulator.extensions["emulator"].calls
+    return [call for call in calls if call["method"] != "GET" and call["path"] != "/token"]
+
+
+@contextlib.contextmanager
+def locked_sqlite(settings: Settings) -> Iterator[None]:
+    """Another process writes and does not come to an end."""
+    other = sqlite3.connect(settings.data_dir / "profilesvc.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+@pytest.mark.parametrize("database", ["sqlite"])
+class TestSqlite:
+    def test_locked(self, served: Served, user: httpx.Client, plugin: httpx.Client) -> None:
+        before = state(user)
+        with locked_sqlite(served.settings):
+            assert_unavailable(together(writes(user, plugin)))
+            assert provider_writes(served) == []
+        assert state(user) == before
+        for took, response in together(writes(user, plugin)):
+            assert response.is_success, response.text
+            assert took < 3
+
+    def test_locked_while_many_wait(self, served: Served, plugin: httpx.Client) -> None:
+        """They wait for one another, and still nobody longer than a caller may."""
+        with locked_sqlite(served.settings):
+            beats = [lambda n=n: plugin.post(HEARTBEAT, json={"wp_version": str(n)}) for n in range(40)]
+            late = [lambda: (time.sleep(3), plugin.post(HEARTBEAT, json={}))[1] for _ in range(3)]
+            outcomes = together([*beats, *late])
+        assert_unavailable(outcomes[: len(beats)])
+        assert all(took - 3 < 6 for took, _ in outcomes[len(beats) :])
+        assert_ok(plugin.post(HEARTBEAT, json={}))
+
+    def test_locked_in_the_middle(self, served: Served, plugin: httpx.Client) -> None:
+        """The provider has been asked; what is then to be noted, given back and released is one wait and not three."""
+        assert served.world.emulator is not None
+        served.world.emulator.extensions["emulator"].faults.add(Fault(kind="delay", seconds=0.8, times=4))
+        calls = [
+            functools.partial(plugin.post, path, json=body, headers={"Idempotency-Key": "middle"})
+            for path, body in (("/api/v1/sync/111", {"title": "Harbour"}), (POSTS, {"summary": "Trouble"}))
+        ]
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            running = pool.submit(together, calls)
+            time.sleep(0.4)
+            with locked_sqlite(served.settings):
+                outcomes = running.result()
+        assert_unavailable([(took - 2 * 0.8, response) for took, response in outcomes])
+
+    def test_reads_go_on_while_it_is_locked(self, served: Served, user: httpx.Client, plugin: httpx.Client) -> None:
+        before = state(user)
+        with locked_sqlite(served.settings):
+            writer = threading.Thread(target=lambda: plugin.post(HEARTBEAT, json={}))
+            writer.start()
+            begun = time.monotonic()
+            assert state(user) == before
+            assert time.monotonic() - begun < 2
+            assert user.get("/readyz").is_success
+            writer.join()
+
+    def test_locked_for_a_moment_only(self, served: Served, user: httpx.Client, plugin: httpx.Client) -> None:
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            with locked_sqlite(served.settings):
+                running = pool.submit(lambda: together(writes(user, plugin)))
+                time.sleep(1)
+            for _, response in running.result():
+                assert response.is_success, response.text
+
+    @pytest.mark.parametrize("trouble", ["PRAGMA max_page_count=1", "PRAGMA query_only=ON"])
+    def test_full_or_read_only(self, served: Served, user: httpx.Client, plugin: httpx.Client, trouble: str) -> None:
+        engine, sick = served.app.extensions["profilesvc"].storage.engine.sync_engine, True
+        before = state(user)
+
+        @event.listens_for(engine, "checkout")
+        def checkout(connection: Any, _record: Any, _proxy: Any) -> None:
+            healthy = trouble.replace("=1", "=1000000").replace("=ON", "=OFF")
+            connection.cursor().execute(trouble if sick else healthy)
+
+        large = {"wp_version": "2", "detected_plugins": ["p" * 200] * 500}
+        assert_unavailable(together([lambda: plugin.post(HEARTBEAT, json=large) for _ in range(4)]))
+        assert state(user) == before
+        sick = False
+        assert_ok(plugin.post(HEARTBEAT, json=large))
+        assert all(response.is_success for _, response in together(writes(user, plugin)))
+
+
+class Database:
+    """Statements beside the service's own, on the test's PostgreSQL database."""
+
+    def __init__(self, postgres: Postgres, settings: Settings) -> None:
+        self._server, self._name = postgres, settings.database_url.partition("?")[0].rpartition("/")[2]
+
+    @contextlib.contextmanager
+    def holding(self, statement: str) -> Iterator[None]:
+        """The locks that a statement takes, for as long as the block lasts."""
+        with asyncio.Runner() as runner:
+            connect = asyncpg.connect(user="postgres", database=self._name, host=self._server.host)
+            other = runner.run(connect)
+            runner.run(other.execute(f"BEGIN; {statement}"))
+            try:
+                yield
+            finally:
+                runner.run(other.execute("ROLLBACK"))
+                runner.run(other.close())
+
+    def cut_all(self) -> None:
+        """Every connection to the database ends, whatever it is doing."""
+        self._server.run(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self._name}'"  # our own name
+        )
+
+
+@pytest.fixture
+def beside(postgres: Postgres, settings: Settings) -> Database:
+    return Database(postgres, settings)
+
+
+@pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
+class TestPostgres:
+    def test_connections_that_are_cut_in_the_middle(
+        self, served: Served, user: httpx.Client, plugin: httpx.Client, beside: Database
+    ) -> None:
+        ended = threading.Event()
+
+        def caller() -> list[httpx.Response]:
+            answers = []
+            while not ended.is_set():
+                answers += [plugin.post(HEARTBEAT, json={}), user.get(KEYS)]
+            return answers
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            callers = [pool.submit(caller) for _ in range(4)]
+            for _ in range(5):
+                time.sleep(0.3)
+                beside.cut_all()
+            time.sleep(0.3)
+            ended.set()
+            answers = [response for running in callers for response in running.result()]
+        for response in answers:
+            if not response.is_success:
+                assert_error(response, 503, "SERVICE_UNAVAILABLE")
+        assert sum(response.is_success for response in answers) > len(answers) / 2
+        assert all(response.is_success for _, response in together(writes(user, plugin)))
+
+    def test_idle_connections_that_were_cut_are_not_noticed(
+        self, user: httpx.Client, plugin: httpx.Client, beside: Database
+    ) -> None:
+        together([lambda: user.get(KEYS) for _ in range(10)])
+        beside.cut_all()
+        assert all(response.is_success for _, response in together([lambda: user.get(KEYS) for _ in range(20)]))
+        assert all(response.is_success for _, response in together(writes(user, plugin)))
+
+    @pytest.mark.parametrize("callers", [1, 30])
+    def test_a_row_that_stays_locked(self, plugin: httpx.Client, beside: Database, callers: int) -> None:
+        """Also when the callers are more than the connections: whoever waited for one has waited."""
+        with beside.holding("SELECT * FROM connections FOR UPDATE"):
+            assert_unavailable(together([lambda: plugin.post(HEARTBEAT, json={}) for _ in range(callers)]))
+        assert_ok(plugin.post(HEARTBEAT, json={}))
+
+    def test_a_table_that_stays_locked(self, user: httpx.Client, plugin: httpx.Client, beside: Database) -> None:
+        """Reads wait too, and no longer than a caller may."""
+        with beside.holding("LOCK TABLE users, keys, locations IN ACCESS EXCLUSIVE MODE"):
+            assert_unavailable(together([lambda: user.get(KEYS), *writes(user, plugin)]))
+        assert all(response.is_success for _, response in together(writes(user, plugin)))
