@@ -65,7 +65,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 _CONTINUE_NUMBERING = "".join(
     f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}));"
-    for table in ("users", "businesses")
+    for table in ("users", "businesses", "syncs")
 )
 
 

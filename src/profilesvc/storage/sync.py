@@ -19,7 +19,7 @@ async def history(session: Executor, location: str, offset: int, limit: int) -> 
     query = (
         select(syncs.c.sync_id, syncs.c.created_at, syncs.c.status, syncs.c.direction, syncs.c.fields_updated)
         .where(syncs.c.location_name == location)
-        .order_by(syncs.c.created_at.desc(), syncs.c.sync_id.desc())
+        .order_by(syncs.c.created_at.desc(), syncs.c.id.desc())
         .offset(offset)
         .limit(limit)
     )

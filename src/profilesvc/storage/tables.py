@@ -186,10 +186,11 @@ class SyncRow(Table, table=True):
     __table_args__ = (
         CheckConstraint("status IN ('success', 'skipped', 'failed')", name="status"),
         CheckConstraint("direction IN ('push', 'pull')", name="direction"),
-        Index("ix_syncs_history", "location_name", "created_at", "sync_id"),
+        Index("ix_syncs_history", "location_name", "created_at", "id"),
     )
 
-    sync_id: str = Field(sa_column=Column(String(40), primary_key=True))
+    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
+    sync_id: str = Field(sa_column=Column(String(40), nullable=False, unique=True))
     location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), nullable=False))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     status: str = Field(sa_column=Column(String(16), nullable=False))

@@ -134,6 +134,7 @@ def upgrade() -> None:
 
     op.create_table(
         "syncs",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("sync_id", sa.String(length=40), nullable=False),
         sa.Column("location_name", sa.String(length=80), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
@@ -143,10 +144,11 @@ def upgrade() -> None:
         sa.CheckConstraint("direction IN ('push', 'pull')", name=op.f("ck_syncs_direction")),
         sa.CheckConstraint("status IN ('success', 'skipped', 'failed')", name=op.f("ck_syncs_status")),
         sa.ForeignKeyConstraint(["location_name"], ["locations.name"], name=op.f("fk_syncs_location_name")),
-        sa.PrimaryKeyConstraint("sync_id", name=op.f("pk_syncs")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_syncs")),
+        sa.UniqueConstraint("sync_id", name=op.f("uq_syncs_sync_id")),
     )
     with op.batch_alter_table("syncs", schema=None) as batch_op:
-        batch_op.create_index("ix_syncs_history", ["location_name", "created_at", "sync_id"], unique=False)
+        batch_op.create_index("ix_syncs_history", ["location_name", "created_at", "id"], unique=False)
 
     op.create_table(
         "connections",
