@@ -1,0 +1,26 @@
+"""The pages together: every operation is called, every error code is met, every link leads somewhere."""
+
+import re
+
+from notebook_pages import FOLDER, NOTEBOOKS, load, operation_of, operations
+from profilesvc.contract.errors import CATALOGUE
+
+# Codes that no page can provoke: what only a defect, a broken network, a broken database or a flood brings about.
+BEYOND_A_PAGE = {"INTERNAL_ERROR", "RATE_LIMITED", "REQUEST_TIMEOUT", "SERVICE_UNAVAILABLE"}
+
+
+def test_every_operation_is_called_with_success_in_some_page() -> None:
+    calls = [line for path in NOTEBOOKS for line in load(path)["metadata"]["profilesvc"]["calls"]]
+    done = {operation_of(line) for line in calls if line.rpartition(" ")[2].startswith("2")}
+    assert operations().keys() - done == set()
+
+
+def test_every_error_code_is_met_in_some_page() -> None:
+    met = {code for path in NOTEBOOKS for code in load(path)["metadata"]["profilesvc"]["codes"]}
+    assert CATALOGUE.keys() - met == BEYOND_A_PAGE
+
+
+def test_links_lead_to_pages_that_exist() -> None:
+    for path in NOTEBOOKS:
+        for target in re.findall(r"\]\((\d\d_\w+\.ipynb)\)", path.read_text("utf-8")):
+            assert (FOLDER / target).exists(), f"{path.stem} links to {target}"
