@@ -1,8 +1,5 @@
 """The emulator inside the process and behind a socket, and the adapter towards either."""
 
-import socket
-import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -10,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
+from oracle import check_answer
 from pydantic import SecretStr
-from quart import Quart
+from quart import Quart, Response, g, request
 
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
 from profilesvc.fixtures import load_world
 from profilesvc.provider.emulator.app import create_emulator
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
+from profilesvc.serving import EmbeddedServer
 from profilesvc.settings import ProviderSettings
 
 START = parse_iso("2026-03-04T05:06:07.890Z")
@@ -73,7 +71,18 @@ def _adapter(client: httpx.AsyncClient, clock: FrozenClock, **settings: Any) -> 
 
 
 def emulator_at(folder: Path, clock: FrozenClock) -> Quart:
-    return create_emulator(folder / "emulator.db", clock=clock, entropy=SeededEntropy("ids"), world=load_world())
+    """A new emulator whose every answer, unless it is a fault's, is held to the provider's schemas."""
+    app = create_emulator(folder / "emulator.db", clock=clock, entropy=SeededEntropy("ids"), world=load_world())
+    app.after_request(_judge)
+    return app
+
+
+async def _judge(response: Response) -> Response:
+    validated = request.args.get("validateOnly") == "true"
+    if request.path.startswith("/v") and response.status_code == 200 and g.get("fault") is None and not validated:
+        found = check_answer(request.method, request.path, await response.get_json())
+        assert found == [], found
+    return response
 
 
 @asynccontextmanager
@@ -87,19 +96,8 @@ async def in_process(folder: Path, clock: FrozenClock) -> AsyncIterator[Rig]:
 @contextmanager
 def served(app: Quart) -> Iterator[str]:
     """The app behind a free port, on a thread; gives its origin."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the emulator did not start"
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(10)
-        listener.close()
+    with EmbeddedServer(app) as server:
+        yield server.base_url
 
 
 @asynccontextmanager

@@ -123,11 +123,11 @@ def _store(row: EmulatorLocationRow, before: Document, after: Document, mask: li
     decided = {path[0] for path in mask}
     updated = json.loads(row.google_updated)
     row.google_updated = dump({member: value for member, value in updated.items() if member not in decided})
-    pending, ends = _pending(row), now() + round(switches().edit_review_seconds * 1000)
+    pending, period = _pending(row), round(switches().edit_review_seconds * 1000)
     for member in sorted(decided):
-        if before.get(member) != after.get(member):
+        if period and before.get(member) != after.get(member):
             shown = pending.get(member, {"shown": before.get(member)})["shown"]
-            pending[member] = {"ends": ends, "shown": shown}
+            pending[member] = {"ends": now() + period, "shown": shown}
     row.pending = dump(pending)
 
 

@@ -54,7 +54,8 @@ def settled(after: Document, mask: list[Path]) -> Document:
     A hybrid business whose address is not in the mask loses its storefront; one without a storefront has no address.
     """
     named, area = {path[0] for path in mask}, after.get("serviceArea", {})
-    if "serviceArea" in named and "storefrontAddress" not in named and area.get("businessType") == HYBRID:
+    typed = ("serviceArea",) in mask or ("serviceArea", "businessType") in mask
+    if typed and "storefrontAddress" not in named and area.get("businessType") == HYBRID:
         return {**after, "serviceArea": {**area, "businessType": CUSTOMERS_ONLY}}
     if area.get("businessType") == CUSTOMERS_ONLY and "storefrontAddress" in named:
         return {key: value for key, value in after.items() if key not in ("storefrontAddress", "latlng")}
