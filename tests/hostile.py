@@ -88,6 +88,7 @@ def hostile(forge: Forge) -> Iterator[Case]:
     yield from _spellings(forge)
     yield from _payloads(forge)
     yield from _times(forge)
+    yield from _issuers(forge)
     yield from _identities(forge)
 
 
@@ -239,7 +240,7 @@ def _times(forge: Forge) -> Iterator[Case]:
             yield f"A072 {name} {literal}", forge.raw_claim(name, literal)
 
 
-def _identities(forge: Forge) -> Iterator[Case]:
+def _issuers(forge: Forge) -> Iterator[Case]:
     base = forge.claims["iss"]
     for value in (
         "https://evil.example",
@@ -260,6 +261,9 @@ def _identities(forge: Forge) -> Iterator[Case]:
     yield "A073 no aud", forge.without("aud")
     staging = "https://staging.profiles.test"
     yield "A076 another deployment", forge.with_claims(iss=staging, aud=staging)
+
+
+def _identities(forge: Forge) -> Iterator[Case]:
     for value in (1, None, True, [], {}, ""):
         yield f"A074 sub {value!r}", forge.with_claims(sub=value)
     yield "A074 sub is not the client", forge.with_claims(sub="svcid_2_1_x")

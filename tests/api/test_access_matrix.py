@@ -169,12 +169,15 @@ async def callers(as_service: AsService, alice: httpx.AsyncClient, services: Ser
     claims = services.signer.read(good.tokens["access_token"], "at+jwt", now)
     rest = {name: value for name, value in claims.items() if name not in ("iat", "exp")}
     headers["expired"] = f"Bearer {services.signer.issue('at+jwt', rest, now - DAY, 60)}"
-    headers["logged out"] = alice.headers["Authorization"]
+    return headers | {"logged out": alice.headers["Authorization"]} | await _users(services)
+
+
+async def _users(services: Services) -> dict[str, str | None]:
+    """Alice logs out, which ends the tokens she had, and comes back."""
     async with services.storage.write() as session:
         await accounts.raise_user_epoch(session, 1)
-    headers["owner"] = f"Bearer {await tokens.user_token(services, ALICE)}"
-    headers["other user"] = f"Bearer {await tokens.user_token(services, BOB)}"
-    return headers
+    emails = {"owner": ALICE, "other user": BOB}
+    return {name: f"Bearer {await tokens.user_token(services, email)}" for name, email in emails.items()}
 
 
 def test_every_route_has_a_row_and_every_row_a_route(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ READ = [{"userToken": []}, {"serviceToken": ["business.read"]}]
 WRITE = [{"userToken": []}, {"serviceToken": ["business.write"]}]
 LOCATION = "/api/v1/external-business/locations/{locationId}"
 
+Operation = tuple[str, list[dict[str, list[str]]], set[str], str, set[str]]
 # (operation of the API document, security, parameters, success, codes it names)
-OPERATIONS: list[tuple[str, list[dict[str, list[str]]], set[str], str, set[str]]] = [
+OPERATIONS: list[Operation] = [
     ("POST /api/v1/developer/credentials", USER, set(), "201", {"NOT_FOUND", "CONFLICT"}),
     ("GET /api/v1/developer/credentials", USER, {"include_revoked"}, "200", set()),
     ("DELETE /api/v1/developer/credentials/{client_id}", USER, {"client_id!"}, "200", {"NOT_FOUND"}),
@@ -67,17 +68,9 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize(
-    ("name", "security", "parameters", "success", "codes"), OPERATIONS, ids=[row[0] for row in OPERATIONS]
-)
-def test_the_operation_is_there_as_the_contract_has_it(
-    document: dict[str, Any],
-    name: str,
-    security: list[dict[str, list[str]]],
-    parameters: set[str],
-    success: str,
-    codes: set[str],
-) -> None:
+@pytest.mark.parametrize("row", OPERATIONS, ids=[row[0] for row in OPERATIONS])
+def test_the_operation_is_there_as_the_contract_has_it(document: dict[str, Any], row: Operation) -> None:
+    name, security, parameters, success, codes = row
     method, path = name.split(" ")
     operation = document["paths"][path][method.lower()]
     assert operation["security"] == security

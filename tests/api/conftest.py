@@ -1,0 +1,20 @@
+"""A client that checks what holds for every answer of the API."""
+
+import httpx
+import pytest
+
+
+@pytest.fixture
+async def everywhere(http: httpx.AsyncClient) -> httpx.AsyncClient:
+    """A client that checks what holds for every answer."""
+
+    async def check(response: httpx.Response) -> None:
+        assert len(response.headers.get_list("x-request-id")) == 1
+        assert response.headers["vary"] == "Origin"
+        assert "access-control-allow-credentials" not in response.headers
+        assert response.headers.get("access-control-allow-origin") != "*"
+        assert "location" not in response.headers, "no redirect: it would lose Authorization"
+        assert response.status_code not in range(300, 400)
+
+    http.event_hooks["response"].append(check)
+    return http

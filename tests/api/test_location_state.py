@@ -1,0 +1,147 @@
+"""The sync switch and the verification of a location over HTTP."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from drive import drift, fail, heal
+from profilesvc.contract.errors import PLAN_RESTRICTION
+from profilesvc.domain.errors import ServiceError
+from profilesvc.services.context import Reached, Services
+from profilesvc.services.locations import switch_sync
+from support import Site, assert_error, assert_ok, fields
+
+LIST = "/api/v1/external-business/locations"
+
+
+PIER = "locations/111"
+
+
+class TestSwitch:
+    async def test_switches_and_answers_the_contracts_members(self, alice: httpx.AsyncClient) -> None:
+        for enabled in (True, True, False, False, True):
+            response = await alice.patch(f"{LIST}/locations/112/sync", json={"syncEnabled": enabled})
+            assert assert_ok(response) == {"locationId": "locations/112", "syncEnabled": enabled}
+            entry = next(e for e in assert_ok(await alice.get(LIST))["locations"] if e["name"] == "locations/112")
+            assert entry["syncEnabled"] is enabled
+
+    async def test_a138_on_needs_a_verified_location(self, alice: httpx.AsyncClient) -> None:
+        response = await alice.patch(f"{LIST}/113/sync", json={"syncEnabled": True})
+        details = assert_error(response, 409, "LOCATION_NOT_VERIFIED")
+        assert details == {"verificationState": "VERIFICATION_REQUESTED"}
+        assert_ok(await alice.patch(f"{LIST}/113/sync", json={"syncEnabled": False}))
+
+    async def test_on_needs_a_plan_with_sync_and_off_does_not(
+        self, services: Services, alice: httpx.AsyncClient
+    ) -> None:
+        """Every plan of the packaged catalogue has sync, so the operation is asked directly."""
+        plan = services.plans.get("pro").model_copy(update={"sync": False})
+        without = Reached("locations/112", 1, plan)
+        with pytest.raises(ServiceError) as refusal:
+            await switch_sync(services, without, True)
+        assert refusal.value.kind is PLAN_RESTRICTION
+        assert (await switch_sync(services, without, False)).syncEnabled is False
+
+    async def test_a139_takes_one_boolean_and_nothing_else(self, alice: httpx.AsyncClient) -> None:
+        for value in ("true", 1, 0, None, [], {}, "on"):
+            response = await alice.patch(f"{LIST}/112/sync", json={"syncEnabled": value})
+            assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["syncEnabled"], value
+        missing = await alice.patch(f"{LIST}/112/sync", json={})
+        assert fields(assert_error(missing, 400, "VALIDATION_ERROR")) == ["syncEnabled"]
+        extra = await alice.patch(f"{LIST}/112/sync", json={"syncEnabled": True, "isVerified": True})
+        assert fields(assert_error(extra, 400, "VALIDATION_ERROR")) == ["isVerified"]
+        typo = await alice.patch(f"{LIST}/112/sync", json={"syncenabled": True})
+        assert set(fields(assert_error(typo, 400, "VALIDATION_ERROR"))) == {"syncEnabled", "syncenabled"}
+
+    async def test_works_with_a_key(self, plugin: Site) -> None:
+        assert_ok(await plugin.http.patch(f"{LIST}/111/sync", json={"syncEnabled": False}))
+        response = await plugin.http.patch(f"{LIST}/112/sync", json={"syncEnabled": True})
+        assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+
+
+# Row by row of D-73: what the provider says, and what it means.
+VERIFICATIONS: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
+    ({"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}, [], "VERIFIED"),
+    ({"hasVoiceOfMerchant": True, "complyWithGuidelines": {}}, [], "VERIFIED"),
+    ({"complyWithGuidelines": {"recommendationReason": "X"}}, [], "SUSPENDED"),
+    ({"resolveOwnershipConflict": {}}, [], "DUPLICATE"),
+    ({"waitForVoiceOfMerchant": {}}, [], "VERIFICATION_REQUESTED"),
+    ({"verify": {"hasPendingVerification": True}}, [], "VERIFICATION_REQUESTED"),
+    ({"verify": {}}, [{"state": "COMPLETED"}, {"state": "PENDING"}], "VERIFICATION_REQUESTED"),
+    ({"verify": {}}, [{"state": "PENDING"}, {"state": "FAILED"}], "UNVERIFIED"),
+    ({"verify": {}}, [], "UNVERIFIED"),
+]
+
+
+class TestRefreshVerification:
+    async def test_answers_what_the_provider_says(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        for voice, verifications, state in VERIFICATIONS:
+            dated = [
+                {
+                    "name": f"locations/113/verifications/{n}",
+                    "method": "SMS",
+                    "createTime": f"2026-01-0{n}T00:00:00Z",
+                    **v,
+                }
+                for n, v in enumerate(verifications, 1)
+            ]
+            await drift(emulator, voice_of_merchant={"locations/113": voice}, verifications={"locations/113": dated})
+            data = assert_ok(await alice.post(f"{LIST}/113/refresh-verification"))
+            assert data == {
+                "locationId": "locations/113",
+                "isVerified": state == "VERIFIED",
+                "verificationState": state,
+            }
+            listed = next(e for e in assert_ok(await alice.get(LIST))["locations"] if e["name"] == "locations/113")
+            assert listed["locationState"]["isVerified"] is (state == "VERIFIED")
+
+    async def test_lets_sync_be_switched_on_afterwards(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        switch = {"syncEnabled": True}
+        assert_error(await alice.patch(f"{LIST}/113/sync", json=switch), 409, "LOCATION_NOT_VERIFIED")
+        await drift(emulator, voice_of_merchant={"locations/113": {"hasVoiceOfMerchant": True}})
+        assert_error(await alice.patch(f"{LIST}/113/sync", json=switch), 409, "LOCATION_NOT_VERIFIED")
+        assert_ok(await alice.post(f"{LIST}/113/refresh-verification"))
+        assert_ok(await alice.patch(f"{LIST}/113/sync", json=switch))
+
+    async def test_a138_lost_verification_switches_sync_off(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        await drift(emulator, voice_of_merchant={PIER: {"complyWithGuidelines": {}}})
+        assert assert_ok(await alice.post(f"{LIST}/111/refresh-verification"))["verificationState"] == "SUSPENDED"
+        entry = next(e for e in assert_ok(await alice.get(LIST))["locations"] if e["name"] == PIER)
+        assert (entry["syncEnabled"], entry["locationState"]) == (False, {"isVerified": False})
+        details = assert_error(await alice.post("/api/v1/sync/111", json={"title": "x"}), 409, "LOCATION_NOT_VERIFIED")
+        assert details == {"verificationState": "SUSPENDED"}
+        await drift(emulator, voice_of_merchant={PIER: {"hasVoiceOfMerchant": True}})
+        assert_ok(await alice.post(f"{LIST}/111/refresh-verification"))
+        assert_error(await alice.post("/api/v1/sync/111", json={"title": "x"}), 409, "SYNC_DISABLED")
+
+    async def test_ignores_a_body(self, alice: httpx.AsyncClient) -> None:
+        for options in ({"content": b"\xff{"}, {"data": {"a": "b"}}, {"json": {"isVerified": False}}):
+            assert assert_ok(await alice.post(f"{LIST}/111/refresh-verification", **options))["isVerified"] is True
+
+    async def test_a142_a_provider_in_trouble(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        for fault, reason, retryable in [
+            ({"status": 400}, "rejected", False),
+            ({"status": 401}, None, None),
+            ({"status": 403}, "rejected", False),
+            ({"status": 429}, "rate_limited", True),
+            ({"status": 500}, "unavailable", True),
+            ({"status": 503}, "unavailable", True),
+            ({"kind": "broken_body"}, "unavailable", True),
+            ({"kind": "disconnect"}, "unavailable", True),
+            ({"kind": "redirect"}, "unavailable", False),
+            ({"kind": "huge"}, "unavailable", False),
+        ]:
+            await fail(emulator, **fault)
+            response = await alice.post(f"{LIST}/111/refresh-verification")
+            details = assert_error(response, 502, "PROVIDER_API_ERROR")
+            assert details["reason"] in ("rejected", "unavailable", "timeout", "rate_limited")
+            if reason is not None:
+                assert (details["reason"], details["retryable"]) == (reason, retryable), fault
+            await heal(emulator)
+        entry = next(e for e in assert_ok(await alice.get(LIST))["locations"] if e["name"] == PIER)
+        assert (entry["syncEnabled"], entry["locationState"]) == (True, {"isVerified": True})  # nothing changed

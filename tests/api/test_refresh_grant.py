@@ -1,0 +1,111 @@
+"""The refresh grant, and how long a user token lasts (rows A044 to A051 of the list of bad input)."""
+
+import httpx
+from sqlalchemy import update
+
+from conftest import AsService, AsUser
+from profilesvc.domain.world import DAY, SECOND, FrozenClock
+from profilesvc.services import keys as key_service
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import keys
+from support import ALICE, Site, assert_error, assert_ok, fields
+from token_support import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, refresh
+
+
+class TestRefresh:
+    async def test_answers_the_same_shape(self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
+        clock.advance(days=29)
+        response = await http.post(PATH, json=refresh(plugin))
+        data = assert_ok(response)
+        assert set(data) == set(plugin.tokens)
+        same = {"token_type", "scope", "plan", "expires_in", "permissions", "refresh_expires_in"}
+        assert {name: data[name] for name in same} == {name: plugin.tokens[name] for name in same}
+        assert response.headers["cache-control"] == "no-store"
+        old, new = claims(plugin.tokens["refresh_token"]), claims(data["refresh_token"])
+        assert (new["fam"], new["gen"]) == (old["fam"], old["gen"] + 1)
+        assert new["jti"] != old["jti"]
+        assert new["exp"] == clock.now() // SECOND + 2_592_000
+        works = {"Authorization": f"Bearer {data['access_token']}"}
+        assert_ok(await http.get(LOCATIONS, headers=works))
+
+    async def test_lasts_thirty_days_and_then_names_the_way_out(
+        self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        clock.advance(milliseconds=claims(plugin.tokens["refresh_token"])["exp"] * SECOND - clock.now())
+        response = await http.post(PATH, json=refresh(plugin))
+        assert_bad_refresh(response)
+        assert "client credentials" in response.json()["error"]["message"]
+        assert_ok(await plugin.http.get(LOCATIONS))  # the access token outlives it (D-11)
+
+    async def test_a044_a045_tokens_of_another_kind(
+        self, http: httpx.AsyncClient, as_user: AsUser, plugin: Site
+    ) -> None:
+        user = (await as_user(ALICE)).headers["Authorization"].removeprefix("Bearer ")
+        for token in (plugin.tokens["access_token"], user):
+            assert_bad_refresh(await http.post(PATH, json=refresh(plugin, refresh_token=token)))
+        headers = {"Authorization": f"Bearer {plugin.tokens['refresh_token']}"}
+        details = assert_error(await http.get(LOCATIONS, headers=headers), 401, "AUTH_INVALID_TOKEN")
+        assert details == {"reason": "invalid"}
+
+    async def test_a046_credentials_beside_the_token_must_match(
+        self, http: httpx.AsyncClient, as_service: AsService
+    ) -> None:
+        site, other = await as_service(), await as_service()
+        for wrong in ({"client_id": other.key["client_id"]}, other.credentials, {"client_secret": "x"}):
+            assert_bad_refresh(await http.post(PATH, json=refresh(site, **wrong)))
+        assert_ok(await http.post(PATH, json=refresh(site, **site.credentials)))
+
+    async def test_a047_after_the_key_was_revoked(
+        self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site
+    ) -> None:
+        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
+        assert_bad_refresh(await http.post(PATH, json=refresh(plugin)))
+
+    async def test_a048_while_deactivated_and_afterwards(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        await key_service.deactivate(services, plugin.key["client_id"], "billing_issue")
+        details = assert_error(await http.post(PATH, json=refresh(plugin)), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        assert details["deactivation_reason"] == "billing_issue"
+        await key_service.reactivate(services, plugin.key["client_id"])
+        assert_ok(await http.post(PATH, json=refresh(plugin)))
+
+    async def test_a049_a050_carries_what_the_key_still_allows(
+        self, http: httpx.AsyncClient, as_service: AsService, services: Services
+    ) -> None:
+        site = await as_service(requested=["business.read"])
+        wider = await http.post(PATH, json=refresh(site, permissions=BOTH))
+        assert assert_ok(wider)["permissions"] == ["business.read"]
+        site = await as_service()
+        async with services.storage.write() as session:
+            await session.execute(update(keys).values(permissions="business.read"))
+        reduced = assert_ok(await http.post(PATH, json=refresh(site)))
+        assert reduced["permissions"] == ["business.read"]
+        async with services.storage.write() as session:
+            await session.execute(update(keys).values(permissions="business.write"))
+        again = refresh(site, refresh_token=reduced["refresh_token"])
+        assert_error(await http.post(PATH, json=again), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+
+    async def test_a051_what_is_no_token(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        token = plugin.tokens["refresh_token"]
+        for value in (None, 5, {}, [token], True):
+            response = await http.post(PATH, json=refresh(plugin, refresh_token=value))
+            assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["refresh_token"], value
+        missing = await http.post(PATH, json={"grant_type": "refresh_token"})
+        assert fields(assert_error(missing, 400, "VALIDATION_ERROR")) == ["refresh_token"]
+        for value in ("", "eyJ", "x" * 60_000, f"{token}=", f"{token}\n", f"{token}\0", token[:-1], "..", "é"):
+            assert_bad_refresh(await http.post(PATH, json=refresh(plugin, refresh_token=value)))
+        assert_ok(await http.post(PATH, json=refresh(plugin)))
+
+
+class TestUserToken:
+    async def test_lasts_seven_days_and_may_everything(self, alice: httpx.AsyncClient, clock: FrozenClock) -> None:
+        found = claims(alice.headers["Authorization"])
+        assert (found["scope"], found["sub"]) == ("user", "1")
+        assert found["exp"] - found["iat"] == 7 * DAY // SECOND
+        names = [entry["name"] for entry in assert_ok(await alice.get(LOCATIONS))["locations"]]
+        assert sorted(names) == [f"locations/{ident}" for ident in (111, 112, 113, 114, 119)]
+        clock.advance(milliseconds=found["exp"] * SECOND - 1 - clock.now())
+        assert_ok(await alice.get(LOCATIONS))
+        clock.advance(milliseconds=1)
+        assert assert_error(await alice.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}

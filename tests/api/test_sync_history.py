@@ -1,0 +1,123 @@
+"""Comparison and history of syncs over HTTP (D-84 to D-86)."""
+
+from typing import Any
+
+import httpx
+
+from conftest import AsUser
+from drive import drift, fail
+from profilesvc.services import locations as location_service
+from profilesvc.services import sync
+from profilesvc.services.context import Services
+from support import CAROL, assert_error, assert_ok
+
+PIER, BOOKS = "locations/111", "locations/114"
+
+
+SYNC, HISTORY, COMPARISON = "/api/v1/sync", "/api/v1/sync/history", "/api/v1/sync/comparison"
+
+
+# The request of the API document: three members, no regionCode, no additionalPhones.
+SAMPLE: dict[str, Any] = {
+    "title": "Harbour Coffee, Pier 2",
+    "storefrontAddress": {
+        "addressLines": ["海岸通2丁目1"],
+        "locality": "横浜市",
+        "administrativeArea": "神奈川県",
+        "postalCode": "231-0003",
+    },
+    "phoneNumbers": {"primaryPhone": "+81 45-555-0177"},
+}
+
+
+async def history(client: httpx.AsyncClient, location: str = "111", **query: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = assert_ok(await client.get(f"{HISTORY}/{location}", params=query))["history"]
+    return found
+
+
+class TestComparison:
+    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+        data = assert_ok(await alice.get(f"{COMPARISON}/114"))
+        assert set(data) == {"source", "provider", "lastSync", "differences", "filtered"}
+        assert data["source"]["title"] == data["provider"]["title"] == "Harbour Books"
+        assert data["source"]["phoneNumbers"]["primaryPhone"] == "+81 45-555-0114"
+        assert data["provider"]["phoneNumbers"]["primaryPhone"] == "+81 45-555-0199"
+        assert data["lastSync"]["phoneNumbers"]["primaryPhone"] == "+81 45-555-0114"
+        assert data["differences"] == [
+            {"field": "phoneNumbers.primaryPhone", "source": "+81 45-555-0114", "provider": "+81 45-555-0199"}
+        ]
+        assert data["filtered"] == []
+
+    async def test_is_repaired_by_the_sync_it_asks_for(self, alice: httpx.AsyncClient) -> None:
+        (difference,) = assert_ok(await alice.get(f"{COMPARISON}/114"))["differences"]
+        body = {"phoneNumbers": {"primaryPhone": difference["source"]}}
+        assert assert_ok(await alice.post(f"{SYNC}/114", json=body))["fieldsUpdated"] == [difference["field"]]
+        assert assert_ok(await alice.get(f"{COMPARISON}/114"))["differences"] == []
+
+    async def test_before_any_sync(self, alice: httpx.AsyncClient) -> None:
+        data = assert_ok(await alice.get(f"{COMPARISON}/112"))
+        assert data["lastSync"] == {}
+        assert data["source"]["title"] == "Harbour Coffee, Station"
+        assert data["differences"] == []
+
+    async def test_reads_the_provider_live(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        changes = {"title": "Other hands", "websiteUri": None, "labels": ["横浜"]}
+        await drift(emulator, locations={PIER: changes})
+        data = assert_ok(await alice.get(f"{COMPARISON}/111"))
+        assert data["differences"] == [
+            {"field": "title", "source": "Harbour Coffee, Pier", "provider": "Other hands"},
+            {"field": "websiteUri", "source": "https://harbour.example/pier", "provider": None},
+            {"field": "labels", "source": ["pier", "roastery", "横浜"], "provider": ["横浜"]},
+        ]
+        assert assert_ok(await alice.get(f"{COMPARISON}/111")) == data  # deterministic
+        await fail(emulator)
+        details = assert_error(await alice.get(f"{COMPARISON}/111"), 502, "PROVIDER_API_ERROR")
+        assert details["retryable"] is True
+
+    async def test_names_what_is_filtered_and_never_as_a_difference(self, as_user: AsUser) -> None:
+        carol = await as_user(CAROL)
+        body = {"title": "T", "labels": ["x"], "attributes": {"wifi": True}}
+        assert_ok(await carol.post(f"{SYNC}/311", json=body))
+        data = assert_ok(await carol.get(f"{COMPARISON}/311"))
+        assert data["source"]["attributes"] == {"wifi": True}
+        assert data["source"]["labels"] == ["x"]
+        assert {"labels", "attributes.wifi"} <= set(data["filtered"])
+        assert data["differences"] == []
+
+
+class TestHistory:
+    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+        made = assert_ok(await alice.post(f"{SYNC}/111", json=SAMPLE))
+        first, imported = await history(alice)
+        assert first == {
+            "syncId": made["syncId"],
+            "timestamp": made["timestamp"],
+            "status": "success",
+            "fieldsUpdated": len(made["fieldsUpdated"]),
+            "direction": "push",
+        }
+        assert set(imported) == set(first)
+        assert imported["timestamp"] == "2025-12-30T03:00:00.000Z"
+        response = await alice.get(f"{HISTORY}/111")
+        assert set(assert_ok(response)) == {"history"}
+
+    async def test_is_newest_first_in_pages_of_twenty(self, alice: httpx.AsyncClient, services: Services) -> None:
+        entry = {"location_name": PIER, "status": "success", "direction": "push", "fields_updated": 1}
+        async with services.storage.write() as session:
+            for number in range(130):
+                stamp = 1_800_000_000_000 + number
+                await sync.sync.add(session, sync_id=f"sync_{number:03d}", created_at=stamp, **entry)
+        assert [e["syncId"] for e in await history(alice)] == [f"sync_{n:03d}" for n in range(129, 109, -1)]
+        seen: list[str] = []
+        for page in range(1, 6):
+            seen += [e["syncId"] for e in await history(alice, page=page, limit=30)]
+        assert seen[:130] == [f"sync_{n:03d}" for n in range(129, -1, -1)]
+        assert len(seen) == len(set(seen)) == 131
+        for limit, count in [(100, 100), (101, 100), (100_000, 100), (1, 1)]:
+            assert len(await history(alice, limit=limit)) == count
+        assert await history(alice, page=50) == []
+
+    async def test_tells_a_pull_from_a_push(self, services: Services, alice: httpx.AsyncClient) -> None:
+        await location_service.import_account(services, "alice@example.com", "accounts/1")
+        newest = (await history(alice))[0]
+        assert (newest["status"], newest["direction"]) == ("success", "pull")

@@ -1,0 +1,91 @@
+"""Syncs that fail at the provider, and syncs that wait for each other (D-83, D-87)."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import update
+
+from drive import calls, fail, forget_calls, heal
+from profilesvc.domain.world import FrozenClock
+from profilesvc.services import sync
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import locations
+from support import Site, assert_error, assert_ok
+
+PIER, BOOKS = "locations/111", "locations/114"
+
+
+SYNC, HISTORY, COMPARISON = "/api/v1/sync", "/api/v1/sync/history", "/api/v1/sync/comparison"
+
+
+async def history(client: httpx.AsyncClient, location: str = "111", **query: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = assert_ok(await client.get(f"{HISTORY}/{location}", params=query))["history"]
+    return found
+
+
+class TestProviderTrouble:
+    @pytest.mark.parametrize(
+        ("method", "fault", "told"),
+        [
+            ("PATCH", {"status": 400, "message": "no"}, ("rejected", False)),
+            ("PATCH", {"status": 503}, ("unavailable", True)),
+            ("GET", {"status": 429}, ("rate_limited", True)),
+            ("GET", {"kind": "disconnect"}, ("unavailable", True)),
+        ],
+    )
+    async def test_a142_is_a_502_and_stays_in_the_history(
+        self,
+        alice: httpx.AsyncClient,
+        emulator: httpx.AsyncClient,
+        method: str,
+        fault: dict[str, Any],
+        told: tuple[str, bool],
+    ) -> None:
+        await fail(emulator, method=method, **fault)
+        details = assert_error(await alice.post(f"{SYNC}/111", json={"title": "T"}), 502, "PROVIDER_API_ERROR")
+        assert (details["reason"], details["retryable"]) == told
+        failed = (await history(alice))[0]
+        assert (failed["status"], failed["fieldsUpdated"], failed["direction"]) == ("failed", 0, "push")
+        await heal(emulator)
+        comparison = assert_ok(await alice.get(f"{COMPARISON}/111"))
+        assert comparison["source"]["title"] == "T"  # what was asked for stays the desired state (D-84)
+        assert comparison["lastSync"]["title"] == "Harbour Coffee, Pier"
+        assert [difference["field"] for difference in comparison["differences"]] == ["title"]
+        assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))  # and the turn was given back
+        assert assert_ok(await alice.get(f"{COMPARISON}/111"))["differences"] == []
+
+    async def test_of_a_skipped_sync_is_not_noticed(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        await fail(emulator)
+        assert assert_ok(await alice.post(f"{SYNC}/111", json={"unknown": 1}))["status"] == "skipped"
+
+
+class TestOneAtATime:
+    async def test_a_second_sync_waits_for_its_turn(
+        self, alice: httpx.AsyncClient, plugin: Site, emulator: httpx.AsyncClient
+    ) -> None:
+        await fail(emulator, "delay", method="PATCH", seconds=0.3, times=1)
+        await forget_calls(emulator)
+        first = alice.post(f"{SYNC}/111", json={"title": "First"})
+        second = plugin.http.post(f"{SYNC}/111", json={"title": "Second"})
+        for answer in await asyncio.gather(first, second):
+            assert assert_ok(answer)["fieldsUpdated"] == ["title"]
+        seen = [call["method"] for call in await calls(emulator) if call["path"] != "/token"]
+        assert seen == ["GET", "PATCH", "GET", "PATCH"]
+
+    async def test_a_turn_that_never_comes_is_a_conflict(
+        self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sync, "TURN_WAIT_SECONDS", 0.1)
+        held = {"sync_lease": "another process", "sync_lease_until": clock.now() + 60_000}
+        async with services.storage.write() as session:
+            await session.execute(update(locations).where(locations.c.name == PIER).values(held))
+        response = await alice.post(f"{SYNC}/111", json={"title": "T"})
+        assert_error(response, 409, "CONFLICT")
+        assert int(response.headers["retry-after"]) >= 1
+        assert_ok(await alice.post(f"{SYNC}/114", json={"title": "T"}))  # another location does not wait
+        clock.advance(seconds=60)  # whoever held it is gone
+        assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))

@@ -1,0 +1,44 @@
+"""What tests of the token route share: its bodies, a look into a token, and its two refusals."""
+
+import base64
+import json
+from typing import Any
+
+import httpx
+
+from support import Site, assert_error
+
+PATH = "/api/v1/auth/token"
+
+
+LOCATIONS = "/api/v1/external-business/locations"
+
+
+BOTH = ["business.read", "business.write"]
+
+
+def grant(site: Site, **members: Any) -> dict[str, Any]:
+    return {"grant_type": "client_credentials", **site.credentials, **members}
+
+
+def refresh(site: Site, **members: Any) -> dict[str, Any]:
+    return {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"], **members}
+
+
+def claims(token: str) -> dict[str, Any]:
+    part = token.split(".")[1]
+    decoded: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return decoded
+
+
+def assert_bad_credentials(response: httpx.Response) -> None:
+    details = assert_error(response, 401, "AUTH_INVALID_TOKEN")
+    assert "invalid client credentials" in response.json()["error"]["message"].lower()
+    assert details == {}
+    assert response.headers["cache-control"] == "no-store"
+    assert "www-authenticate" not in response.headers  # no bearer token was asked for
+
+
+def assert_bad_refresh(response: httpx.Response) -> None:
+    assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {}
+    assert "invalid or expired refresh token" in response.json()["error"]["message"].lower()
