@@ -3,6 +3,7 @@
 import re
 
 from notebook_pages import FOLDER, NOTEBOOKS, load, operation_of, operations
+
 from profilesvc.contract.errors import CATALOGUE
 
 # Codes that no page can provoke: what only a defect, a broken network, a broken database or a flood brings about.
