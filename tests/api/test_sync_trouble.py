@@ -7,12 +7,15 @@ import httpx
 import pytest
 from sqlalchemy import update
 
+from conftest import World, client_of
 from drive import calls, fail, forget_calls, heal
+from profilesvc.bootstrap import create_app
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import sync
+from profilesvc.services import sync, tokens
 from profilesvc.services.context import Services
+from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage.tables import locations
-from support import Site, assert_error, assert_ok
+from support import ALICE, Site, assert_error, assert_ok
 
 PIER, BOOKS = "locations/111", "locations/114"
 
@@ -89,3 +92,20 @@ class TestOneAtATime:
         assert_ok(await alice.post(f"{SYNC}/114", json={"title": "T"}))  # another location does not wait
         clock.advance(seconds=60)  # whoever held it is gone
         assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
+
+
+async def test_a142_a_provider_that_does_not_answer_in_time(settings: Settings, world: World) -> None:
+    impatient = settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.2)})
+    app = create_app(impatient, world)
+    async with app.test_app():
+        services: Services = app.extensions["profilesvc"]
+        assert world.emulator is not None
+        transport = httpx.ASGITransport(app=world.emulator)  # type: ignore[arg-type]
+        async with (
+            httpx.AsyncClient(transport=transport, base_url="http://emulator") as emulator,
+            client_of(app, await tokens.user_token(services, ALICE)) as alice,
+        ):
+            await fail(emulator, "delay", method="GET", seconds=2)
+            details = assert_error(await alice.post(f"{SYNC}/111", json={"title": "T"}), 502, "PROVIDER_API_ERROR")
+            assert (details["reason"], details["retryable"]) == ("timeout", True)
+            assert (await history(alice))[0]["status"] == "failed"
