@@ -8,13 +8,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
 
 from profilesvc.serving import bind
-from program import caller, command, data, demo_token, environment, refusal, serving
+from program import Server, caller, command, data, demo_token, environment, serving
 
 POSTS = {"locationId": "locations/111"}
 # Stands in for curl where there is none: the options that the demo prints, and the same output.
@@ -34,6 +36,14 @@ print(urllib.request.urlopen(urllib.request.Request(url, body, headers)).read().
 """
 
 
+class Demo(NamedTuple):
+    """A running demo, its files, and what it printed after its first line."""
+
+    server: Server
+    data_dir: Path
+    lines: list[str]
+
+
 @pytest.fixture
 def path_with_curl(tmp_path: Path) -> str:
     path = environment()["PATH"]
@@ -46,30 +56,41 @@ def path_with_curl(tmp_path: Path) -> str:
     return f"{shim.parent}:{path}"
 
 
-def test_the_demo_prints_calls_that_work_as_pasted(tmp_path: Path, path_with_curl: str) -> None:
-    with serving(tmp_path, "demo", "--port", "0") as demo:
-        calls = [line for line in demo.introduction() if line.startswith(("TOKEN=", "curl "))]
-        assert len(calls) == 3
-        script = "\necho\n".join(calls)
-        pasted = subprocess.run(
-            ["sh", "-c", script], env={"PATH": path_with_curl}, capture_output=True, text=True, timeout=60
-        )
-        _, posts, sync = pasted.stdout.split("\n")
-        assert len(json.loads(posts)["data"]["localPosts"]) == 2
-        assert json.loads(sync)["data"]["fieldsUpdated"] == ["websiteUri"]
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """One demo, in a folder whose name needs quotes, for the tests that only look at it."""
+    folder = tmp_path_factory.mktemp("demo")
+    with serving(folder, "demo", "--port", "0", DATA_DIR="kept here") as server:
+        yield Demo(server, folder / "kept here", server.introduction())
 
 
-def test_the_demo_tells_its_key_how_to_get_a_user_token_and_where_the_provider_is(tmp_path: Path) -> None:
-    with serving(tmp_path, "demo", "--port", "0", DATA_DIR="kept here") as demo:
-        told = {line[:15].strip(): line[15:] for line in demo.introduction()}
-        key = json.loads((tmp_path / "kept here" / "demo.json").read_text("utf-8"))
-        assert [told["client id"], told["client secret"]] == [key["client_id"], key["client_secret"]]
-        minted = subprocess.run(["sh", "-c", told["user token"]], env=environment(), capture_output=True, text=True)
-        token = minted.stdout.removesuffix("\n")
-        with caller(demo, token) as alice:
-            keys = data(alice.get("/api/v1/developer/credentials"))["credentials"]
-        assert [key["client_id"] for key in keys] == [told["client id"]]
-        assert "locations" in httpx.get(f"{told['provider'].split()[0]}/__emulator/state").json()
+def test_the_demo_prints_calls_that_work_as_pasted(demo: Demo, path_with_curl: str) -> None:
+    calls = [line for line in demo.lines if line.startswith(("TOKEN=", "curl "))]
+    assert len(calls) == 3
+    script = "\necho\n".join(calls)
+    pasted = subprocess.run(
+        ["sh", "-c", script], env={"PATH": path_with_curl}, capture_output=True, text=True, timeout=60
+    )
+    _, posts, sync = pasted.stdout.split("\n")
+    assert len(json.loads(posts)["data"]["localPosts"]) == 2
+    assert json.loads(sync)["data"]["fieldsUpdated"] == ["websiteUri"]
+
+
+def test_the_demo_tells_its_key_how_to_get_a_user_token_and_where_the_provider_is(demo: Demo) -> None:
+    told = {line[:15].strip(): line[15:] for line in demo.lines}
+    key = json.loads((demo.data_dir / "demo.json").read_text("utf-8"))
+    assert [told["client id"], told["client secret"]] == [key["client_id"], key["client_secret"]]
+    minted = subprocess.run(["sh", "-c", told["user token"]], env=environment(), capture_output=True, text=True)
+    token = minted.stdout.removesuffix("\n")
+    with caller(demo.server, token) as alice:
+        keys = data(alice.get("/api/v1/developer/credentials"))["credentials"]
+    assert [key["client_id"] for key in keys] == [told["client id"]]
+    assert "locations" in httpx.get(f"{told['provider'].split()[0]}/__emulator/state").json()
+
+
+def test_private_files_are_for_their_owner_alone(demo: Demo) -> None:
+    for name in ("signing_key.pem", "demo.json"):
+        assert stat.S_IMODE((demo.data_dir / name).stat().st_mode) == 0o600
 
 
 def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
@@ -97,14 +118,7 @@ def test_the_demo_makes_a_new_key_for_a_revoked_one(tmp_path: Path) -> None:
         assert demo_token(demo)
 
 
-def test_private_files_are_for_their_owner_alone(tmp_path: Path) -> None:
-    with serving(tmp_path, "demo", "--port", "0"):
-        for name in ("signing_key.pem", "demo.json"):
-            assert stat.S_IMODE((tmp_path / "var" / name).stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_a_request_in_flight_finish(tmp_path: Path, number: int) -> None:
+def test_a_signal_lets_a_request_in_flight_finish(tmp_path: Path) -> None:
     with serving(tmp_path, "demo", "--port", "0") as demo:
         provider = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
         slow = {"kind": "delay", "seconds": 1.5, "match": {"method": "POST"}}
@@ -118,16 +132,9 @@ def test_a_signal_lets_a_request_in_flight_finish(tmp_path: Path, number: int) -
             request = threading.Thread(target=create)
             request.start()
             time.sleep(0.5)
-            assert demo.stop(number) == 0
+            assert demo.stop() == 0
             request.join()
         assert [answer.status_code for answer in answers] == [201]
-
-
-def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
-    with bind("127.0.0.1", 0) as taken:
-        port = str(taken.getsockname()[1])
-        for words in (["demo"], ["serve"], ["emulator", "serve"]):
-            assert f"cannot listen on http://127.0.0.1:{port}: " in refusal(tmp_path, *words, "--port", port)
 
 
 def test_the_demo_gives_the_emulator_another_port_when_the_next_is_taken(tmp_path: Path) -> None:
@@ -138,33 +145,6 @@ def test_the_demo_gives_the_emulator_another_port_when_the_next_is_taken(tmp_pat
             provider = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
             assert provider != f"http://127.0.0.1:{port + 1}"
             assert httpx.get(f"{provider}/__emulator/state").is_success
-
-
-PRODUCTION = {
-    "ENVIRONMENT": "production",
-    "BASE_URL": "https://profiles.example",
-    "PROVIDER__URL": "https://provider.example",
-}
-
-
-@pytest.mark.parametrize(
-    ("words", "missing", "named"),
-    [
-        (["demo"], [], "PROFILESVC_ENVIRONMENT"),
-        (["demo"], ["BASE_URL"], "PROFILESVC_ENVIRONMENT"),
-        (["emulator", "serve"], [], "PROFILESVC_ENVIRONMENT"),
-        (["serve", "--demo"], [], "PROFILESVC_ENVIRONMENT"),
-        (["db", "seed"], [], "PROFILESVC_ENVIRONMENT"),
-        (["serve"], ["BASE_URL"], "PROFILESVC_BASE_URL"),
-        (["serve"], ["PROVIDER__URL"], "PROFILESVC_PROVIDER__URL"),
-    ],
-)
-def test_production_refuses_and_names_the_setting(
-    tmp_path: Path, words: list[str], missing: list[str], named: str
-) -> None:
-    settings = {name: value for name, value in PRODUCTION.items() if name not in missing}
-    assert named in refusal(tmp_path, *words, **settings)
-    assert not (tmp_path / "var").exists()
 
 
 def test_service_and_emulator_run_as_two_processes(tmp_path: Path) -> None:

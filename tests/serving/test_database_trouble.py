@@ -1,30 +1,22 @@
 """A database in trouble: 503 within six seconds, nothing half written, and no restart when it is well again (A104)."""
 
-import asyncio
 import concurrent.futures
-import contextlib
 import functools
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import asyncpg
 import httpx
 import pytest
 from sqlalchemy import event
+from trouble import HEARTBEAT, Database, assert_unavailable, locked_sqlite, provider_writes, together, writes
 from wire import KEYS, POSTS, Served, serving
 
 from conftest import Postgres
 from profilesvc.provider.emulator.faults import Fault
 from profilesvc.settings import Settings
 from support import assert_error, assert_ok
-
-HEARTBEAT = "/api/v1/api-keys/heartbeat"
-SWITCH = "/api/v1/external-business/locations/112/sync"
-NEW_KEY = {"name": "New", "business_id": 10, "assigned_location_id": "locations/111"}
-Call = Callable[[], httpx.Response]
 
 
 @pytest.fixture
@@ -47,39 +39,6 @@ def user(served: Served) -> Iterator[httpx.Client]:
         yield http
 
 
-def writes(user: httpx.Client, plugin: httpx.Client) -> list[Call]:
-    """One of every kind of write that a location has."""
-    return [
-        lambda: plugin.post(HEARTBEAT, json={"wp_version": "2"}),
-        lambda: user.post(KEYS, json=NEW_KEY),
-        lambda: user.patch(SWITCH, json={"syncEnabled": False}),
-        lambda: plugin.post("/api/v1/sync/111", json={"title": "Harbour"}),
-        lambda: plugin.post("/api/v1/sync/111", json={"title": "Harbour"}, headers={"Idempotency-Key": "once"}),
-        lambda: plugin.post(POSTS, json={"summary": "Trouble"}),
-        lambda: plugin.post(POSTS, json={"summary": "Trouble"}, headers={"Idempotency-Key": "once"}),
-    ]
-
-
-def together(calls: list[Call]) -> list[tuple[float, httpx.Response]]:
-    """All at once; how long each took, and its answer."""
-
-    def timed(call: Call) -> tuple[float, httpx.Response]:
-        begun = time.monotonic()
-        response = call()
-        return time.monotonic() - begun, response
-
-    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(timed, calls))
-
-
-def assert_unavailable(outcomes: list[tuple[float, httpx.Response]]) -> None:
-    """503 in time, and a hint when to come again."""
-    for took, response in outcomes:
-        assert_error(response, 503, "SERVICE_UNAVAILABLE")
-        assert int(response.headers["retry-after"]) >= 1
-        assert took < 6, response.request.url
-
-
 def state(user: httpx.Client) -> list[Any]:
     """What the writes would have changed, through the API."""
     keys = assert_ok(user.get(KEYS))["credentials"]
@@ -90,25 +49,6 @@ def state(user: httpx.Client) -> list[Any]:
         assert_ok(user.get(POSTS))["localPosts"],
         [assert_ok(user.get(f"/api/v1/api-keys/{key['client_id']}/status"))["wp_version"] for key in keys],
     ]
-
-
-def provider_writes(served: Served) -> list[Any]:
-    """The calls that changed something at the provider."""
-    assert served.world.emulator is not None
-    calls = served.world.emulator.extensions["emulator"].calls
-    return [call for call in calls if call["method"] != "GET" and call["path"] != "/token"]
-
-
-@contextlib.contextmanager
-def locked_sqlite(settings: Settings) -> Iterator[None]:
-    """Another process writes and does not come to an end."""
-    other = sqlite3.connect(settings.data_dir / "profilesvc.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
 
 
 @pytest.mark.parametrize("database", ["sqlite"])
@@ -183,32 +123,6 @@ class TestSqlite:
         sick = False
         assert_ok(plugin.post(HEARTBEAT, json=large))
         assert all(response.is_success for _, response in together(writes(user, plugin)))
-
-
-class Database:
-    """Statements beside the service's own, on the test's PostgreSQL database."""
-
-    def __init__(self, postgres: Postgres, settings: Settings) -> None:
-        self._server, self._name = postgres, settings.database_url.partition("?")[0].rpartition("/")[2]
-
-    @contextlib.contextmanager
-    def holding(self, statement: str) -> Iterator[None]:
-        """The locks that a statement takes, for as long as the block lasts."""
-        with asyncio.Runner() as runner:
-            connect = asyncpg.connect(user="postgres", database=self._name, host=self._server.host)
-            other = runner.run(connect)
-            runner.run(other.execute(f"BEGIN; {statement}"))
-            try:
-                yield
-            finally:
-                runner.run(other.execute("ROLLBACK"))
-                runner.run(other.close())
-
-    def cut_all(self) -> None:
-        """Every connection to the database ends, whatever it is doing."""
-        self._server.run(
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self._name}'"  # our own name
-        )
 
 
 @pytest.fixture

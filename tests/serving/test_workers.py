@@ -1,7 +1,6 @@
 """`serve` on PostgreSQL: migrations first, several processes on one socket."""
 
 import contextlib
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import httpx
 import psutil
 import pytest
 
-from program import Server, caller, command, data, refusal, serving
+from program import Server, caller, command, data, serving
 
 if TYPE_CHECKING:
     from conftest import Postgres
@@ -56,37 +55,6 @@ def until_two(server: Server, without: int) -> set[int]:
     raise AssertionError(f"{found} after 20 s")
 
 
-def test_a_database_that_was_not_migrated_is_refused(tmp_path: Path, database_url: str) -> None:
-    for words in (["serve", "--port", "0"], ["users", "list"], ["db", "seed"]):
-        assert "run `profilesvc db upgrade`" in refusal(tmp_path, *words, DATABASE_URL=database_url)
-    assert "current  -" in command(tmp_path, "db", "current", DATABASE_URL=database_url).stdout
-
-
-def test_a_database_that_does_not_answer_is_said_in_one_line(tmp_path: Path) -> None:
-    gone = "postgresql+asyncpg://postgres@127.0.0.1:1/none"
-    for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
-        assert "the database does not answer" in refusal(tmp_path, *words, DATABASE_URL=gone)
-
-
-def test_several_workers_are_refused_on_sqlite(tmp_path: Path) -> None:
-    assert "several workers need PostgreSQL" in refusal(tmp_path, "serve", "--workers", "2", "--port", "0")
-
-
-def test_a_dead_worker_is_replaced(service: Server, tmp_path: Path, database_url: str) -> None:
-    before = workers(service)
-    assert len(before) == 2
-    psutil.Process(min(before)).kill()
-    assert max(before) in until_two(service, without=min(before))
-    token = command(tmp_path, "users", "token", "alice@example.com", DATABASE_URL=database_url).stdout.strip()
-    for _ in range(10):  # a new connection each time, so that both answer
-        with caller(service, token) as alice:
-            assert data(alice.get("/api/v1/external-business/locations"))["pagination"]["totalCount"] == 5
-    service.process.send_signal(signal.SIGTERM)
-    _, log = service.process.communicate(timeout=40)
-    assert service.process.returncode == 0
-    assert f"worker {min(before)} ended with -9" in log
-
-
 def test_sigterm_drains_every_worker(service: Server, tmp_path: Path, database_url: str) -> None:
     token = command(tmp_path, "users", "token", "alice@example.com", DATABASE_URL=database_url).stdout.strip()
     answered, refused = [], []
@@ -110,8 +78,18 @@ def test_sigterm_drains_every_worker(service: Server, tmp_path: Path, database_u
     assert len(refused) == 4
 
 
-def test_no_worker_survives_its_parent(service: Server) -> None:
+def test_a_dead_worker_is_replaced_and_none_survives_its_parent(
+    service: Server, tmp_path: Path, database_url: str
+) -> None:
+    before = workers(service)
+    assert len(before) == 2
+    psutil.Process(min(before)).kill()
+    assert max(before) in until_two(service, without=min(before))
+    token = command(tmp_path, "users", "token", "alice@example.com", DATABASE_URL=database_url).stdout.strip()
+    for _ in range(10):  # a new connection each time, so that both answer
+        with caller(service, token) as alice:
+            assert data(alice.get("/api/v1/external-business/locations"))["pagination"]["totalCount"] == 5
     orphans = [psutil.Process(pid) for pid in workers(service)]
-    service.kill()
-    gone, alive = psutil.wait_procs(orphans, timeout=30)
-    assert (len(gone), alive) == (2, [])
+    service.process.kill()
+    assert psutil.wait_procs(orphans, timeout=30)[1] == []
+    assert f"worker {min(before)} ended with -9" in service.process.communicate()[1]

@@ -95,7 +95,12 @@ def slow_call(served: Served, seconds: float) -> concurrent.futures.Future[httpx
     assert served.world.emulator is not None
     served.world.emulator.extensions["emulator"].faults.add(Fault(kind="delay", seconds=seconds))
     pool = concurrent.futures.ThreadPoolExecutor(1)
-    future = pool.submit(lambda: served.client().post(REFRESH))
+
+    def call() -> httpx.Response:
+        with served.client() as http:
+            return http.post(REFRESH)
+
+    future = pool.submit(call)
     while not served.in_flight.count:
         time.sleep(0.01)
     pool.shutdown(wait=False)
