@@ -162,6 +162,15 @@ async def test_an_outage_of_the_provider_is_not_stored(plugin: Site, emulator: h
     assert "idempotency-replayed" not in response.headers
 
 
+async def test_after_an_outage_the_request_may_be_corrected(plugin: Site, emulator: httpx.AsyncClient) -> None:
+    await fail(emulator, status=503)
+    assert_error(await push(plugin.http), 502, "PROVIDER_API_ERROR")
+    await heal(emulator)
+    corrected = {"websiteUri": "https://harbour.example/corrected"}
+    assert assert_ok(await push(plugin.http, body=corrected))["fieldsUpdated"] == ["websiteUri"]
+    assert_error(await push(plugin.http), 422, "IDEMPOTENCY_KEY_REUSED")
+
+
 async def test_a132_an_answer_that_was_lost_has_one_effect(plugin: Site, emulator: httpx.AsyncClient) -> None:
     """The patch took place and its answer was lost, retries too: the repeat finds nothing left to change."""
     await fail(emulator, "disconnect", method="PATCH", after=True)

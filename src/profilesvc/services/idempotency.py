@@ -97,7 +97,7 @@ async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Re
         if seen is None:  # released this very moment
             raise _in_progress()
         forgotten = seen.created_at <= now - KEPT
-        if not forgotten and seen.fingerprint != fingerprint:
+        if not forgotten and seen.fingerprint not in (idempotency.LET_GO, fingerprint):
             raise ServiceError(IDEMPOTENCY_KEY_REUSED)
         if not forgotten and seen.status is not None:
             return _replay(seen.status, seen.answer or "null")

@@ -10,6 +10,9 @@ from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import idempotency
 
 
+LET_GO = ""
+
+
 class Attempt(NamedTuple):
     """What is known of a key: who holds it, until when, and the answer once there is one."""
 
@@ -71,11 +74,14 @@ async def finish(session: AsyncSession, scope: str, fence: int, status: int, ans
 
 
 async def let_go(session: AsyncSession, scope: str, fence: int, now: int) -> None:
-    """End the lease but keep the attempt: its effect is unknown, and whoever takes over must know that."""
+    """End the lease but keep the attempt: its effect is unknown, and whoever takes over must know that.
+
+    The fingerprint goes, because a caller may correct the request after an outage as after a refusal.
+    """
     await session.execute(
         update(idempotency)
         .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
-        .values(lease_until=now)
+        .values(lease_until=now, fingerprint=LET_GO)
     )
 
 
