@@ -30,15 +30,6 @@ def command(folder: Path, *args: str, **settings: str) -> subprocess.CompletedPr
     )
 
 
-def refusal(folder: Path, *args: str, **settings: str) -> str:
-    """The one line of a command that must fail with 1 and say nothing else."""
-    ended = command(folder, *args, **settings)
-    assert (ended.returncode, ended.stdout) == (1, ""), ended
-    assert ended.stderr.startswith("profilesvc: ")
-    assert ended.stderr.count("\n") == 1, ended.stderr
-    return ended.stderr
-
-
 class Server:
     """A command that serves; its first line has been read."""
 

@@ -1,43 +1,17 @@
 """Every command in this process: what it prints, as text and as JSON, and how it refuses."""
 
 import json
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
-from typer.testing import CliRunner, Result
 
-from profilesvc.cli import app
-from profilesvc.fixtures import fixture_path
+from command_line import Run, printed, refused
 
-Run = Callable[..., Result]
 ALICE = "alice@example.com"
-
-
-@pytest.fixture
-def run(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """`run("users", "list")` over the demo world."""
-    shutil.copytree(sqlite_template, tmp_path / "var")
-    shutil.copy(fixture_path("signing_key.pem"), tmp_path / "var")
-    monkeypatch.chdir(tmp_path)
-    return lambda *words: CliRunner().invoke(app, list(words), prog_name="profilesvc")
-
-
-def printed(result: Result) -> Any:
-    """The JSON of a command that succeeded."""
-    assert (result.exit_code, result.stderr) == (0, ""), result.output
-    return json.loads(result.stdout)
-
-
-def refused(result: Result, code: int = 1) -> str:
-    """What a command that failed said, and nothing on stdout."""
-    assert (result.exit_code, result.stdout) == (code, ""), result.output
-    return result.stderr
 
 
 def create_key(run: Run, *more: str) -> Any:
@@ -176,23 +150,6 @@ class TestDatabase:
         assert at["current"] == at["head"]
         assert printed(run("db", "seed", "--json")) == {"users": 3, "businesses": 4, "locations": 8}
         assert "not empty" in refused(run("db", "seed"))
-
-
-class TestSettings:
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [("DATABASE_URL", "mysql://x"), ("DATABSE_URL", "x"), ("TOKENS__ACCESS_TTL_SECONDS", "soon")],
-    )
-    def test_a_setting_that_cannot_be_used_is_named(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
-    ) -> None:
-        monkeypatch.setenv(f"PROFILESVC_{name}", value)
-        assert f"PROFILESVC_{name}" in refused(run("users", "list"))
-
-    def test_a_folder_that_cannot_be_written_is_one_line(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        Path("file").write_text("")
-        monkeypatch.setenv("PROFILESVC_DATA_DIR", "file")
-        assert "file" in refused(run("users", "list"))
 
 
 class TestOpenapi:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -137,14 +138,24 @@ def test_a_signal_lets_a_request_in_flight_finish(tmp_path: Path) -> None:
         assert [answer.status_code for answer in answers] == [201]
 
 
+def neighbours() -> tuple[socket.socket, socket.socket]:
+    """Two sockets that listen on a port and on the next one."""
+    while True:
+        first = bind("127.0.0.1", 0)
+        try:
+            return first, bind("127.0.0.1", first.getsockname()[1] + 1)
+        except OSError:
+            first.close()
+
+
 def test_the_demo_gives_the_emulator_another_port_when_the_next_is_taken(tmp_path: Path) -> None:
-    with bind("127.0.0.1", 0) as free, bind("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1] - 1
-        free.close()
-        with serving(tmp_path, "demo", "--port", str(port)) as demo:
-            provider = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
-            assert provider != f"http://127.0.0.1:{port + 1}"
-            assert httpx.get(f"{provider}/__emulator/state").is_success
+    free, taken = neighbours()
+    port = free.getsockname()[1]
+    free.close()
+    with taken, serving(tmp_path, "demo", "--port", str(port)) as demo:
+        provider = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
+        assert provider != f"http://127.0.0.1:{port + 1}"
+        assert httpx.get(f"{provider}/__emulator/state").is_success
 
 
 def test_service_and_emulator_run_as_two_processes(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from profilesvc.cli.listening import Port, announce, bound, publish, url_of, with_base_url
 from profilesvc.cli.opening import write_private
 from profilesvc.cli.stopping import until_stopped
@@ -50,8 +52,7 @@ def demo(port: Port = 8000) -> None:
 
     refuse_in_production("the demo")
     settings = load()
-    with until_stopped():
-        listener = bound(HOST, port)
+    with until_stopped(), bound(HOST, port) as listener:
         settings = with_base_url(settings, HOST, listener)
         key = asyncio.run(_prepare(settings))
         publish(settings)
@@ -64,7 +65,8 @@ def demo(port: Port = 8000) -> None:
 
         both = app if provider is None else _Both(app, world, provider)
         listeners = [listener] if provider is None else [listener, provider]
-        serve_forever(both, listeners, ready, app.extensions["profilesvc.draining"].set)
+        if not serve_forever(both, listeners, ready, app.extensions["profilesvc.draining"].set):
+            raise typer.Exit(1)
 
 
 class _Both:

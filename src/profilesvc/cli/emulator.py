@@ -27,8 +27,7 @@ def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max
 
     refuse_in_production("the emulator")
     settings = load()
-    with until_stopped():
-        listener = bound(host, port)
+    with until_stopped(), bound(host, port) as listener:
         app = create_emulator(
             settings.data_dir / EMULATOR_FILE, clock=SystemClock(), entropy=SystemEntropy(), world=load_world()
         )

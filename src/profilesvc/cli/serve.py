@@ -26,8 +26,7 @@ def serve(
     settings = load()
     if refusal := refuses_workers(settings, workers):
         raise SettingsError(refusal)
-    with until_stopped():
-        listener = bound(host, port)
+    with until_stopped(), bound(host, port) as listener:
         settings = with_base_url(settings, host, listener)
         asyncio.run(prepare(settings, demo))
         publish(settings)

@@ -1,0 +1,103 @@
+"""What cannot be started or used is said in one line that names the setting."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from command_line import Run, printed, refused
+from profilesvc.serving import bind
+
+if TYPE_CHECKING:
+    from conftest import Postgres
+
+PRODUCTION = {
+    "ENVIRONMENT": "production",
+    "BASE_URL": "https://profiles.example",
+    "PROVIDER__URL": "https://provider.example",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "missing", "named"),
+    [
+        (["demo"], [], "PROFILESVC_ENVIRONMENT"),
+        (["demo"], ["BASE_URL"], "PROFILESVC_ENVIRONMENT"),
+        (["emulator", "serve"], [], "PROFILESVC_ENVIRONMENT"),
+        (["serve", "--demo"], [], "PROFILESVC_ENVIRONMENT"),
+        (["db", "seed"], [], "PROFILESVC_ENVIRONMENT"),
+        (["serve"], ["BASE_URL"], "PROFILESVC_BASE_URL"),
+        (["serve"], ["PROVIDER__URL"], "PROFILESVC_PROVIDER__URL"),
+    ],
+)
+def test_production_refuses_and_names_the_setting(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: list[str], missing: list[str], named: str
+) -> None:
+    for name, value in PRODUCTION.items():
+        if name not in missing:
+            monkeypatch.setenv(f"PROFILESVC_{name}", value)
+    monkeypatch.setenv("PROFILESVC_DATA_DIR", "untouched")
+    assert named in refused(run(*words))
+    assert not Path("untouched").exists()
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("DATABASE_URL", "mysql://x"), ("DATABSE_URL", "x"), ("TOKENS__ACCESS_TTL_SECONDS", "soon")],
+    )
+    def test_a_setting_that_cannot_be_used_is_named(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    ) -> None:
+        monkeypatch.setenv(f"PROFILESVC_{name}", value)
+        assert f"PROFILESVC_{name}" in refused(run("users", "list"))
+
+    def test_a_folder_that_cannot_be_written_is_one_line(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        Path("file").write_text("")
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "file")
+        assert "file" in refused(run("users", "list"))
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(run: Run) -> None:
+    with bind("127.0.0.1", 0) as taken:
+        port = str(taken.getsockname()[1])
+        for words in (["demo"], ["serve"], ["emulator", "serve"]):
+            said = refused(run(*words, "--port", port))
+            assert said.startswith(f"profilesvc: cannot listen on http://127.0.0.1:{port}: ")
+
+
+def test_a_database_of_somebody_else_is_no_demo(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_DATA_DIR", "other")
+    printed(run("users", "add", "zoe@example.com", "--json"))
+    assert "PROFILESVC_DATA_DIR" in refused(run("demo", "--port", "0"))
+
+
+def test_several_workers_are_refused_on_sqlite(run: Run) -> None:
+    assert "several workers need PostgreSQL" in refused(run("serve", "--workers", "2", "--port", "0"))
+
+
+@pytest.mark.postgres
+def test_a_database_that_was_not_migrated_is_refused(
+    run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.run("CREATE DATABASE behind")
+    monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("behind"))
+    for words in (
+        ["serve", "--port", "0"],
+        ["serve", "--workers", "2", "--port", "0"],
+        ["users", "list"],
+        ["db", "seed"],
+    ):
+        assert "the database is empty and must be at " in (said := refused(run(*words)))
+        assert "run `profilesvc db upgrade`" in said
+    assert printed(run("db", "current", "--json"))["current"] is None
+    printed(run("db", "upgrade", "--json"))
+    assert printed(run("users", "list", "--json")) == []
+    postgres.run("DROP DATABASE behind WITH (FORCE)")
+
+
+def test_a_database_that_does_not_answer_is_said_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://postgres:secret@127.0.0.1:1/none")
+    for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
+        assert "the database does not answer" in (said := refused(run(*words)))
+        assert "secret" not in said

@@ -1,0 +1,29 @@
+"""Commands in this process."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from profilesvc.cli import app
+
+Run = Callable[..., Result]
+
+
+def run_command(*words: str) -> Result:
+    """A command as typed."""
+    return CliRunner().invoke(app, list(words), prog_name="profilesvc")
+
+
+def printed(result: Result) -> Any:
+    """The JSON of a command that succeeded."""
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+    return json.loads(result.stdout)
+
+
+def refused(result: Result, code: int = 1) -> str:
+    """What a command that failed said, and nothing on stdout."""
+    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    assert code == 2 or result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
