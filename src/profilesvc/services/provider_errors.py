@@ -1,5 +1,6 @@
 """How a failure at the provider is told to the caller."""
 
+import math
 from typing import Any
 
 from profilesvc.contract.errors import PROVIDER_API_ERROR
@@ -18,7 +19,8 @@ def provider_failure(error: ProviderError) -> ServiceError:
     """PROVIDER_API_ERROR whose details are `reason`, `retryable` and what is known of the provider's own answer.
 
     That is `provider_status` (its HTTP status), `provider_code` (such as INVALID_ARGUMENT), `provider_reason`,
-    `provider_message` and `fields`; each is absent when unknown. The message names the fields (D-01, D-75).
+    `provider_message` and `fields`; each is absent when unknown. The message names the fields (D-01, D-75). Where it
+    is known when to try again, Retry-After tells.
     """
     refused = error.http_status is not None and error.http_status >= 400
     said = {
@@ -35,4 +37,6 @@ def provider_failure(error: ProviderError) -> ServiceError:
     if error.reason == "rejected" and error.provider_message:
         message += f": {error.provider_message}"
     message = message if message.endswith(".") else f"{message}."
-    return ServiceError(PROVIDER_API_ERROR, message, reason=error.reason, retryable=error.retryable, **details)
+    wait = None if error.retry_after is None else max(1, math.ceil(error.retry_after))
+    known = {"reason": error.reason, "retryable": error.retryable, **details}
+    return ServiceError(PROVIDER_API_ERROR, message, retry_after=wait, **known)
