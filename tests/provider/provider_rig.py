@@ -59,6 +59,16 @@ class Rig:
         return _adapter(self.http, self.clock, **settings)
 
 
+def refusal(answer: Any) -> tuple[str, str]:
+    """Field and description, or the reason and its member."""
+    assert answer.status_code == 400, answer.text
+    detail = answer.json()["error"]["details"][0]
+    if "reason" in detail:
+        return detail["reason"], next(iter(detail["metadata"].values()))
+    first = detail["fieldViolations"][0]
+    return first["field"], first["description"]
+
+
 def _adapter(client: httpx.AsyncClient, clock: FrozenClock, **settings: Any) -> RemoteProvider:
     login = {
         "client_id": "tests",
