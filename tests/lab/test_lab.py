@@ -138,13 +138,13 @@ def test_logs_go_to_a_list_and_nowhere_else(lab: Lab, capfd: pytest.CaptureFixtu
     assert capfd.readouterr() == ("", "")
 
 
-def test_closing_is_harmless_twice_and_leaves_nothing() -> None:
-    before = set(Path(tempfile.gettempdir()).glob("profilesvc-lab-*"))
+def test_closing_is_harmless_twice_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lab = open_lab()
     handlers = len(logging.getLogger("profilesvc").handlers)
     lab.close()
     lab.close()
-    assert set(Path(tempfile.gettempdir()).glob("profilesvc-lab-*")) <= before
+    assert list(tmp_path.iterdir()) == []
     assert len(logging.getLogger("profilesvc").handlers) == handlers - 1
 
 

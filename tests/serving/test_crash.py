@@ -21,7 +21,6 @@ from profilesvc.settings import Settings
 from support import assert_ok
 
 KILLS = 5
-READY_SECONDS = 3
 FREE = {1: "112", 2: "114"}  # a killed sync keeps its location's turn for a minute, so that each life takes another
 NEW_KEY = {"name": "Crash", "business_id": 10, "assigned_location_id": "locations/112"}
 
@@ -170,7 +169,6 @@ def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
 def test_a_kill_loses_nothing_that_was_acknowledged(settings: Settings) -> None:
     user, chance = asyncio.run(user_token(settings)), random.Random(6)
     with served_process(settings) as process:
-        clean = process.took
         with process.client(user) as http:
             site = assert_ok(http.post(KEYS, json={**NEW_KEY, "assigned_location_id": "locations/111"}), 201)
             grant = {"grant_type": "client_credentials"} | {n: site[n] for n in ("client_id", "client_secret")}
@@ -180,7 +178,6 @@ def test_a_kill_loses_nothing_that_was_acknowledged(settings: Settings) -> None:
         callers.until_killed(process, chance.random())
     for life in range(1, KILLS + 1):
         with served_process(settings) as process:
-            assert process.took < clean + READY_SECONDS
             with process.client(user) as http:
                 assert http.get("/readyz").is_success
             assert_kept(process, callers)
