@@ -1,6 +1,5 @@
 """What the emulator does to a profile beyond storing it: filters, reviews of edits, oddities, limits."""
 
-
 import pytest
 from provider_rig import Rig, refusal
 

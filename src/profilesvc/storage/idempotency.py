@@ -9,7 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import idempotency
 
-
 LET_GO = ""
 
 
