@@ -40,7 +40,7 @@ notebooks-update: $(DEV) ## run every page of notebooks/ and store what it shows
 	$(BIN)/python -m profilesvc.lab.notebooks update
 
 lab: $(DEV) ## JupyterLab on notebooks/
-	$(BIN)/jupyter lab --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
+	@$(BIN)/profilesvc lab
 
 smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=… USER_TOKEN=… LOCATION=…
 	@PROFILESVC_LAB__TARGET='$(BASE_URL)' PROFILESVC_LAB__USER_TOKEN='$(USER_TOKEN)' \

@@ -2,7 +2,7 @@
 
 import typer
 
-from profilesvc.cli import businesses, db, demo, emulator, keys, locations, openapi, plans, serve, users
+from profilesvc.cli import businesses, db, demo, emulator, keys, lab, locations, openapi, plans, serve, users
 from profilesvc.cli.failures import Commands
 from profilesvc.cli.logs import log_to_stderr
 
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 app.command("openapi")(openapi.openapi)
+app.command("lab")(lab.lab)
 for group in (emulator, db, users, businesses, keys, plans, locations):
     app.add_typer(group.app)
 

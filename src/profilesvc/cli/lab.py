@@ -1,0 +1,29 @@
+"""`profilesvc lab`: JupyterLab on the notebooks."""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_CHECKOUT = Path(__file__).parents[3] / "notebooks"
+
+
+def lab(
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8888,
+    browser: Annotated[bool, typer.Option(help="Open the browser too.")] = True,
+) -> None:
+    """Open JupyterLab on the notebooks, kernel ready."""
+    if find_spec("jupyterlab") is None:
+        raise OSError("JupyterLab is not installed: pip install 'profilesvc[notebooks]'")
+    folder = next((place for place in (Path("notebooks"), _CHECKOUT) if place.is_dir()), None)
+    if folder is None:
+        raise FileNotFoundError("there is no folder notebooks here; run this in a checkout of profilesvc")
+    command = [sys.executable, "-m", "jupyter", "lab", f"--notebook-dir={folder.resolve()}", f"--port={port}"]
+    if not browser:
+        command.append("--no-browser")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")
+    os.execv(sys.executable, command)  # noqa: S606  Jupyter takes over: its signals, its exit code
