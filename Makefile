@@ -10,7 +10,7 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke browser docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke browser chromium docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -49,9 +49,13 @@ smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=â€¦ USER_TOKEN=â€
 # Chromium comes by apt where that is possible; what a person would see lies in build/browser afterwards.
 browser: $(DEV) ## the pages and JupyterLab in a real Chromium
 	@$(PIP) --group browser
-	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -qq && \
-		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji; }
+	@$(MAKE) --no-print-directory chromium
 	$(BIN)/pytest -m browser tests/browser
+
+chromium:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+		apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji
 
 docs: $(DEV) ## the static site of notebooks, guides and references, in build/site
 	@$(PIP) --group docs
