@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from conftest import World, client_of
-from drive import calls, fail, forget_calls, heal
+from drive import calls, drift, fail, forget_calls, heal
 from profilesvc.bootstrap import create_app
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import sync, tokens
@@ -109,3 +109,14 @@ async def test_a142_a_provider_that_does_not_answer_in_time(settings: Settings, 
             details = assert_error(await alice.post(f"{SYNC}/111", json={"title": "T"}), 502, "PROVIDER_API_ERROR")
             assert (details["reason"], details["retryable"]) == ("timeout", True)
             assert (await history(alice))[0]["status"] == "failed"
+
+
+async def test_a138_a_location_that_lost_its_verification_meanwhile(plugin: Site, emulator: httpx.AsyncClient) -> None:
+    """The provider's own profile says so before anybody asked for the verification anew."""
+    await drift(emulator, voice_of_merchant={"locations/111": {"complyWithGuidelines": {}}})
+    details = assert_error(
+        await plugin.http.post("/api/v1/sync/111", json={"title": "New"}), 409, "LOCATION_NOT_VERIFIED"
+    )
+    assert details == {"verificationState": "SUSPENDED"}
+    location = assert_ok(await plugin.http.get("/api/v1/external-business/locations"))["locations"][0]
+    assert (location["locationState"], location["syncEnabled"]) == ({"isVerified": False}, False)

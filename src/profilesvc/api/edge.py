@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from profilesvc.api.failures import failure_body
+from profilesvc.api.failures import REQUEST_ID, failure_body
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
 
@@ -36,6 +36,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         request_id = self._request_id(scope["headers"])
+        scope = {**scope, REQUEST_ID: request_id.decode()}  # so that the log can name the answer
 
         extra = [(b"x-request-id", request_id), (b"vary", b"Origin")]
         if any(name == b"upgrade" for name, _ in scope["headers"]):

@@ -169,7 +169,8 @@ async def _path(
     try:
         name = location_name(name)
         if "postId" in path_values:
-            where, found["post_id"] = "path", post_id(path_values["postId"], name)
+            where = "path"
+            found["post_id"] = post_id(path_values["postId"], name)
     except ValueError as error:
         raise invalid(where, "postId" if "postId" in path_values else "locationId", str(error)) from None
     found["location"] = await callers.reach(running, arguments["caller"], name)

@@ -21,6 +21,7 @@ from profilesvc.contract.errors import (
 from profilesvc.domain.errors import ServiceError
 
 log = logging.getLogger("profilesvc")
+REQUEST_ID = "profilesvc.request_id"  # where the edge leaves it in the ASGI scope
 
 
 def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
@@ -50,9 +51,14 @@ def _path() -> str:
     return quote(request.path)
 
 
+def _request() -> str:
+    """What was asked for, and the id by which the caller knows the answer."""
+    return f"{request.method} {_path()} [{request.scope.get(REQUEST_ID, '-')}]"
+
+
 async def _service_error(error: ServiceError) -> Response:
     if error.kind.status >= 500 and error.__cause__ is not None:
-        log.warning("%s %s: %s (%s)", request.method, _path(), error.kind.code, type(error.__cause__).__name__)
+        log.warning("%s: %s (%s)", _request(), error.kind.code, type(error.__cause__).__name__)
     return render(error)
 
 
@@ -73,7 +79,7 @@ async def _http_exception(error: HTTPException) -> Response:
 
 
 async def _crash(error: Exception) -> Response:
-    log.error("%s %s: unexpected %s", request.method, _path(), type(error).__name__, exc_info=error)
+    log.error("%s: unexpected %s", _request(), type(error).__name__, exc_info=error)
     return render(ServiceError(INTERNAL_ERROR))
 
 

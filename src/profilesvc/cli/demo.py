@@ -32,6 +32,7 @@ _KEY = {
     "business_id": 10,
     "assigned_location_id": "locations/111",
     "primary_domain": "harbour.example",
+    "allowed_domains": ["localhost"],
 }
 _PICK = r"""sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p'"""
 _CALLS = """

@@ -10,11 +10,11 @@ from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUN
 from profilesvc.contract.locations import MAX_LIMIT, LocationListQuery, SyncSwitched, VerificationRefreshed
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.world import SECOND
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.services.sync import new_sync_id
 from profilesvc.storage import accounts, locations, sync
 from profilesvc.storage.locations import LocationState
 

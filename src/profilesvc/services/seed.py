@@ -8,9 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.world import parse_iso
 from profilesvc.services.context import Services
-from profilesvc.services.sync import new_sync_id
 from profilesvc.storage import accounts, locations, sync
 
 World = dict[str, Any]

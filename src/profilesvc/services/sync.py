@@ -19,11 +19,13 @@ from profilesvc.contract.sync import (
 )
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.world import SECOND, Entropy, iso
+from profilesvc.domain.sync_ids import new_sync_id
+from profilesvc.domain.world import SECOND, iso
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services import idempotency
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
+from profilesvc.services.locations import refresh_verification
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import locations, sync
 from profilesvc.storage.locations import LocationState
@@ -31,7 +33,6 @@ from profilesvc.storage.locations import LocationState
 TURN = 60 * SECOND
 TURN_WAIT_SECONDS = 10.0
 _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
-_BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,6 @@ class Push:
     body: Document
     sendable: Document
     filtered: list[str]
-
-
-def new_sync_id(now: int, entropy: Entropy) -> str:
-    """`sync_` and 20 characters: ten of the time, so that ids sort by it, and ten of chance."""
-    number = (now << 50) | (int.from_bytes(entropy.token_bytes(7), "big") & ((1 << 50) - 1))
-    return "sync_" + "".join(_BASE32[(number >> shift) & 31] for shift in range(95, -1, -5))
 
 
 async def run(
@@ -124,12 +119,22 @@ async def _push(services: Services, location: Reached, push: Push, claim: Claim 
         return await _finish(services, row, push, ([], {}), claim)
     try:
         current = await services.provider.location(location.name)
+        await _still_verified(services, location, current)
         patch = profiles.plan_patch(current, push.sendable)
         after = await services.provider.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
     except ProviderError as error:
         await _record_failure(services, row, push)
         raise provider_failure(error) from error
     return await _finish(services, row, push, (patch.changed, after), claim)
+
+
+async def _still_verified(services: Services, location: Reached, current: Document) -> None:
+    """A location that the provider no longer vouches for is asked about, switched off and refused (D-73, D-80)."""
+    if (current.get("metadata") or {}).get("hasVoiceOfMerchant"):
+        return
+    refreshed = await refresh_verification(services, location)
+    if not refreshed.isVerified:
+        raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=refreshed.verificationState)
 
 
 def _desired(row: LocationState, body: Document) -> str:

@@ -1,0 +1,11 @@
+"""Names of syncs."""
+
+from profilesvc.domain.world import Entropy
+
+_BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_sync_id(now: int, entropy: Entropy) -> str:
+    """`sync_` and 20 characters: ten of the time, so that ids sort by it, and ten of chance."""
+    number = (now << 50) | (int.from_bytes(entropy.token_bytes(7), "big") & ((1 << 50) - 1))
+    return "sync_" + "".join(_BASE32[(number >> shift) & 31] for shift in range(95, -1, -5))
