@@ -171,6 +171,13 @@ async def test_after_an_outage_the_request_may_be_corrected(plugin: Site, emulat
     assert_error(await push(plugin.http), 422, "IDEMPOTENCY_KEY_REUSED")
 
 
+async def test_what_may_have_happened_cannot_become_another_request(plugin: Site, emulator: httpx.AsyncClient) -> None:
+    await fail(emulator, "disconnect", method="PATCH", after=True)
+    assert_error(await push(plugin.http), 502, "PROVIDER_API_ERROR")
+    await heal(emulator)
+    assert_error(await push(plugin.http, body={"title": "Another"}), 422, "IDEMPOTENCY_KEY_REUSED")
+
+
 async def test_a132_an_answer_that_was_lost_has_one_effect(plugin: Site, emulator: httpx.AsyncClient) -> None:
     """The patch took place and its answer was lost, retries too: the repeat finds nothing left to change."""
     await fail(emulator, "disconnect", method="PATCH", after=True)

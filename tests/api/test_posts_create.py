@@ -127,7 +127,7 @@ class TestRefusals:
             ({"kind": "redirect"}, "unavailable", False),
         ],
     )
-    async def test_of_the_provider_give_the_quota_back(
+    async def test_of_the_provider_give_the_quota_back_unless_the_post_may_exist(
         self,
         alice: httpx.AsyncClient,
         services: Services,
@@ -141,7 +141,7 @@ class TestRefusals:
         details = assert_error(response, 502, "PROVIDER_API_ERROR")
         assert (details["reason"], details["retryable"]) == (reason, retryable)
         assert "emulator" not in response.text
-        assert await spent(services) == 0
+        assert await spent(services) == (fault.get("kind") in {"broken_body", "huge"})
         await emulator.delete("/__emulator/faults")
         assert_ok(await create(alice), 201)
 
@@ -159,13 +159,13 @@ class TestTimeout:
     def settings(self, settings: Settings) -> Settings:
         return settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.3)})
 
-    async def test_gives_the_quota_back(
+    async def test_keeps_the_post_counted_as_it_may_exist(
         self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
     ) -> None:
         await fail(emulator, kind="delay", seconds=2)
         details = assert_error(await create(alice), 502, "PROVIDER_API_ERROR")
         assert (details["reason"], details["retryable"]) == ("timeout", True)
-        assert await spent(services) == 0
+        assert await spent(services) == 1
 
 
 class TestIdempotency:

@@ -218,5 +218,5 @@ class TestClientCredentials:
         assert_ok(await http.post(PATH, json=grant(short)))
         clock.advance(milliseconds=1)
         assert_bad_credentials(await http.post(PATH, json=grant(short)))
-        assert assert_error(await short.http.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
+        assert assert_error(await short.http.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}
         assert_bad_refresh(await http.post(PATH, json=refresh(short)))

@@ -35,7 +35,7 @@ def leaves(document: Document, prefix: str = "") -> list[tuple[str, Any]]:
     """Every leaf with its dotted path, in the document's order."""
     found: list[tuple[str, Any]] = []
     for name, value in document.items():
-        path = f"{prefix}{name}"
+        path = prefix + name.replace(".", "\\.")  # a dot inside a name must not pass for a path to another leaf
         found += leaves(value, f"{path}.") if isinstance(value, dict) and value else [(path, value)]
     return found
 

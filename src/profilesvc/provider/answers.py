@@ -1,6 +1,7 @@
 """Reading the provider's answers: bounded, JSON objects only, and refusals as ProviderError."""
 
 import json
+import math
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -56,10 +57,27 @@ def read_answer(answer: Answer) -> Document:
 def json_object(body: bytes) -> Document | None:
     """The body as a JSON object, or None."""
     try:
-        document = json.loads(body)
+        document = json.loads(body, parse_constant=_refuse, parse_float=_finite, parse_int=_int64)
+        json.dumps(document, ensure_ascii=False).encode()  # lone surrogates cannot be kept
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def _refuse(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError("number out of range")
+    return number
+
+
+def _int64(text: str) -> int:
+    if not -(2**63) <= (number := int(text)) < 2**63:
+        raise ValueError("number out of range")
+    return number
 
 
 def _refusal(answer: Answer, document: Document) -> ProviderError:

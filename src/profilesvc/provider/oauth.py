@@ -54,4 +54,5 @@ def refused_login(answer: Document | None = None) -> ProviderError:
         retryable=False,
         provider_reason=reason if isinstance(reason, str) else None,
         provider_message="The provider refused the service's own login",
+        reached=False,
     )

@@ -45,6 +45,11 @@ class ProviderError(Exception):
         self.reached = reached
 
     @property
+    def effect_unknown(self) -> bool:
+        """The provider may have done it: the request went out and no refusal came back."""
+        return self.reached and (self.http_status is None or self.http_status < 300)
+
+    @property
     def not_found(self) -> bool:
         """The provider has no such resource, or hides it."""
         return self.http_status == 404 and self.provider_status == "NOT_FOUND"

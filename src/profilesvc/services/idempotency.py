@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED, PROVIDER_API_ERROR
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.world import DAY, SECOND
+from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.storage import idempotency
 
@@ -36,6 +37,7 @@ class Claim:
 
     scope: str
     fence: int
+    since: int
 
     async def finish(self, session: AsyncSession, status: int, answer: bytes) -> None:
         """Store the answer in the same transaction as the effect; refuses an overtaken holder."""
@@ -92,12 +94,13 @@ async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Re
     now = services.clock.now()
     async with services.storage.write() as session:
         if await idempotency.insert_first(session, scope, fingerprint, now, now + LEASE):
-            return Claim(scope, 1)
+            await idempotency.prune(session, now - 2 * KEPT)
+            return Claim(scope, 1, now)
         seen = await idempotency.find(session, scope)
         if seen is None:  # released this very moment
             raise _in_progress()
         forgotten = seen.created_at <= now - KEPT
-        if not forgotten and seen.fingerprint not in (idempotency.LET_GO, fingerprint):
+        if not forgotten and seen.fingerprint != fingerprint:
             raise ServiceError(IDEMPOTENCY_KEY_REUSED)
         if not forgotten and seen.status is not None:
             return _replay(seen.status, seen.answer or "null")
@@ -106,7 +109,7 @@ async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Re
         fence = await idempotency.take_over(session, scope, seen, fingerprint, (now, now + LEASE))
         if fence is None:
             raise _in_progress()
-        return Claim(scope, fence)
+        return Claim(scope, fence, now if forgotten or seen.status is not None else seen.created_at)
 
 
 def _replay(status: int, answer: str) -> Rendered:
@@ -118,12 +121,14 @@ def _replay(status: int, answer: str) -> Rendered:
 
 async def _settle(services: Services, claim: Claim, error: ServiceError) -> None:
     """Keep a final refusal; keep the claim of an attempt that may have had its effect; forget everything else."""
-    of_provider = error.kind is PROVIDER_API_ERROR
+    cause = error.__cause__
+    unknown = cause.effect_unknown if isinstance(cause, ProviderError) else error.kind.status >= 500
+    rejected = error.kind is PROVIDER_API_ERROR and error.details["reason"] == "rejected"
     async with services.storage.write() as session:
-        if of_provider and not error.details["retryable"]:
+        if rejected and not error.details["retryable"]:
             answer = json.dumps({"message": error.message, "details": error.details}).encode()
             await claim.finish(session, error.kind.status, answer)
-        elif error.kind.status >= 500 and error.details.get("reason") != "rate_limited":
+        elif unknown or claim.fence > 1:  # an earlier attempt's effect stays unknown, whatever became of this one
             await idempotency.let_go(session, claim.scope, claim.fence, services.clock.now())
         else:
             await idempotency.release(session, claim.scope, claim.fence)

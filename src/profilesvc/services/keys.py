@@ -26,6 +26,8 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.services.locations import take_slot
 from profilesvc.storage import accounts, keys, locations
 
+_END_OF_TIME = 253_402_300_800_000  # the first millisecond of the year 10000, which RFC 3339 cannot write
+
 
 def _missing(what: str) -> ServiceError:
     """The same answer for what does not exist and for what is another user's (D-19)."""
@@ -90,6 +92,8 @@ def _expiry(body: KeyCreate, now: int) -> int | None:
         expires_at = parse_iso(body.expires_at)
     except ValueError:
         raise invalid("body", "expires_at", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
+    if expires_at >= _END_OF_TIME:
+        raise invalid("body", "expires_at", "must lie before the year 10000")
     if expires_at <= now:
         raise invalid("body", "expires_at", "must lie in the future")
     return expires_at

@@ -12,7 +12,7 @@ from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.world import SECOND
-from profilesvc.provider.port import Document, ProviderError
+from profilesvc.provider.port import Document, ProviderError, Verification
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import accounts, locations, sync
@@ -75,9 +75,13 @@ async def load(services: Services, location: Reached) -> LocationState:
 
 async def keep_profile(session: AsyncSession, name: str, profile: Document, now: int) -> None:
     """Put what the provider said into the mirror."""
-    await locations.change(
-        session, name, profile=json.dumps(profile), title=profile.get("title", ""), profile_read_at=now
-    )
+    await locations.keep_profile(session, name, json.dumps(profile), title_of(profile), now)
+
+
+def title_of(profile: Document) -> str:
+    """The title to sort by; whatever else the provider may call a title is none."""
+    title = profile.get("title")
+    return title if isinstance(title, str) else ""
 
 
 async def switch_sync(services: Services, location: Reached, enabled: bool) -> SyncSwitched:
@@ -85,11 +89,12 @@ async def switch_sync(services: Services, location: Reached, enabled: bool) -> S
     if enabled and not location.plan.sync:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include sync.")
     async with services.storage.write() as session:
-        row = await locations.state(session, location.name)
-        assert row is not None, "a reached location exists"
-        if enabled and not row.is_verified:
+        if not enabled:
+            await locations.change(session, location.name, sync_enabled=False)
+        elif not await locations.enable_sync(session, location.name):
+            row = await locations.state(session, location.name)
+            assert row is not None, "a reached location exists"
             raise not_verified(row)
-        await locations.change(session, location.name, sync_enabled=enabled)
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
 
 
@@ -104,6 +109,11 @@ async def refresh_verification(services: Services, location: Reached) -> Verific
         found = await services.provider.verification(location.name)
     except ProviderError as error:
         raise provider_failure(error) from error
+    return await keep_verification(services, location, found)
+
+
+async def keep_verification(services: Services, location: Reached, found: Verification) -> VerificationRefreshed:
+    """Store what the provider said of a location's verification."""
     is_verified, state = verification.derive(found.voice_of_merchant, found.verifications)
     values: dict[str, Any] = {"is_verified": is_verified, "verification_state": state}
     if not is_verified:
@@ -167,7 +177,7 @@ async def _import_one(services: Services, session: AsyncSession, values: Documen
     if old is not None and old.user_id != values["user_id"]:
         raise ServiceError(CONFLICT, f"{name} belongs to another user.")
     desired = json.dumps(profiles.split(profile, None)[0])
-    seen = {"profile": json.dumps(profile), "title": profile.get("title", ""), "profile_read_at": now, **values}
+    seen = {"profile": json.dumps(profile), "title": title_of(profile), "profile_read_at": now, **values}
     changed = profiles.leaves(profile)
     if old is None:
         await locations.add(session, name=name, source=desired, sync_enabled=False, **seen)

@@ -8,19 +8,21 @@ import orjson
 
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, QUOTA_EXCEEDED
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
+from profilesvc.contract.provider_post import LocalPost
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.messages import Document
+from profilesvc.domain.messages import Document, normal
 from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.world import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
-from profilesvc.services.idempotency import KEPT, Claim, IdempotencyKey, once
+from profilesvc.services.idempotency import Claim, IdempotencyKey, once
 from profilesvc.services.post_mirror import is_stale, refresh, stored
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import posts
 from profilesvc.storage.posts import Position, StoredPost
 
 _CREATED = 201
+_CLOCK_SKEW = 5 * SECOND
 _POSITION = re.compile(r"([0-9]{1,15})\.([A-Za-z0-9_-]{1,64})\Z", re.ASCII)
 _MAC_BYTES = 12
 
@@ -97,13 +99,16 @@ async def _create(services: Services, location: Reached, post: Document, claim: 
     now = services.clock.now()
     await _reserve(services, location, now)
     try:
-        created = await _send(services, location, post, claim)
+        created, adopted = await _send(services, location, post, claim)
     except ProviderError as error:
-        async with services.storage.write() as session:
-            await posts.give_back(session, location.owner_id, month_start(now))
+        if not error.effect_unknown:  # a post that may exist stays counted
+            async with services.storage.write() as session:
+                await posts.give_back(session, location.owner_id, month_start(now))
         raise provider_failure(error) from error
     answer = created.document.encode()
     async with services.storage.write() as session:
+        if adopted:  # the attempt that made it has counted it
+            await posts.give_back(session, location.owner_id, month_start(now))
         await posts.put(session, location.name, created, now)
         if claim is not None:
             await claim.finish(session, _CREATED, answer)
@@ -133,25 +138,40 @@ async def _reserve(services: Services, location: Reached, now: int) -> None:
     )
 
 
-async def _send(services: Services, location: Reached, post: Document, claim: Claim | None) -> StoredPost:
+async def _send(services: Services, location: Reached, post: Document, claim: Claim | None) -> tuple[StoredPost, bool]:
     """Create the post, or find the one that an interrupted attempt with the same key has made (D-40)."""
     account = await _account(services, location)
     made = None
     if claim is not None and claim.fence > 1:
-        made = await _made_before(services, location, account, post)
+        made = await _made_before(services, location, post, claim.since)
+    adopted = made is not None
     made = made or await services.provider.create_post(account, location.name, post)
-    return stored(location.name, {**made, "state": "PROCESSING"})
+    return stored(location.name, {**made, "state": "PROCESSING"}), adopted
 
 
-async def _made_before(services: Services, location: Reached, account: str, post: Document) -> Document | None:
-    """A post with these members that is so young that the attempt may have made it; media comes back changed."""
-    since = services.clock.now() - KEPT // 2
-    compared = {name: value for name, value in post.items() if name != "media"}
+async def _made_before(services: Services, location: Reached, post: Document, since: int) -> Document | None:
+    """The post that an attempt since then may have made: these members, and unknown to us before it.
+
+    Media comes back changed and is not compared; the provider's clock may be a little behind ours.
+    """
+    account = await _account(services, location)
+    async with services.storage.read() as session:
+        known = await posts.read_before(session, location.name, since)
     for document in await services.provider.posts(account, location.name):
-        same = all(document.get(name) == value for name, value in compared.items())
-        if same and stored(location.name, document).created_at >= since:
+        found = stored(location.name, document)
+        if _says(document, post) and found.created_at >= since - _CLOCK_SKEW and found.post_id not in known:
             return document
     return None
+
+
+def _says(document: Document, post: Document) -> bool:
+    """Whether the provider's document has what was sent, with what it leaves out read as it means it."""
+    annotations = {name: field.annotation for name, field in LocalPost.model_fields.items() if name != "media"}
+    return all(
+        normal(annotation, document.get(name)) == normal(annotation, post.get(name))
+        for name, annotation in annotations.items()
+        if name in post
+    )
 
 
 async def change(services: Services, location: Reached, post_id: str, body: Document) -> Rendered:

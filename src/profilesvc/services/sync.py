@@ -25,13 +25,14 @@ from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services import idempotency
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
-from profilesvc.services.locations import refresh_verification
+from profilesvc.services.locations import keep_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import locations, sync
 from profilesvc.storage.locations import LocationState
 
 TURN = 60 * SECOND
 TURN_WAIT_SECONDS = 10.0
+LARGEST_SOURCE = 256 * 1024
 _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
 
 
@@ -106,6 +107,7 @@ async def _wait_for_turn(services: Services, name: str, holder: str) -> None:
         now = services.clock.now()
         async with services.storage.write() as session:
             if await sync.take_turn(session, name, holder, now, now + TURN):
+                services.storage.renew()  # waiting for others is not this sync's own slowness
                 return
         if time.monotonic() + pause > deadline:
             raise ServiceError(CONFLICT, "Another sync of this location is running.", retry_after=1)
@@ -130,15 +132,21 @@ async def _push(services: Services, location: Reached, push: Push, claim: Claim 
 
 async def _still_verified(services: Services, location: Reached, current: Document) -> None:
     """A location that the provider no longer vouches for is asked about, switched off and refused (D-73, D-80)."""
-    if (current.get("metadata") or {}).get("hasVoiceOfMerchant"):
+    metadata = current.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("hasVoiceOfMerchant"):
         return
-    refreshed = await refresh_verification(services, location)
+    refreshed = await keep_verification(services, location, await services.provider.verification(location.name))
     if not refreshed.isVerified:
         raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=refreshed.verificationState)
 
 
 def _desired(row: LocationState, body: Document) -> str:
-    return json.dumps(profiles.merge(json.loads(row.source or "{}"), body))
+    """The body merged over the earlier ones; members that no sync can send are kept while there is room for them."""
+    earlier = json.loads(row.source or "{}")
+    desired = json.dumps(profiles.merge(earlier, body))
+    if len(desired) > LARGEST_SOURCE:
+        desired = json.dumps(profiles.merge(profiles.split(earlier, None)[0], body))
+    return desired
 
 
 async def _finish(
@@ -162,7 +170,7 @@ async def _finish(
     values: dict[str, Any] = {"source": _desired(row, push.body)}
     if push.sendable:
         values["last_sync"] = json.dumps(profiles.merge(json.loads(row.last_sync or "{}"), push.sendable))
-        values |= {"profile": json.dumps(after), "title": after.get("title", ""), "profile_read_at": now}
+        values |= {"profile": json.dumps(after), "title": title_of(after), "profile_read_at": now}
     async with services.storage.write() as session:
         await locations.change(session, row.name, **values)
         await _record(session, row.name, (sync_id, now, status, len(changed)))

@@ -8,7 +8,7 @@ from profilesvc.contract.tokens import ClientCredentialsGrant, RefreshGrant, Tok
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
-from profilesvc.domain.world import MINUTE
+from profilesvc.domain.world import MINUTE, SECOND
 from profilesvc.services.access import note_use
 from profilesvc.services.context import Services, deactivated
 from profilesvc.services.signing import TokenRefused
@@ -93,6 +93,10 @@ def _random_id(services: Services) -> str:
 
 def _issue(services: Services, key: KeyState, permissions: list[str], family: dict[str, Any]) -> Token:
     now, lifetimes = services.clock.now(), services.settings.tokens
+    left = lifetimes.access_ttl_seconds if key.expires_at is None else (key.expires_at - now) // SECOND
+    access_ttl, refresh_ttl = min(lifetimes.access_ttl_seconds, left), lifetimes.refresh_ttl_seconds
+    if key.expires_at is not None:  # what dies with the key must not promise more (D-11)
+        refresh_ttl = min(refresh_ttl, left)
     claims = {
         "sub": key.client_id,
         "client_id": key.client_id,
@@ -104,8 +108,8 @@ def _issue(services: Services, key: KeyState, permissions: list[str], family: di
         **family,
     }
     sign = services.signer.issue
-    access = sign("at+jwt", {**claims, "jti": _random_id(services)}, now, lifetimes.access_ttl_seconds)
-    refresh_token = sign("rt+jwt", {**claims, "jti": _random_id(services)}, now, lifetimes.refresh_ttl_seconds)
+    access = sign("at+jwt", {**claims, "jti": _random_id(services)}, now, access_ttl)
+    refresh_token = sign("rt+jwt", {**claims, "jti": _random_id(services)}, now, refresh_ttl)
     if key.last_used_at is None or key.last_used_at < now - MINUTE:
         services.background.spawn(note_use(services, key, now))
     return Token.model_validate(
@@ -113,10 +117,10 @@ def _issue(services: Services, key: KeyState, permissions: list[str], family: di
             "scope": "service",
             "plan": key.plan,
             "access_token": access,
-            "expires_in": lifetimes.access_ttl_seconds,
+            "expires_in": access_ttl,
             "permissions": permissions,
             "refresh_token": refresh_token,
-            "refresh_expires_in": lifetimes.refresh_ttl_seconds,
+            "refresh_expires_in": refresh_ttl,
         }
     )
 

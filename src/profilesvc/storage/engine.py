@@ -176,6 +176,10 @@ class Storage:
         finally:
             self._turn.release()
 
+    def renew(self) -> None:
+        """Give the units that follow in this request their full time again."""
+        self._seconds.set(BUSY_SECONDS)
+
     async def close(self) -> None:
         """Give the connections back."""
         if self._inline is not None:

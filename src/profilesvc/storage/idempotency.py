@@ -9,8 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import idempotency
 
-LET_GO = ""
-
 
 class Attempt(NamedTuple):
     """What is known of a key: who holds it, until when, and the answer once there is one."""
@@ -43,14 +41,18 @@ async def find(session: Executor, scope: str) -> Attempt | None:
 async def take_over(
     session: AsyncSession, scope: str, seen: Attempt, fingerprint: str, lease: tuple[int, int]
 ) -> int | None:
-    """Take a key whose holder is gone or whose time is over; `lease` is (now, until). The new fence, or None."""
+    """Take a key whose holder is gone or whose time is over; `lease` is (now, until). The new fence, or None.
+
+    Who takes over the same request keeps the time of its first attempt: nothing older can be its effect.
+    """
+    same = seen.status is None
     statement = (
         update(idempotency)
         .where(idempotency.c.scope == scope, idempotency.c.fence == seen.fence)
         .values(
             fingerprint=fingerprint,
             fence=seen.fence + 1,
-            created_at=lease[0],
+            created_at=seen.created_at if same else lease[0],
             lease_until=lease[1],
             status=None,
             answer=None,
@@ -73,14 +75,11 @@ async def finish(session: AsyncSession, scope: str, fence: int, status: int, ans
 
 
 async def let_go(session: AsyncSession, scope: str, fence: int, now: int) -> None:
-    """End the lease but keep the attempt: its effect is unknown, and whoever takes over must know that.
-
-    The fingerprint goes, because a caller may correct the request after an outage as after a refusal.
-    """
+    """End the lease but keep the attempt: its effect is unknown, and whoever takes over must know that."""
     await session.execute(
         update(idempotency)
         .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
-        .values(lease_until=now, fingerprint=LET_GO)
+        .values(lease_until=now)
     )
 
 

@@ -93,6 +93,27 @@ async def change(session: AsyncSession, name: str, **values: Any) -> None:
     await session.execute(update(locations).where(locations.c.name == name).values(**values))
 
 
+async def enable_sync(session: AsyncSession, name: str) -> bool:
+    """Switch sync on if the location is verified at this very moment; False when it is not."""
+    statement = (
+        update(locations)
+        .where(locations.c.name == name, locations.c.is_verified)
+        .values(sync_enabled=True)
+        .returning(locations.c.name)
+    )
+    return (await session.execute(statement)).first() is not None
+
+
+async def keep_profile(session: AsyncSession, name: str, profile: str, title: str, read_at: int) -> None:
+    """Put a reading into the mirror, unless a later one is there."""
+    statement = (
+        update(locations)
+        .where(locations.c.name == name, locations.c.profile_read_at <= read_at)
+        .values(profile=profile, title=title, profile_read_at=read_at)
+    )
+    await session.execute(statement)
+
+
 async def assign(session: AsyncSession, name: str, business_id: int, now: int) -> bool:
     """Assign an unassigned location to a business; False when somebody was first."""
     statement = (

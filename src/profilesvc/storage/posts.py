@@ -143,3 +143,9 @@ async def used(session: Executor, user_id: int, month: int) -> int:
     """How many posts were counted in a month."""
     query = select(post_usage.c.used).where(post_usage.c.user_id == user_id, post_usage.c.month == month)
     return (await session.execute(query)).scalar_one_or_none() or 0
+
+
+async def read_before(session: Executor, location: str, instant: int) -> set[str]:
+    """The ids of the posts that were known before an instant."""
+    query = select(posts.c.post_id).where(posts.c.location_name == location, posts.c.read_at < instant)
+    return {row.post_id for row in await session.execute(query)}
