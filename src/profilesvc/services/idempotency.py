@@ -100,7 +100,7 @@ async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Re
         if seen is None:  # released this very moment
             raise _in_progress()
         forgotten = seen.created_at <= now - KEPT
-        if not forgotten and seen.fingerprint != fingerprint:
+        if not forgotten and seen.fingerprint not in (idempotency.LET_GO, fingerprint):
             raise ServiceError(IDEMPOTENCY_KEY_REUSED)
         if not forgotten and seen.status is not None:
             return _replay(seen.status, seen.answer or "null")
@@ -128,7 +128,9 @@ async def _settle(services: Services, claim: Claim, error: ServiceError) -> None
         if rejected and not error.details["retryable"]:
             answer = json.dumps({"message": error.message, "details": error.details}).encode()
             await claim.finish(session, error.kind.status, answer)
-        elif unknown or claim.fence > 1:  # an earlier attempt's effect stays unknown, whatever became of this one
-            await idempotency.let_go(session, claim.scope, claim.fence, services.clock.now())
+        elif unknown or error.kind.status >= 500 or claim.fence > 1:
+            # A failure may have had its effect, and an earlier attempt's stays unknown whatever became of this one.
+            corrigible = not unknown and claim.fence == 1
+            await idempotency.let_go(session, claim.scope, claim.fence, services.clock.now(), corrigible)
         else:
             await idempotency.release(session, claim.scope, claim.fence)

@@ -74,12 +74,16 @@ async def finish(session: AsyncSession, scope: str, fence: int, status: int, ans
     return (await session.execute(statement)).first() is not None
 
 
-async def let_go(session: AsyncSession, scope: str, fence: int, now: int) -> None:
+LET_GO = ""  # the fingerprint of an attempt that may be followed by a corrected request
+
+
+async def let_go(session: AsyncSession, scope: str, fence: int, now: int, corrigible: bool = False) -> None:
     """End the lease but keep the attempt: its effect is unknown, and whoever takes over must know that."""
+    released = {"lease_until": now} | ({"fingerprint": LET_GO} if corrigible else {})
     await session.execute(
         update(idempotency)
         .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
-        .values(lease_until=now)
+        .values(**released)
     )
 
 
