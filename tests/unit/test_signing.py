@@ -98,7 +98,7 @@ class TestRead:
             try:
                 signer.read(token, "at+jwt", NOW)
             except TokenRefused:
-                assert signer.read(good, "at+jwt", NOW) == forge.claims
+                assert signer.read(good, "at+jwt", NOW).items() >= forge.claims.items()
             else:
                 accepted.append(name)
         assert accepted == []

@@ -6,8 +6,8 @@ The trip of a request is `_serve`, in the order of D-03. A handler names what it
 
 import inspect
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 from quart import Blueprint, Response, request
@@ -15,6 +15,7 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import parsing
 from profilesvc.api.access import Access, services
+from profilesvc.api.failures import REQUEST_ID
 from profilesvc.contract.common import Query, location_name, post_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
@@ -27,9 +28,10 @@ from profilesvc.contract.errors import (
     VALIDATION_ERROR,
     ErrorKind,
 )
+from profilesvc.domain.addresses import client_address
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import access as callers
-from profilesvc.services import connection, idempotency
+from profilesvc.services import audit, connection, idempotency
 from profilesvc.services.context import Caller, Rendered, Services, deactivated
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
@@ -110,6 +112,7 @@ class Routes:
 async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     """Size and media type, caller, permission, syntax, location, body, then the operation (D-03)."""
     running = services()
+    audit.trace.set(_trace(running))
     raw = await _body_bytes(endpoint)
     arguments: dict[str, Any] = {}
     if not endpoint.access.public:
@@ -130,6 +133,14 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     return _respond(endpoint, await (operation if endpoint.method == "GET" else running.background.finish(operation)))
 
 
+def _trace(running: Services) -> audit.Trace:
+    """Who is asking, as far as is known before the caller is: from where, and under which name in the log."""
+    peer = request.scope.get("client")
+    forwarded = request.headers.getlist("X-Forwarded-For")
+    address = client_address(peer[0] if peer else None, forwarded, running.settings.trusted_hops)
+    return audit.Trace("client", address, str(cast(Any, request.scope)[REQUEST_ID]))
+
+
 async def _body_bytes(endpoint: Endpoint) -> bytes:
     """The body of a route that takes one; other routes ignore theirs."""
     if endpoint.body is None:
@@ -146,6 +157,7 @@ async def _body_bytes(endpoint: Endpoint) -> bytes:
 
 async def _admit(running: Services, endpoint: Endpoint) -> Caller:
     caller = await callers.authenticate(running, request.headers.getlist("Authorization"))
+    audit.trace.set(replace(audit.trace.get(), actor=caller.scope))
     if caller.key is not None and caller.key.hold is not None:
         if endpoint.access.records_contact:
             await connection.record_contact(running, caller.key)

@@ -53,9 +53,14 @@ async def authenticate(services: Services, authorization: list[str]) -> Caller:
     return await _service(services, claims, now)
 
 
+def ids(claims: dict[str, Any]) -> tuple[str, str, str]:
+    """What of a token can be revoked by itself: the token, its family, the key that signed it."""
+    return claims["jti"], claims.get("fam", ""), claims["kid"]
+
+
 async def _user(services: Services, claims: dict[str, Any]) -> Caller:
     async with services.storage.read() as session:
-        user = await accounts.user(session, int(claims["sub"]))
+        user = await accounts.user(session, int(claims["sub"]), *ids(claims))
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
         raise refused("revoked")
     return Caller(user.id, services.plans.get(user.plan), frozenset(ALL))
@@ -63,8 +68,8 @@ async def _user(services: Services, claims: dict[str, Any]) -> Caller:
 
 async def _service(services: Services, claims: dict[str, Any], now: int) -> Caller:
     async with services.storage.read() as session:
-        key = await keys.state(session, claims["client_id"])
-    if key is None or key.ended(now):
+        key = await keys.state(session, claims["client_id"], *ids(claims))
+    if key is None or key.ended(now) or key.revoked:
         raise refused("revoked")
     if key.hold is None and key.epoch != claims["epoch"]:  # under a hold the refusal names it, whatever the epoch
         raise refused("revoked")

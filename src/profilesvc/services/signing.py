@@ -165,6 +165,7 @@ class Signer:
             _JWS.decode(token, self._key.public, algorithms=["RS256"])
             claims = _json_object(_decode_part(payload_part))
             self._check(claims, typ)
+            claims["kid"] = header["kid"]  # no claim of ours: which key signed, for those who look up revocations
         except Exception as error:  # whatever an attacker makes a parser raise is the same refusal
             raise TokenRefused("invalid") from error
         return claims

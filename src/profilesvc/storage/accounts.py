@@ -6,6 +6,7 @@ from sqlalchemy import insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage import revocations
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import businesses, users
 
@@ -22,11 +23,13 @@ class UserState(NamedTuple):
 
 
 _USER = select(users.c.id, users.c.email, users.c.name, users.c.plan, users.c.epoch, users.c.suspended_at)
+_TOKEN_USER = _USER.where(~revocations.any_of)
 
 
-async def user(session: Executor, user_id: int) -> UserState | None:
-    """A user by id."""
-    row = (await session.execute(_USER.where(users.c.id == user_id))).one_or_none()
+async def user(session: Executor, user_id: int, *ids: str) -> UserState | None:
+    """A user by id; None also when one of the ids that a token of theirs carries is revoked."""
+    statement = _TOKEN_USER.where(users.c.id == user_id).params(revocations.ids_of(*ids))
+    row = (await session.execute(statement)).one_or_none()
     return None if row is None else UserState._make(row)
 
 

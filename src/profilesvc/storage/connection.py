@@ -1,12 +1,12 @@
 """Queries on heartbeats."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import Table, case, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.connection import ONLINE_FOR, Span
+from profilesvc.storage.dialect import insert_into
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import connections, contacts
 
@@ -31,14 +31,9 @@ async def last_contact(session: Executor, key_id: int) -> LastContact | None:
     return None if row is None else LastContact._make(row)
 
 
-def _insert(session: AsyncSession, table: Table) -> Any:
-    """The dialect's INSERT, which knows ON CONFLICT."""
-    return (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert(table)
-
-
 async def beat(session: AsyncSession, key_id: int, now: int, reported: dict[str, str]) -> None:
     """Record a heartbeat: the later receipt wins, what is not reported keeps its value (D-55)."""
-    statement = _insert(session, connections).values(key_id=key_id, last_heartbeat_at=now, **reported)
+    statement = insert_into(session, connections).values(key_id=key_id, last_heartbeat_at=now, **reported)
     await session.execute(
         statement.on_conflict_do_update(
             index_elements=[connections.c.key_id],
@@ -58,7 +53,7 @@ async def _extend_contact(session: AsyncSession, key_id: int, now: int) -> None:
         .returning(contacts.c.started_at)
     )
     if (await session.execute(extended)).first() is None:
-        started = _insert(session, contacts).values(key_id=key_id, started_at=now, ended_at=now)
+        started = insert_into(session, contacts).values(key_id=key_id, started_at=now, ended_at=now)
         await session.execute(started.on_conflict_do_nothing())
 
 

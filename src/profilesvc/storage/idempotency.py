@@ -1,11 +1,11 @@
 """Queries on idempotency keys: insert first under a unique constraint, never check then insert (D-40)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage.dialect import insert_into
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import idempotency
 
@@ -23,8 +23,7 @@ class Attempt(NamedTuple):
 
 async def insert_first(session: AsyncSession, scope: str, fingerprint: str, now: int, lease_until: int) -> bool:
     """True for the one that came first."""
-    build: Any = (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert
-    statement = build(idempotency).values(
+    statement = insert_into(session, idempotency).values(
         scope=scope, fingerprint=fingerprint, fence=1, lease_until=lease_until, created_at=now
     )
     returned = await session.execute(statement.on_conflict_do_nothing().returning(idempotency.c.scope))

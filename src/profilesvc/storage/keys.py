@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, o
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.keys import SEVERITY, Hold
+from profilesvc.storage import revocations
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import businesses, holds, keys, secrets, users
 
@@ -30,6 +31,7 @@ class KeyState(NamedTuple):
     owner_suspended_at: int | None
     hold_reason: str | None
     hold_set_at: int | None
+    revoked: bool
 
     @property
     def hold(self) -> Hold | None:
@@ -60,6 +62,7 @@ _STATE = (
         users.c.suspended_at,
         holds.c.reason,
         holds.c.set_at,
+        revocations.any_of.label("revoked"),
     )
     .select_from(keys.join(users, users.c.id == keys.c.user_id).outerjoin(holds, holds.c.key_id == keys.c.id))
     .order_by(holds.c.severity.desc())
@@ -67,9 +70,10 @@ _STATE = (
 )
 
 
-async def state(session: Executor, client_id: str) -> KeyState | None:
-    """The state of a key, one statement by unique index."""
-    row = (await session.execute(_STATE.where(keys.c.client_id == client_id))).first()
+async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None:
+    """The state of a key, one statement by unique index; `revoked` tells of the ids that a token of it carries."""
+    statement = _STATE.where(keys.c.client_id == client_id).params(revocations.ids_of(*ids))
+    row = (await session.execute(statement)).first()
     return None if row is None else KeyState._make(row)
 
 

@@ -1,11 +1,11 @@
 """Queries on the mirrored posts and on the monthly quota."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, func, literal, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage.dialect import insert_into
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import locations, post_usage, posts
 
@@ -44,11 +44,6 @@ _UNCHANGED = (
 )
 
 
-def _insert(session: AsyncSession, table: Any) -> Any:
-    """The dialect's INSERT, which knows ON CONFLICT."""
-    return (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert(table)
-
-
 async def mirror(session: Executor, location: str) -> Mirror:
     """How old the mirror of an existing location's posts is."""
     return Mirror._make((await session.execute(_MIRROR.where(locations.c.name == location))).one())
@@ -75,7 +70,7 @@ async def find(session: Executor, location: str, post_id: str) -> str | None:
 async def put(session: AsyncSession, location: str, post: StoredPost, now: int) -> None:
     """Insert a post or replace what the mirror has of it."""
     values = {**post._asdict(), "read_at": now}
-    statement = _insert(session, posts).values(location_name=location, **values)
+    statement = insert_into(session, posts).values(location_name=location, **values)
     keys = [posts.c.location_name, posts.c.post_id]
     await session.execute(statement.on_conflict_do_update(index_elements=keys, set_=values))
 
@@ -105,7 +100,7 @@ async def replace(
         if key not in before
     ]
     if new:
-        await session.execute(_insert(session, posts).on_conflict_do_nothing(), new)
+        await session.execute(insert_into(session, posts).on_conflict_do_nothing(), new)
     known = [{"its_location": location, "its_id": key, "before": text} for key, text in before.items()]
     gone = [row for row in known if row["its_id"] not in found]
     if gone:
@@ -119,7 +114,7 @@ async def replace(
 
 async def reserve(session: AsyncSession, user_id: int, month: int, limit: int) -> bool:
     """Count one post of a month; False when the limit is reached. Exact under any number of callers (A140)."""
-    first = _insert(session, post_usage).values(user_id=user_id, month=month, used=0)
+    first = insert_into(session, post_usage).values(user_id=user_id, month=month, used=0)
     await session.execute(first.on_conflict_do_nothing())
     statement = (
         update(post_usage)

@@ -98,6 +98,8 @@ class KeyRow(Table, table=True):
     expires_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     revoked_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     last_used_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    # The newest billing event that was heard of: an older one that comes late changes nothing (D-27).
+    billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
 
 
 class SecretRow(Table, table=True):
@@ -139,6 +141,11 @@ class ConnectionRow(Table, table=True):
     wp_version: str | None = Field(default=None, sa_column=Column(Text))
     php_version: str | None = Field(default=None, sa_column=Column(Text))
     detected_plugins: str | None = Field(default=None, sa_column=Column(Text))
+    # The site that the heartbeats name, and the one before it: two within a day are a clone or a staging copy (D-30).
+    site_host: str | None = Field(default=None, sa_column=Column(String(253)))
+    site_host_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    other_site_host: str | None = Field(default=None, sa_column=Column(String(253)))
+    other_site_host_at: int | None = Field(default=None, sa_column=Column(BigInteger))
 
 
 class ContactRow(Table, table=True):
@@ -212,6 +219,86 @@ class IdempotencyRow(Table, table=True):
     answer: str | None = Field(default=None, sa_column=Column(Text))
 
 
+class FamilyRow(Table, table=True):
+    """The refresh tokens that descend from one grant; the row appears with the first exchange (D-10).
+
+    `successor` holds the claims of the newest pair, from which the very same tokens can be signed again; the tokens
+    themselves are not stored.
+    """
+
+    __tablename__ = "families"
+    __table_args__ = (CheckConstraint("generation > 0", name="exchanged"),)
+
+    id: str = Field(sa_column=Column(String(32), primary_key=True))
+    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), nullable=False, index=True))
+    generation: int = Field(sa_column=Column(BigInteger, nullable=False))
+    started_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    rotated_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    successor: str = Field(sa_column=Column(Text, nullable=False))
+
+
+class RevocationRow(Table, table=True):
+    """What ended before its time: a token (jti), a family (fam) or a signing key (kid); consulted on every request."""
+
+    __tablename__ = "revocations"
+    __table_args__ = (CheckConstraint("kind IN ('token', 'family', 'signing_key')", name="kind"),)
+
+    id: str = Field(sa_column=Column(String(64), primary_key=True))
+    kind: str = Field(sa_column=Column(String(16), nullable=False))
+    revoked_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+
+
+class SigningKeyRow(Table, table=True):
+    """A signing key (D-13). Announced before `active_from`, active until a later one is, then retired."""
+
+    __tablename__ = "signing_keys"
+
+    kid: str = Field(sa_column=Column(String(64), primary_key=True))
+    private_pem: str = Field(sa_column=Column(Text, nullable=False))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    active_from: int = Field(sa_column=Column(BigInteger, nullable=False))
+    removed_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+
+
+class IdentityRow(Table, table=True):
+    """Who a user is at an external identity provider; never looked up by e-mail address (D-15)."""
+
+    __tablename__ = "identities"
+
+    issuer: str = Field(sa_column=Column(String(255), primary_key=True))
+    subject: str = Field(sa_column=Column(String(255), primary_key=True))
+    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False, index=True))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class ExchangeRow(Table, table=True):
+    """The digest of an ID token that was exchanged: each is good once (D-15)."""
+
+    __tablename__ = "exchanges"
+
+    digest: str = Field(sa_column=Column(String(64), primary_key=True))
+    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+
+
+class AuditRow(Table, table=True):
+    """One event of the audit trail (D-61); appended, never changed, pruned after 400 days."""
+
+    __tablename__ = "audit"
+    __table_args__ = (Index("ix_audit_owner", "user_id", "id"), Index("ix_audit_key", "key_id", "id"))
+
+    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
+    at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    event: str = Field(sa_column=Column(String(40), nullable=False))
+    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False))
+    key_id: int | None = Field(default=None, sa_column=Column(ForeignKey("keys.id")))
+    actor: str = Field(sa_column=Column(String(200), nullable=False))
+    ip_prefix: str | None = Field(default=None, sa_column=Column(String(64)))
+    request_id: str | None = Field(default=None, sa_column=Column(String(64)))
+    details: str | None = Field(default=None, sa_column=Column(Text))
+
+
 # The same tables for queries that select columns (reads never build entities).
 users = metadata.tables["users"]
 businesses = metadata.tables["businesses"]
@@ -225,3 +312,9 @@ posts = metadata.tables["posts"]
 post_usage = metadata.tables["post_usage"]
 syncs = metadata.tables["syncs"]
 idempotency = metadata.tables["idempotency"]
+families = metadata.tables["families"]
+revocations = metadata.tables["revocations"]
+signing_keys = metadata.tables["signing_keys"]
+identities = metadata.tables["identities"]
+exchanges = metadata.tables["exchanges"]
+audit = metadata.tables["audit"]

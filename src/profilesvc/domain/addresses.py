@@ -1,0 +1,31 @@
+"""Addresses of clients: which one is to be believed, and how much of it is kept."""
+
+from ipaddress import ip_address, ip_network
+
+
+def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int) -> str | None:
+    """The Nth address from the right of X-Forwarded-For with N trusted proxies in front; the peer's own with none.
+
+    What stands further left is the client's word and proves nothing (D-50). With fewer entries than hops, or an entry
+    that is no address, the peer is all that is known.
+    """
+    entries = [entry.strip() for header in forwarded_for for entry in header.split(",")]
+    if trusted_hops == 0 or len(entries) < trusted_hops:
+        return _normal(peer)
+    return _normal(entries[-trusted_hops]) or _normal(peer)
+
+
+def _normal(text: str | None) -> str | None:
+    """An address in its one spelling; an IPv4 address that came as IPv6 is an IPv4 address."""
+    try:
+        address = ip_address((text or "").strip("[]"))
+    except ValueError:
+        return None
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+def network(address: str, v4_bits: int, v6_bits: int) -> str:
+    """The network of an address in CIDR notation."""
+    bits = v4_bits if ip_address(address).version == 4 else v6_bits
+    return str(ip_network(f"{address}/{bits}", strict=False))
