@@ -18,7 +18,7 @@ REASONS = ("billing_issue", "plan_downgrade", "security_concern", "user_requeste
 
 
 @pytest.mark.parametrize("reason", REASONS)
-async def test_a079_a_deactivated_keys_tokens_are_refused_with_the_three_details(
+async def test_A079_a_deactivated_keys_tokens_are_refused_with_the_three_details(
     plugin: Site, http: httpx.AsyncClient, services: Services, reason: str
 ) -> None:
     """For every one of the four reasons (API document, States and Errors)."""
@@ -42,7 +42,7 @@ async def test_tokens_work_again_when_the_hold_is_lifted(plugin: Site, services:
     assert_ok(await plugin.http.get(LOCATIONS))
 
 
-async def test_a080_tokens_from_before_a_security_concern_never_work_again(
+async def test_A080_tokens_from_before_a_security_concern_never_work_again(
     plugin: Site, http: httpx.AsyncClient, services: Services
 ) -> None:
     await key_service.deactivate(services, plugin.key["client_id"], "security_concern")
@@ -63,7 +63,7 @@ async def test_the_most_severe_hold_is_shown(plugin: Site, services: Services) -
         assert details["deactivation_reason"] == reason
 
 
-async def test_a075_the_row_decides_what_a_token_may(plugin: Site, services: Services) -> None:
+async def test_A075_the_row_decides_what_a_token_may(plugin: Site, services: Services) -> None:
     """Claims are a hint: permissions and location are taken from the key at each request (D-12)."""
     async with services.storage.write() as session:
         await session.execute(update(keys).values(permissions="business.write"))
@@ -83,7 +83,7 @@ async def test_a_narrow_token_stays_narrow(plugin: Site, services: Services, htt
     assert response.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="business.read"'
 
 
-async def test_a082_a_suspended_owner(
+async def test_A082_a_suspended_owner(
     alice: httpx.AsyncClient, plugin: Site, http: httpx.AsyncClient, services: Services
 ) -> None:
     async with services.storage.write() as session:
@@ -115,7 +115,7 @@ async def test_a_changed_plan_counts_from_the_next_request(as_user: AsUser, serv
     assert_error(response, 403, "PLAN_RESTRICTION")
 
 
-async def test_a078_a_raised_epoch_ends_a_keys_tokens(plugin: Site, services: Services) -> None:
+async def test_A078_a_raised_epoch_ends_a_keys_tokens(plugin: Site, services: Services) -> None:
     async with services.storage.write() as session:
         await raise_epoch(session, plugin.key["service_client_id"])
     assert assert_error(await plugin.http.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}

@@ -14,11 +14,12 @@ from profilesvc.services.context import Services
 from profilesvc.services.signing import signing_key
 from support import Site, assert_error, assert_ok
 
+ELSEWHERE = {"A075", "A078", "A079", "A080"}  # rows on the key behind a good token
 LOCATIONS = "/api/v1/external-business/locations"
 
 
 class TestBearer:
-    async def test_a054_a055_a056_headers(self, app: Quart, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A054_A055_A056_headers(self, app: Quart, http: httpx.AsyncClient, plugin: Site) -> None:
         token = plugin.tokens["access_token"]
         for value in (
             "Bearer",
@@ -44,7 +45,7 @@ class TestBearer:
             response = await http.get(LOCATIONS, headers=two)
             assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": "malformed"}
 
-    async def test_a057_tokens_in_other_places(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A057_tokens_in_other_places(self, http: httpx.AsyncClient, plugin: Site) -> None:
         token = plugin.tokens["access_token"]
         for options in (
             {"params": {"access_token": token, "token": token}},
@@ -54,7 +55,7 @@ class TestBearer:
             response = await http.get(LOCATIONS, **options)  # type: ignore[arg-type]
             assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": "missing"}
 
-    async def test_a058_to_a081_every_hostile_token_is_a_401(
+    async def test_A058_to_A081_every_hostile_token_is_a_401(
         self, http: httpx.AsyncClient, plugin: Site, services: Services, caplog: pytest.LogCaptureFixture
     ) -> None:
         now = services.clock.now()
@@ -62,7 +63,7 @@ class TestBearer:
         key = signing_key(fixture_path("signing_key.pem").read_bytes())
         forge = Forge(key, claims, now // SECOND)
         assert_ok(await http.get(LOCATIONS, headers={"Authorization": f"Bearer {forge.good()}"}))
-        count = 0
+        count, rows = 0, set()
         for name, token in hostile(forge):
             value = f"Bearer {token}".encode()
             if b"\r" in value or b"\n" in value or b"\0" in value or value.strip() != value:
@@ -73,11 +74,13 @@ class TestBearer:
             details = assert_error(response, status, code)
             assert status == 431 or details["reason"] in ("malformed", "invalid", "expired"), name
             count += 1
+            rows.add(name[:4])
         assert count >= 150
+        assert rows == {f"A{row:03}" for row in range(58, 82)} - ELSEWHERE
         assert_ok(await plugin.http.get(LOCATIONS))
         assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
-    async def test_a074_a_client_that_is_unknown(
+    async def test_A074_a_client_that_is_unknown(
         self, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         now = services.clock.now()
@@ -92,7 +95,7 @@ class TestBearer:
             response = await http.get(LOCATIONS, headers={"Authorization": f"Bearer {token}"})
             assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
 
-    async def test_a075_claims_never_widen_what_the_key_may(
+    async def test_A075_claims_never_widen_what_the_key_may(
         self, http: httpx.AsyncClient, as_service: AsService, services: Services
     ) -> None:
         site, now = await as_service(permissions=["business.read"]), services.clock.now()

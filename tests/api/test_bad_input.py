@@ -109,7 +109,7 @@ async def test_the_list_of_routes_is_whole(app: Quart) -> None:
 
 
 class TestBodies:
-    async def test_a083_to_a089_what_is_not_plain_json(
+    async def test_A083_to_A089_what_is_not_plain_json(
         self, clients: dict[str, httpx.AsyncClient], services: Services
     ) -> None:
         before = await rows(services)
@@ -120,12 +120,12 @@ class TestBodies:
                 assert details["errors"][0]["in"] == "body", (name, path)
         assert await rows(services) == before
 
-    async def test_a084_depth_32_is_good(self, clients: dict[str, httpx.AsyncClient]) -> None:
+    async def test_A084_depth_32_is_good(self, clients: dict[str, httpx.AsyncClient]) -> None:
         raw = b'{"a":' * 32 + b"1" + b"}" * 32
         response = await clients["key"].post(HEARTBEAT, content=raw, headers=JSON)
         assert_ok(response)
 
-    async def test_a090_a102_sizes(self, clients: dict[str, httpx.AsyncClient], services: Services) -> None:
+    async def test_A090_A102_sizes(self, clients: dict[str, httpx.AsyncClient], services: Services) -> None:
         before = await rows(services)
         many = json.dumps({f"member{number}": number for number in range(100_000)}).encode()
         for caller, method, path in BODIES:
@@ -143,13 +143,13 @@ class TestBodies:
             assert_error(response, 400, "VALIDATION_ERROR")
         assert await rows(services) == before
 
-    async def test_a017_media_types_on_every_route(self, clients: dict[str, httpx.AsyncClient]) -> None:
+    async def test_A017_media_types_on_every_route(self, clients: dict[str, httpx.AsyncClient]) -> None:
         for caller, method, path in BODIES:
             for media in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml"):
                 response = await clients[caller].request(method, path, content=b"{}", headers={"Content-Type": media})
                 assert_error(response, 415, "UNSUPPORTED_MEDIA_TYPE")
 
-    async def test_a101_members_that_are_not_the_callers_to_set(
+    async def test_A101_members_that_are_not_the_callers_to_set(
         self, clients: dict[str, httpx.AsyncClient], services: Services
     ) -> None:
         extra = {
@@ -171,7 +171,7 @@ class TestBodies:
         synced = assert_ok(await clients["key"].post("/api/v1/sync/111", json={**extra, "name": "locations/211"}))
         assert synced["status"] == "skipped"
 
-    async def test_a103_what_looks_like_code_is_text(
+    async def test_A103_what_looks_like_code_is_text(
         self, clients: dict[str, httpx.AsyncClient], plugin: Site, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, logger="profilesvc")

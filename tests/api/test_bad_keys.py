@@ -38,7 +38,7 @@ async def rows(services: Services) -> list[int]:
 
 
 class TestKeys:
-    async def test_a086_a087_numbers_of_a_business(self, alice: httpx.AsyncClient, services: Services) -> None:
+    async def test_A086_A087_numbers_of_a_business(self, alice: httpx.AsyncClient, services: Services) -> None:
         before = await rows(services)
         for literal in ("2147483648000000000000", "9223372036854775808", "-1", "0", '"10"', "true", "1.5", "[]", "{}"):
             raw = f'{{"name":"a","business_id":{literal},"assigned_location_id":"111"}}'.encode()
@@ -51,7 +51,7 @@ class TestKeys:
         raw = b'{"name":"a","business_id":10.0,"assigned_location_id":"111"}'
         assert assert_ok(await alice.post(KEYS, content=raw, headers=JSON), 201)["business_id"] == 10
 
-    async def test_a105_a106_names(self, alice: httpx.AsyncClient) -> None:
+    async def test_A105_A106_names(self, alice: httpx.AsyncClient) -> None:
         for bad in (None, "", " ", "\u3000\t", "x" * 101, 5, ["x"], "a\0b"):
             response = await alice.post(KEYS, json=key_body(name=bad))
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["name"], bad
@@ -69,14 +69,14 @@ class TestKeys:
             assert made["name"] == name.strip()
             assert_ok(await alice.delete(f"{KEYS}/{made['client_id']}"))
 
-    async def test_a107_the_same_name_in_the_same_millisecond(
+    async def test_A107_the_same_name_in_the_same_millisecond(
         self, alice: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
         made = [assert_ok(await alice.post(KEYS, json=key_body()), 201)["client_id"] for _ in range(5)]
         assert len(set(made)) == 5
         assert [int(ident.split("_")[2]) for ident in made] == [clock.now() + n for n in range(5)]
 
-    async def test_a108_what_is_not_the_callers(self, alice: httpx.AsyncClient) -> None:
+    async def test_A108_what_is_not_the_callers(self, alice: httpx.AsyncClient) -> None:
         answers = [
             await alice.post(KEYS, json=key_body(**members))
             for members in (
@@ -97,7 +97,7 @@ class TestKeys:
         popup = next(entry for entry in entries if entry["name"] == "locations/119")
         assert (popup["isAssigned"], popup["businessId"]) == (True, 10)
 
-    async def test_a109_domains_that_are_none(self, alice: httpx.AsyncClient) -> None:
+    async def test_A109_domains_that_are_none(self, alice: httpx.AsyncClient) -> None:
         bad = ["*.example.com", "co.uk", "127.0.0.1", "[::1]", "http://", "a..b", "user@x.com", "", " ", "com"]
         bad += [".".join(["x" * 60] * 5), "exa mple.com", "example.com\n", "2130706433", "0x7f.1", "-a.example"]
         for domain in bad:
@@ -110,7 +110,7 @@ class TestKeys:
         for members in ({"primary_domain": 5}, {"allowed_domains": "x.example"}, {"allowed_domains": [5]}):
             assert_error(await alice.post(KEYS, json=key_body(**members)), 400, "VALIDATION_ERROR")
 
-    async def test_a110_a111_domains_in_one_normal_form(self, alice: httpx.AsyncClient) -> None:
+    async def test_A110_A111_domains_in_one_normal_form(self, alice: httpx.AsyncClient) -> None:
         for given, primary, twin in [
             ("https://Example.com:8443/x", "example.com", "www.example.com"),
             ("www.example.com", "www.example.com", "example.com"),
@@ -127,7 +127,7 @@ class TestKeys:
         assert_error(await alice.post(KEYS, json=key_body(allowed_domains=many)), 400, "VALIDATION_ERROR")
         assert_ok(await alice.post(KEYS, json=key_body(allowed_domains=many[:50])), 201)
 
-    async def test_a112_a_key_manages_no_keys(self, plugin: Site) -> None:
+    async def test_A112_a_key_manages_no_keys(self, plugin: Site) -> None:
         client = plugin.key["client_id"]
         for method, path in [
             ("POST", KEYS),
@@ -138,7 +138,7 @@ class TestKeys:
             response = await plugin.http.request(method, path, json=key_body() if method == "POST" else None)
             assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
 
-    async def test_a115_delete(self, alice: httpx.AsyncClient, as_user: AsUser, as_service: AsService) -> None:
+    async def test_A115_delete(self, alice: httpx.AsyncClient, as_user: AsUser, as_service: AsService) -> None:
         one, two = await as_service(), await as_service()
         path = f"{KEYS}/{one.key['client_id']}"
         assert_error(await (await as_user(BOB)).delete(path), 404, "NOT_FOUND")
@@ -148,7 +148,7 @@ class TestKeys:
         assert_error(await alice.delete(f"{KEYS}/{two.key['service_client_id']}"), 404, "NOT_FOUND")
         assert_ok(await alice.delete(f"{KEYS}/{encoded}"))
 
-    async def test_a116_no_answer_shows_a_secret(
+    async def test_A116_no_answer_shows_a_secret(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         secret = plugin.key["client_secret"]

@@ -22,7 +22,7 @@ NUMBERS = [
 
 
 class TestQueries:
-    async def test_a097_numbers(self, alice: httpx.AsyncClient) -> None:
+    async def test_A097_numbers(self, alice: httpx.AsyncClient) -> None:
         bad = [
             "0",
             "-1",
@@ -52,7 +52,7 @@ class TestQueries:
                 assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == [name], twisted
             assert_ok(await alice.get(f"{path}{joint}unknown=1&unknown=2&also[]=3"))
 
-    async def test_a099_page_tokens(self, alice: httpx.AsyncClient, as_user: AsUser) -> None:
+    async def test_A099_page_tokens(self, alice: httpx.AsyncClient, as_user: AsUser) -> None:
         first = assert_ok(await alice.get(POSTS, params={"locationId": "111", "pageSize": 2}))
         token, bob = first["nextPageToken"], await as_user(BOB)
         assert token
@@ -75,7 +75,7 @@ class TestQueries:
             response = await alice.get(POSTS, params={"locationId": "111", "pageToken": value})
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["pageToken"], value[:20]
 
-    async def test_a100_location_ids(self, alice: httpx.AsyncClient) -> None:
+    async def test_A100_location_ids(self, alice: httpx.AsyncClient) -> None:
         missing = await alice.get(POSTS)
         assert fields(assert_error(missing, 400, "VALIDATION_ERROR")) == ["locationId"]
         for query in ("locationId=", "locationId=111&locationId=111", "locationId[]=111", "locationid=111"):

@@ -49,10 +49,10 @@ class TestHeartbeat:
             site = await as_service(permissions=permissions)
             assert_ok(await site.http.post(HEARTBEAT, json={}))
 
-    async def test_a113_takes_no_user_token(self, alice: httpx.AsyncClient) -> None:
+    async def test_A113_takes_no_user_token(self, alice: httpx.AsyncClient) -> None:
         assert_error(await alice.post(HEARTBEAT, json=REPORT), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
 
-    async def test_a143_bodies(self, plugin: Site) -> None:
+    async def test_A143_bodies(self, plugin: Site) -> None:
         for good in ({}, REPORT, {"extra": {"a": [1]}, "user_id": 5}, {"plugin_version": "x" * 64}):
             assert_ok(await plugin.http.post(HEARTBEAT, json=good))
         assert_ok(await plugin.http.post(HEARTBEAT, json={"detected_plugins": ["x" * 200] * 500}))
@@ -65,14 +65,14 @@ class TestHeartbeat:
             bad = await plugin.http.post(HEARTBEAT, json={"detected_plugins": plugins})
             assert fields(assert_error(bad, 400, "VALIDATION_ERROR"))[0].startswith("detected_plugins"), plugins
 
-    async def test_a145_the_time_is_that_of_receipt(
+    async def test_A145_the_time_is_that_of_receipt(
         self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
     ) -> None:
         for name in ("timestamp", "last_heartbeat_at", "sent_at"):
             assert_ok(await plugin.http.post(HEARTBEAT, json={name: "2030-01-01T00:00:00Z"}))
         assert assert_ok(await alice.get(status_path(plugin)))["last_heartbeat_at"] == iso(clock.now())
 
-    async def test_a146_of_a_key_that_is_deactivated_or_revoked(
+    async def test_A146_of_a_key_that_is_deactivated_or_revoked(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         """Deactivated: refused, and the contact is noted, so that the owner sees 'alive but deactivated' (D-28)."""
@@ -89,7 +89,7 @@ class TestHeartbeat:
         assert_ok(await alice.delete(f"/api/v1/developer/credentials/{client}"))
         assert_error(await plugin.http.post(HEARTBEAT, json=REPORT), 401, "AUTH_INVALID_TOKEN")
 
-    async def test_a147_time_never_goes_backwards(
+    async def test_A147_time_never_goes_backwards(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         now = clock.now()
@@ -118,7 +118,7 @@ class TestStatus:
         status = assert_ok(await alice.get(status_path(plugin)))
         assert status == NOTHING | dict.fromkeys(VERSIONS)
 
-    async def test_a144_windows_to_the_second(self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
+    async def test_A144_windows_to_the_second(self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
         await plugin.http.post(HEARTBEAT, json={})
         began = clock.now()
         hour = 3_600_000

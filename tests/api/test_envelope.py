@@ -96,7 +96,7 @@ class TestFramework:
                 response = await everywhere.get(path, headers=headers)
                 assert_error(response, 404, "NOT_FOUND")
 
-    async def test_a096_odd_paths_never_reach_another_resource(
+    async def test_A096_odd_paths_never_reach_another_resource(
         self, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
     ) -> None:
         token = {"Authorization": alice.headers["Authorization"]}
@@ -115,14 +115,14 @@ class TestFramework:
                 response = await everywhere.request(method, path, headers=token, json=None)
                 assert response.status_code in (400, 404, 405), (method, ident)
 
-    async def test_a094_a_method_that_a_path_does_not_take(self, app: Quart, everywhere: httpx.AsyncClient) -> None:
+    async def test_A094_a_method_that_a_path_does_not_take(self, app: Quart, everywhere: httpx.AsyncClient) -> None:
         for path, methods in rules(app):
             for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "FOO"} - methods:
                 response = await everywhere.request(method, path)
                 assert_error(response, 405, "METHOD_NOT_ALLOWED")
                 assert set(response.headers["allow"].split(", ")) == methods, path
 
-    async def test_a094_a_method_override_is_ignored(
+    async def test_A094_a_method_override_is_ignored(
         self, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
     ) -> None:
         headers = {
@@ -132,14 +132,14 @@ class TestFramework:
         }
         assert_ok(await everywhere.get("/api/v1/businesses", headers=headers, params={"_method": "DELETE"}))
 
-    async def test_a095_options_is_an_empty_204_on_every_route(self, app: Quart, everywhere: httpx.AsyncClient) -> None:
+    async def test_A095_options_is_an_empty_204_on_every_route(self, app: Quart, everywhere: httpx.AsyncClient) -> None:
         for path, methods in rules(app):
             response = await everywhere.options(path)
             assert (response.status_code, response.content) == (204, b""), path
             assert set(response.headers["allow"].split(", ")) == methods
             assert "content-type" not in response.headers
 
-    async def test_a095_head_is_get_without_its_body(
+    async def test_A095_head_is_get_without_its_body(
         self, app: Quart, everywhere: httpx.AsyncClient, alice: httpx.AsyncClient
     ) -> None:
         token = {"Authorization": alice.headers["Authorization"]}
@@ -152,7 +152,7 @@ class TestFramework:
                 for name in ("content-type", "cache-control", "www-authenticate"):
                     assert head.headers.get(name) == got.headers.get(name)
 
-    async def test_the_bodies_that_the_framework_refuses(self, everywhere: httpx.AsyncClient) -> None:
+    async def test_A090_bodies_that_the_framework_refuses(self, everywhere: httpx.AsyncClient) -> None:
         async def endless() -> AsyncIterator[bytes]:
             for _ in range(40):
                 yield b" " * 65_536

@@ -56,7 +56,7 @@ class TestCrash:
         assert_error(await everywhere.get(LOCATIONS, headers=headers), 500, "INTERNAL_ERROR")
         app.extensions["profilesvc"] = services
 
-    async def test_a104_a_database_that_is_away_is_a_503_that_heals(
+    async def test_A104_a_database_that_is_away_is_a_503_that_heals(
         self, app: Quart, everywhere: httpx.AsyncClient, services: Services, plugin: Site
     ) -> None:
         away = Storage("postgresql+asyncpg://postgres@127.0.0.1:1/nothing")
@@ -130,14 +130,14 @@ class TestEdge:
     async def test_takes_a_plain_request(self) -> None:
         assert await self.ask([(b"host", b"x")]) == (204, b"")
 
-    async def test_a081_refuses_headers_beyond_16_kb(self) -> None:
+    async def test_A081_refuses_headers_beyond_16_kb(self) -> None:
         room = 16 * 1024 - len("host") - len("x") - len("a")
         assert (await self.ask([(b"host", b"x"), (b"a", b"v" * room)]))[0] == 204
         status, body = await self.ask([(b"host", b"x"), (b"a", b"v" * (room + 1))])
         assert status == 431
         assert b'"code":"HEADERS_TOO_LARGE"' in body
 
-    async def test_a092_a093_refuses_what_two_readers_read_differently(self) -> None:
+    async def test_A092_A093_refuses_what_two_readers_read_differently(self) -> None:
         for headers in (
             [(b"host", b"a"), (b"host", b"b")],
             [],

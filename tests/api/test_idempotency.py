@@ -34,7 +34,7 @@ async def stored(services: Services) -> int:
         return int((await session.execute(select(func.count()).select_from(idempotency))).scalar_one())
 
 
-async def test_a126_a_repeat_gets_the_first_answer(
+async def test_A126_a_repeat_gets_the_first_answer(
     plugin: Site, emulator: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     first = await push(plugin.http)
@@ -66,14 +66,14 @@ async def test_without_a_key_every_request_runs(plugin: Site) -> None:
     assert first["syncId"] != again["syncId"]
 
 
-async def test_a127_another_body_under_the_same_key(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_A127_another_body_under_the_same_key(plugin: Site, emulator: httpx.AsyncClient) -> None:
     assert_ok(await push(plugin.http))
     for other in ({**BODY, "title": "Newer"}, {**BODY, "extra": None}, {"title": "New"}, {**BODY, "wifi": 1}):
         assert_error(await push(plugin.http, body=other), 422, "IDEMPOTENCY_KEY_REUSED")
     assert len(await calls(emulator, "PATCH")) == 1
 
 
-async def test_a128_many_at_once_run_once(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_A128_many_at_once_run_once(plugin: Site, emulator: httpx.AsyncClient) -> None:
     await fail(emulator, "delay", method="PATCH", seconds=0.2, times=1)
     answers = await asyncio.gather(*(push(plugin.http) for _ in range(40)))
     good = [answer for answer in answers if answer.status_code == 200]
@@ -86,7 +86,7 @@ async def test_a128_many_at_once_run_once(plugin: Site, emulator: httpx.AsyncCli
     assert sum("idempotency-replayed" not in answer.headers for answer in good) == 1
 
 
-async def test_a129_values_that_are_no_key(plugin: Site, services: Services) -> None:
+async def test_A129_values_that_are_no_key(plugin: Site, services: Services) -> None:
     bad: list[list[tuple[str, bytes]]] = [
         [(name, value)]
         for name in ("X-Idempotency-Key", "Idempotency-Key")
@@ -109,7 +109,7 @@ async def test_a129_values_that_are_no_key(plugin: Site, services: Services) -> 
     assert_ok(await push(plugin.http, "x" * 255))
 
 
-async def test_a130_other_callers_and_locations_are_unrelated(
+async def test_A130_other_callers_and_locations_are_unrelated(
     plugin: Site, as_service: AsService, as_user: AsUser, alice: httpx.AsyncClient
 ) -> None:
     other_key, bob = await as_service(), await as_user(BOB)
@@ -125,7 +125,7 @@ async def test_a130_other_callers_and_locations_are_unrelated(
         assert "idempotency-replayed" not in response.headers
 
 
-async def test_a131_what_can_be_corrected_is_forgotten(
+async def test_A131_what_can_be_corrected_is_forgotten(
     plugin: Site, alice: httpx.AsyncClient, services: Services
 ) -> None:
     assert_error(await push(plugin.http, body={"title": 5}), 400, "VALIDATION_ERROR")
@@ -178,7 +178,7 @@ async def test_what_may_have_happened_cannot_become_another_request(plugin: Site
     assert_error(await push(plugin.http, body={"title": "Another"}), 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-async def test_a132_an_answer_that_was_lost_has_one_effect(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_A132_an_answer_that_was_lost_has_one_effect(plugin: Site, emulator: httpx.AsyncClient) -> None:
     """The patch took place and its answer was lost, retries too: the repeat finds nothing left to change."""
     await fail(emulator, "disconnect", method="PATCH", after=True)
     assert_error(await push(plugin.http), 502, "PROVIDER_API_ERROR")
@@ -188,7 +188,7 @@ async def test_a132_an_answer_that_was_lost_has_one_effect(plugin: Site, emulato
     assert len(await calls(emulator, "PATCH")) == sent
 
 
-async def test_a134_a_replay_needs_the_right_to_the_operation(
+async def test_A134_a_replay_needs_the_right_to_the_operation(
     plugin: Site, alice: httpx.AsyncClient, services: Services
 ) -> None:
     first = await push(plugin.http)
@@ -207,7 +207,7 @@ async def test_a134_a_replay_needs_the_right_to_the_operation(
     assert_error(await push(plugin.http), 401, "AUTH_INVALID_TOKEN")
 
 
-async def test_a135_is_forgotten_after_a_day(plugin: Site, clock: FrozenClock) -> None:
+async def test_A135_is_forgotten_after_a_day(plugin: Site, clock: FrozenClock) -> None:
     first = await push(plugin.http)
     clock.advance(hours=23, minutes=59)
     assert (await push(plugin.http)).content == first.content
@@ -218,7 +218,7 @@ async def test_a135_is_forgotten_after_a_day(plugin: Site, clock: FrozenClock) -
     assert (await push(plugin.http, body={"title": "Newer"})).content == anew.content
 
 
-async def test_a136_the_value_is_opaque(plugin: Site) -> None:
+async def test_A136_the_value_is_opaque(plugin: Site) -> None:
     for number, value in enumerate(("'OR/**/1=1--", "../x", "%00", "{{7*7}}", "k1,k2", '"quoted"', "\\")):
         body = {"title": f"T{number}"}
         first, again = await push(plugin.http, value, body), await push(plugin.http, value, body)

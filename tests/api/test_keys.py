@@ -134,7 +134,7 @@ class TestCreate:
         assert data["client_id"].split("_", 3)[3] == slug
         assert_ok(await alice.delete(f"{PATH}/{data['client_id']}"))
 
-    async def test_stops_at_twenty_live_keys(self, alice: httpx.AsyncClient) -> None:
+    async def test_A114_stops_at_twenty_live_keys(self, alice: httpx.AsyncClient) -> None:
         keys = [assert_ok(await alice.post(PATH, json=body()), 201) for _ in range(20)]
         assert_error(await alice.post(PATH, json=body()), 409, "CONFLICT")
         assert_ok(await alice.delete(f"{PATH}/{keys[0]['client_id']}"))

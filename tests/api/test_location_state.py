@@ -26,7 +26,7 @@ class TestSwitch:
             entry = next(e for e in assert_ok(await alice.get(LIST))["locations"] if e["name"] == "locations/112")
             assert entry["syncEnabled"] is enabled
 
-    async def test_a138_on_needs_a_verified_location(self, alice: httpx.AsyncClient) -> None:
+    async def test_A138_on_needs_a_verified_location(self, alice: httpx.AsyncClient) -> None:
         response = await alice.patch(f"{LIST}/113/sync", json={"syncEnabled": True})
         details = assert_error(response, 409, "LOCATION_NOT_VERIFIED")
         assert details == {"verificationState": "VERIFICATION_REQUESTED"}
@@ -43,7 +43,7 @@ class TestSwitch:
         assert refusal.value.kind is PLAN_RESTRICTION
         assert (await switch_sync(services, without, False)).syncEnabled is False
 
-    async def test_a139_takes_one_boolean_and_nothing_else(self, alice: httpx.AsyncClient) -> None:
+    async def test_A139_takes_one_boolean_and_nothing_else(self, alice: httpx.AsyncClient) -> None:
         for value in ("true", 1, 0, None, [], {}, "on"):
             response = await alice.patch(f"{LIST}/112/sync", json={"syncEnabled": value})
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["syncEnabled"], value
@@ -106,7 +106,7 @@ class TestRefreshVerification:
         assert_ok(await alice.post(f"{LIST}/113/refresh-verification"))
         assert_ok(await alice.patch(f"{LIST}/113/sync", json=switch))
 
-    async def test_a138_lost_verification_switches_sync_off(
+    async def test_A138_lost_verification_switches_sync_off(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
     ) -> None:
         await drift(emulator, voice_of_merchant={PIER: {"complyWithGuidelines": {}}})
@@ -123,7 +123,7 @@ class TestRefreshVerification:
         for options in ({"content": b"\xff{"}, {"data": {"a": "b"}}, {"json": {"isVerified": False}}):
             assert assert_ok(await alice.post(f"{LIST}/111/refresh-verification", **options))["isVerified"] is True
 
-    async def test_a142_a_provider_in_trouble(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+    async def test_A142_a_provider_in_trouble(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         for fault, reason, retryable in [
             ({"status": 400}, "rejected", False),
             ({"status": 401}, None, None),

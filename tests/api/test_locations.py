@@ -89,7 +89,7 @@ class TestList:
         assert far["locations"] == []
         assert far["pagination"]["hasMore"] is False
 
-    async def test_a098_limit_is_clamped_at_100_and_echoed(self, alice: httpx.AsyncClient, services: Services) -> None:
+    async def test_A098_limit_is_clamped_at_100_and_echoed(self, alice: httpx.AsyncClient, services: Services) -> None:
         async with services.storage.write() as session:
             row = (await session.execute(select(locations).where(locations.c.name == PIER))).mappings().one()
             for number in range(120):

@@ -82,7 +82,7 @@ class TestRefusals:
             assert set(problems) == {"summary", "colour", "callToAction.url"}
         assert (await calls(emulator, "POST"), await spent(services)) == ([], 0)
 
-    async def test_of_the_plan_comes_before_the_quota(self, services: Services, as_user: AsUser) -> None:
+    async def test_A141_of_the_plan_comes_before_the_quota(self, services: Services, as_user: AsUser) -> None:
         await spend(services, 5, user_id=3)
         response = await create(await as_user(CAROL), params={"locationId": "311"})
         assert_error(response, 403, "PLAN_RESTRICTION")
@@ -104,7 +104,7 @@ class TestRefusals:
         clock.advance(seconds=1)
         assert_ok(await create(plugin.http), 201)
 
-    async def test_of_the_quota_are_exact_in_a_race(
+    async def test_A140_of_the_quota_are_exact_in_a_race(
         self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
     ) -> None:
         await spend(services, LIMIT - 5)
@@ -127,7 +127,7 @@ class TestRefusals:
             ({"kind": "redirect"}, "unavailable", False),
         ],
     )
-    async def test_of_the_provider_give_the_quota_back_unless_the_post_may_exist(
+    async def test_A142_of_the_provider_give_the_quota_back_unless_the_post_may_exist(
         self,
         alice: httpx.AsyncClient,
         services: Services,
@@ -208,7 +208,7 @@ class TestIdempotency:
         assert assert_error(refused, 502, "PROVIDER_API_ERROR") == assert_error(replayed, 502, "PROVIDER_API_ERROR")
         assert replayed.headers["idempotency-replayed"] == "true"
 
-    async def test_finds_the_post_of_an_attempt_that_never_ended(
+    async def test_A133_finds_the_post_of_an_attempt_that_never_ended(
         self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
     ) -> None:
         media = [{"mediaFormat": "PHOTO", "sourceUrl": "https://harbour.example/bread.jpg"}]

@@ -37,7 +37,7 @@ class TestRefresh:
         assert "client credentials" in response.json()["error"]["message"]
         assert_ok(await plugin.http.get(LOCATIONS))  # the access token outlives it (D-11)
 
-    async def test_a044_a045_tokens_of_another_kind(
+    async def test_A044_A045_tokens_of_another_kind(
         self, http: httpx.AsyncClient, as_user: AsUser, plugin: Site
     ) -> None:
         user = (await as_user(ALICE)).headers["Authorization"].removeprefix("Bearer ")
@@ -47,7 +47,7 @@ class TestRefresh:
         details = assert_error(await http.get(LOCATIONS, headers=headers), 401, "AUTH_INVALID_TOKEN")
         assert details == {"reason": "invalid"}
 
-    async def test_a046_credentials_beside_the_token_must_match(
+    async def test_A046_credentials_beside_the_token_must_match(
         self, http: httpx.AsyncClient, as_service: AsService
     ) -> None:
         site, other = await as_service(), await as_service()
@@ -55,13 +55,13 @@ class TestRefresh:
             assert_bad_refresh(await http.post(PATH, json=refresh(site, **wrong)))
         assert_ok(await http.post(PATH, json=refresh(site, **site.credentials)))
 
-    async def test_a047_after_the_key_was_revoked(
+    async def test_A047_after_the_key_was_revoked(
         self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site
     ) -> None:
         assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
         assert_bad_refresh(await http.post(PATH, json=refresh(plugin)))
 
-    async def test_a048_while_deactivated_and_afterwards(
+    async def test_A048_while_deactivated_and_afterwards(
         self, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         await key_service.deactivate(services, plugin.key["client_id"], "billing_issue")
@@ -70,7 +70,7 @@ class TestRefresh:
         await key_service.reactivate(services, plugin.key["client_id"])
         assert_ok(await http.post(PATH, json=refresh(plugin)))
 
-    async def test_a049_a050_carries_what_the_key_still_allows(
+    async def test_A049_A050_carries_what_the_key_still_allows(
         self, http: httpx.AsyncClient, as_service: AsService, services: Services
     ) -> None:
         site = await as_service(requested=["business.read"])
@@ -86,7 +86,7 @@ class TestRefresh:
         again = refresh(site, refresh_token=reduced["refresh_token"])
         assert_error(await http.post(PATH, json=again), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
 
-    async def test_a051_what_is_no_token(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A051_what_is_no_token(self, http: httpx.AsyncClient, plugin: Site) -> None:
         token = plugin.tokens["refresh_token"]
         for value in (None, 5, {}, [token], True):
             response = await http.post(PATH, json=refresh(plugin, refresh_token=value))

@@ -143,7 +143,7 @@ class TestPush:
             "nested.list",
         ]
 
-    async def test_a137_bodies(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+    async def test_A137_bodies(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         assert_error(await alice.post(f"{SYNC}/111", json={}), 400, "VALIDATION_ERROR")
         assert_error(await alice.post(f"{SYNC}/111"), 400, "VALIDATION_ERROR")
         data = assert_ok(await alice.post(f"{SYNC}/111", json={"a": 1, "b": {"c": None}, "d": {}}))

@@ -38,7 +38,7 @@ class TestProviderTrouble:
             ("GET", {"kind": "disconnect"}, ("unavailable", True)),
         ],
     )
-    async def test_a142_is_a_502_and_stays_in_the_history(
+    async def test_A142_is_a_502_and_stays_in_the_history(
         self,
         alice: httpx.AsyncClient,
         emulator: httpx.AsyncClient,
@@ -94,7 +94,7 @@ class TestOneAtATime:
         assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
 
 
-async def test_a142_a_provider_that_does_not_answer_in_time(settings: Settings, world: World) -> None:
+async def test_A142_a_provider_that_does_not_answer_in_time(settings: Settings, world: World) -> None:
     impatient = settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.2)})
     app = create_app(impatient, world)
     async with app.test_app():
@@ -111,7 +111,7 @@ async def test_a142_a_provider_that_does_not_answer_in_time(settings: Settings, 
             assert (await history(alice))[0]["status"] == "failed"
 
 
-async def test_a138_a_location_that_lost_its_verification_meanwhile(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_A138_a_location_that_lost_its_verification_meanwhile(plugin: Site, emulator: httpx.AsyncClient) -> None:
     """The provider's own profile says so before anybody asked for the verification anew."""
     await drift(emulator, voice_of_merchant={"locations/111": {"complyWithGuidelines": {}}})
     details = assert_error(

@@ -13,7 +13,7 @@ from support import Site, assert_error, assert_ok
 from token_support import PATH, assert_bad_credentials, grant
 
 
-async def test_a017_a018_media_types_that_are_not_json(http: httpx.AsyncClient, plugin: Site) -> None:
+async def test_A017_A018_media_types_that_are_not_json(http: httpx.AsyncClient, plugin: Site) -> None:
     assert_error(await http.post(PATH, data=grant(plugin)), 415, "UNSUPPORTED_MEDIA_TYPE")
     body = json.dumps(grant(plugin)).encode()
     for media in (
@@ -31,7 +31,7 @@ async def test_a017_a018_media_types_that_are_not_json(http: httpx.AsyncClient, 
     assert_error(await http.post(PATH, headers={"Content-Type": "text/plain"}), 400, "VALIDATION_ERROR")
 
 
-async def test_a019_media_types_that_are_json(http: httpx.AsyncClient, plugin: Site) -> None:
+async def test_A019_media_types_that_are_json(http: httpx.AsyncClient, plugin: Site) -> None:
     body = json.dumps(grant(plugin)).encode()
     for media in (
         "application/json; charset=utf-8",
@@ -42,14 +42,14 @@ async def test_a019_media_types_that_are_json(http: httpx.AsyncClient, plugin: S
         assert_ok(await http.post(PATH, content=body, headers={"Content-Type": media}))
 
 
-async def test_a020_methods(http: httpx.AsyncClient) -> None:
+async def test_A020_methods(http: httpx.AsyncClient) -> None:
     for method in ("GET", "PUT", "DELETE", "PATCH"):
         response = await http.request(method, PATH)
         assert_error(response, 405, "METHOD_NOT_ALLOWED")
         assert response.headers["allow"] == "OPTIONS, POST"
 
 
-async def test_a021_credentials_in_the_query(
+async def test_A021_credentials_in_the_query(
     http: httpx.AsyncClient, plugin: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="profilesvc")
@@ -61,7 +61,7 @@ async def test_a021_credentials_in_the_query(
     assert plugin.key["client_secret"] not in "".join(record.getMessage() for record in ours)
 
 
-async def test_a022_an_authorization_header_is_ignored(http: httpx.AsyncClient, plugin: Site) -> None:
+async def test_A022_an_authorization_header_is_ignored(http: httpx.AsyncClient, plugin: Site) -> None:
     access = plugin.tokens["access_token"]
     for value in (f"Bearer {access}", "Bearer garbage", "garbage", "Basic eDp5", ""):
         assert_ok(await http.post(PATH, json=grant(plugin), headers={"Authorization": value}))

@@ -88,13 +88,13 @@ class TestValidate:
         await services.background.drain()
         assert assert_ok(await alice.get(listed)) == before
 
-    async def test_a027_a_wrong_pair(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A027_a_wrong_pair(self, http: httpx.AsyncClient, plugin: Site) -> None:
         for wrong in ({"client_id": "svcid_1_1_nobody"}, {"client_secret": "x"}, {"client_id": "\0"}):
             response = await http.post(VALIDATE, json=check(plugin, **wrong))
             assert assert_ok(response) == {"valid": False, "reason": "invalid_credentials"}
             assert response.headers["cache-control"] == "no-store"
 
-    async def test_a027_a_revoked_or_expired_key_is_a_wrong_pair(
+    async def test_A027_a_revoked_or_expired_key_is_a_wrong_pair(
         self, http: httpx.AsyncClient, alice: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
     ) -> None:
         gone, short = await as_service(), await as_service(expires_at="2026-01-02T04:00:00Z")
@@ -104,7 +104,7 @@ class TestValidate:
             response = await http.post(VALIDATE, json=check(site))
             assert assert_ok(response) == {"valid": False, "reason": "invalid_credentials"}
 
-    async def test_a028_to_a030_site_domains(self, http: httpx.AsyncClient, as_service: AsService) -> None:
+    async def test_A028_to_A030_site_domains(self, http: httpx.AsyncClient, as_service: AsService) -> None:
         site = await as_service(primary_domain="example.com", allowed_domains=["bücher.example"])
         for good in ALLOWED_SITES:
             assert assert_ok(await http.post(VALIDATE, json=check(site, site_domain=good)))["valid"] is True, good
@@ -112,7 +112,7 @@ class TestValidate:
             response = await http.post(VALIDATE, json=check(site, site_domain=bad))
             assert assert_ok(response) == {"valid": False, "reason": "domain_not_allowed"}, bad
 
-    async def test_a031_deactivated(self, http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
+    async def test_A031_deactivated(self, http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
         await key_service.deactivate(services, plugin.key["client_id"], "user_requested")
         details = assert_error(await http.post(VALIDATE, json=check(plugin)), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
         assert details == {
@@ -123,7 +123,7 @@ class TestValidate:
         wrong = await http.post(VALIDATE, json=check(plugin, client_secret="x"))
         assert assert_ok(wrong) == {"valid": False, "reason": "invalid_credentials"}
 
-    async def test_a032_what_is_required(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A032_what_is_required(self, http: httpx.AsyncClient, plugin: Site) -> None:
         for name in ("client_id", "client_secret"):
             body = {key: value for key, value in check(plugin).items() if key != name}
             assert fields(assert_error(await http.post(VALIDATE, json=body), 400, "VALIDATION_ERROR")) == [name]

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,12 +72,14 @@ def test_the_corpus_is_large_and_has_no_case_twice() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_is_refused_or_answered_by_the_envelope(served: Served, targets: list[Route], case: Case) -> None:
+async def test_A083_to_A096_is_refused_or_answered_by_the_envelope(
+    served: Served, targets: list[Route], case: Case
+) -> None:
     assert await attack(served, case, targets) == []
     assert await settled(served)
 
 
-async def test_silence_is_ended_within_15_seconds(served: Served, targets: list[Route]) -> None:
+async def test_A091_silence_is_ended_within_15_seconds(served: Served, targets: list[Route]) -> None:
     started = time.monotonic()
     trickle = asyncio.create_task(trickled(served))
     outcomes = await asyncio.gather(*(attack(served, case, targets) for case in SILENT))
@@ -166,11 +169,7 @@ async def test_a_caller_that_leaves_in_the_middle_leaves_nothing_behind(
         for data in (message(route), message(route)[:-1], message(route, framing=b"Content-Length: 999\r\n")):
             connection = connect(served.server.port)
             if reset:
-                connection.setsockopt(
-                    13 if False else __import__("socket").SOL_SOCKET,
-                    __import__("socket").SO_LINGER,
-                    b"\x01\0\0\0\0\0\0\0",
-                )
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
             connection.sendall(data)
             connection.close()
     assert await settled(served)
