@@ -1,6 +1,5 @@
 """Issue and read RS256 tokens against the service's own clock (D-12, D-13); nothing trusts a token's own words."""
 
-import base64
 import contextlib
 import hashlib
 import json
@@ -16,11 +15,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from profilesvc.domain.keys import CLIENT_ID
+from profilesvc.services.jose import b64, is_compact, is_instant, taken_apart
 
 TokenType = Literal["at+jwt", "rt+jwt"]
 MAX_TOKEN_LENGTH = 8192
 IAT_LEEWAY_SECONDS = 60
-_GRAMMAR = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
 _USER_ID = re.compile(r"[1-9][0-9]{0,18}\Z", re.ASCII)
 _JWS = jwt.PyJWS(algorithms=["RS256"])
 _CACHED_TOKENS = 10_000
@@ -43,10 +42,6 @@ class SigningKey:
     kid: str
 
 
-def _b64(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-
 def signing_key(pem: bytes, passphrase: bytes | None = None) -> SigningKey:
     """A key from PEM; its `kid` is the RFC 7638 thumbprint. ValueError unless RSA of 2,048 bits or more."""
     private = serialization.load_pem_private_key(pem, passphrase)
@@ -55,14 +50,14 @@ def signing_key(pem: bytes, passphrase: bytes | None = None) -> SigningKey:
     public = private.public_key()
     jwk = public_jwk(public)
     members = json.dumps({"e": jwk["e"], "kty": "RSA", "n": jwk["n"]}, separators=(",", ":"))
-    return SigningKey(private, public, _b64(hashlib.sha256(members.encode()).digest()))
+    return SigningKey(private, public, b64(hashlib.sha256(members.encode()).digest()))
 
 
 def public_jwk(public: rsa.RSAPublicKey) -> dict[str, str]:
     """The public members of a key (RFC 7518 §6.3)."""
     numbers = public.public_numbers()
     n = numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8, "big")
-    return {"kty": "RSA", "n": _b64(n), "e": _b64(numbers.e.to_bytes(3, "big").lstrip(b"\0"))}
+    return {"kty": "RSA", "n": b64(n), "e": b64(numbers.e.to_bytes(3, "big").lstrip(b"\0"))}
 
 
 def load_or_create(path: Path, passphrase: bytes | None = None) -> SigningKey:
@@ -86,27 +81,6 @@ def _create(path: Path, passphrase: bytes | None) -> None:
     with contextlib.suppress(FileExistsError):  # another process was first: its key is the key
         os.link(temporary, path)
     os.unlink(temporary)
-
-
-def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("duplicate member")
-    return members
-
-
-def _json_object(raw: bytes) -> dict[str, Any]:
-    value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique_members)
-    if not isinstance(value, dict):
-        raise TypeError("not an object")
-    return value
-
-
-def _decode_part(part: str) -> bytes:
-    raw = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-    if _b64(raw) != part:  # unused bits must be zero: one token has one spelling
-        raise ValueError("not canonical base64url")
-    return raw
 
 
 class Signer:
@@ -140,7 +114,7 @@ class Signer:
         A verified token is remembered by its digest: signatures are worth caching because the caller's state is
         read from the database on every request all the same (D-14).
         """
-        if len(token) > MAX_TOKEN_LENGTH or not _GRAMMAR.match(token):
+        if not is_compact(token, MAX_TOKEN_LENGTH):
             raise TokenRefused("malformed")
         digest = hashlib.sha256(token.encode()).digest() + typ.encode()
         claims = self._verified.get(digest)
@@ -157,13 +131,10 @@ class Signer:
 
     def _verify(self, token: str, typ: TokenType) -> dict[str, Any]:
         try:
-            header_part, payload_part, signature_part = token.split(".")
-            header = _json_object(_decode_part(header_part))
+            header, claims = taken_apart(token)
             if header != {"alg": "RS256", "typ": typ, "kid": self._key.kid}:
                 raise ValueError("header")
-            _decode_part(signature_part)
             _JWS.decode(token, self._key.public, algorithms=["RS256"])
-            claims = _json_object(_decode_part(payload_part))
             self._check(claims, typ)
             claims["kid"] = header["kid"]  # no claim of ours: which key signed, for those who look up revocations
         except Exception as error:  # whatever an attacker makes a parser raise is the same refusal
@@ -178,7 +149,7 @@ class Signer:
             raise ValueError("issuer or audience")
         if not all(isinstance(claims.get(name), str) for name in texts):
             raise ValueError("text claim")
-        if not all(type(claims.get(name)) is int and 0 <= claims[name] < 2**53 for name in numbers):
+        if not all(is_instant(claims.get(name)) for name in numbers):
             raise ValueError("number claim")
         if claims["scope"] not in {"service", "user"}:
             raise ValueError("scope")
