@@ -14,7 +14,7 @@ def is_compact(token: str, limit: int) -> bool:
 
 
 def taken_apart(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and payload of a compact token whose parts are canonical, unverified; ValueError and the like otherwise."""
+    """Header and payload of a compact token, unverified; ValueError and the like unless its parts are canonical."""
     header, payload, signature = token.split(".")
     b64_decode(signature)
     return json_object(b64_decode(header)), json_object(b64_decode(payload))
