@@ -10,7 +10,7 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke browser chromium docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz browser chromium docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,10 @@ lab: $(DEV) ## JupyterLab on notebooks/
 smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=… USER_TOKEN=… LOCATION=…
 	@PROFILESVC_LAB__TARGET='$(BASE_URL)' PROFILESVC_LAB__USER_TOKEN='$(USER_TOKEN)' \
 		PROFILESVC_LAB__LOCATION='$(LOCATION)' $(BIN)/python -m profilesvc.lab.notebooks smoke
+
+# Hours: what `make test` tries a few times is tried thousands of times, and what is timed is timed.
+fuzz: $(DEV) ## the long runs: token mutation, schemathesis, races, crashes, timing
+	PROFILESVC_FUZZ=1 $(BIN)/pytest -q -m 'fuzz or long' --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 # Chromium comes by apt where that is possible; what a person would see lies in build/browser afterwards.
 browser: $(DEV) ## the pages and JupyterLab in a real Chromium

@@ -12,8 +12,10 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from hypothesis import settings as hypothesis_settings
 from quart import Quart
 
+from effort import effort
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
@@ -27,6 +29,18 @@ from support import ALICE, BUSINESSES, Site, assert_ok, owner_of
 
 BASE_URL = "http://profiles.test"
 START = parse_iso("2026-01-02T03:04:05.678Z")
+
+
+hypothesis_settings.register_profile("short", deadline=None)
+hypothesis_settings.register_profile("full", deadline=None, max_examples=10_000)
+hypothesis_settings.load_profile(effort("short", "full"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What draws its cases draws more of them in `make fuzz`."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("fuzz")
 
 
 @pytest.fixture(scope="session")

@@ -17,10 +17,12 @@ import pytest
 from served_process import ServedProcess, served_process
 from wire import KEYS, POSTS, seeded, user_token
 
+from effort import effort
 from profilesvc.settings import Settings
 from support import assert_ok
 
-KILLS = 5
+KILLS = effort(5, 20)
+ROUNDS = effort(1, 50)
 FREE = {1: "112", 2: "114"}  # a killed sync keeps its location's turn for a minute, so that each life takes another
 NEW_KEY = {"name": "Crash", "business_id": 10, "assigned_location_id": "locations/112"}
 
@@ -166,8 +168,10 @@ def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
     return seeded(sqlite_template, tmp_path)
 
 
-def test_a_kill_loses_nothing_that_was_acknowledged(settings: Settings) -> None:
-    user, chance = asyncio.run(user_token(settings)), random.Random(6)
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_a_kill_loses_nothing_that_was_acknowledged(settings: Settings, seed: int) -> None:
+    user, chance = asyncio.run(user_token(settings)), random.Random(seed)
     with served_process(settings) as process:
         with process.client(user) as http:
             site = assert_ok(http.post(KEYS, json={**NEW_KEY, "assigned_location_id": "locations/111"}), 201)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from profilesvc.contract.provider_format import Int32, Int64, Message, Number, message_of
 from profilesvc.contract.provider_location import (
     Date,
@@ -159,7 +160,7 @@ CURRENT = documents(Location).map(lambda document: {k: v for k, v in document.it
 PLANS = st.sampled_from([plan.syncable for plan in load_catalogue(None)] + [()])
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])
 @given(current=CURRENT, body=BODIES, syncable=PLANS)
 def test_a_sync_repairs_every_difference_and_a_second_one_has_nothing_to_do(
     current: Document, body: Document, syncable: tuple[str, ...] | None
@@ -177,7 +178,7 @@ def test_a_sync_repairs_every_difference_and_a_second_one_has_nothing_to_do(
     assert (again.mask, again.changed, again.body) == ([], [], {})
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])
 @given(current=CURRENT, body=BODIES)
 def test_a_patch_names_and_holds_only_what_may_be_written(current: Document, body: Document) -> None:
     checked = profiles.check(profiles.split(body, None)[0])
@@ -189,7 +190,7 @@ def test_a_patch_names_and_holds_only_what_may_be_written(current: Document, bod
     assert apply(current, {}, []) == current
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])
 @given(BODIES, BODIES)
 def test_a_body_merged_twice_is_a_body_merged_once(base: Document, body: Document) -> None:
     once = profiles.merge(base, body)
