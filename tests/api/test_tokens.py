@@ -58,6 +58,7 @@ class TestClientCredentials:
             "jti": "",
             "fam": "",
             "gen": 0,
+            "auth_time": 1_767_323_045,
         }
         assert claims(data["refresh_token"])["aud"] == "http://profiles.test/api/v1/auth/token"
         assert claims(data["refresh_token"])["exp"] == 1_767_323_045 + 2_592_000

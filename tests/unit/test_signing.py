@@ -36,6 +36,7 @@ CLAIMS: dict[str, Any] = {
     "jti": "j",
     "fam": "f",
     "gen": 0,
+    "auth_time": NOW // 1000,
 }
 
 
@@ -144,7 +145,7 @@ class TestRead:
             signer.read(token, "rt+jwt", NOW)
 
     def test_refuses_refresh_tokens_without_a_family(self, signer: Signer) -> None:
-        for missing in ("fam", "gen"):
+        for missing in ("fam", "gen", "auth_time"):
             claims = {name: value for name, value in CLAIMS.items() if name != missing}
             with pytest.raises(TokenRefused):
                 signer.read(signer.issue("rt+jwt", claims, NOW, 60), "rt+jwt", NOW)

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from profilesvc.domain.keys import CLIENT_ID
+from profilesvc.domain.world import Entropy
 from profilesvc.services.jose import b64, is_compact, is_instant, taken_apart
 
 TokenType = Literal["at+jwt", "rt+jwt"]
@@ -83,6 +84,11 @@ def _create(path: Path, passphrase: bytes | None) -> None:
     os.unlink(temporary)
 
 
+def random_id(entropy: Entropy) -> str:
+    """128 random bits as 22 characters: names a token (`jti`) or a family of them."""
+    return b64(entropy.token_bytes(16))
+
+
 class Signer:
     """Signs and verifies with one key; `base_url` is issuer and audience, exactly."""
 
@@ -95,8 +101,16 @@ class Signer:
         """Who a token is for: the API, or for refresh tokens the token route alone (D-12)."""
         return self.base_url if typ == "at+jwt" else f"{self.base_url}/api/v1/auth/token"
 
-    def issue(self, typ: TokenType, claims: dict[str, Any], now: int, ttl_seconds: int) -> str:
-        """A signed token; issuer, audience and times are added here. `now` in milliseconds."""
+    @property
+    def kid(self) -> str:
+        """The key that signs now."""
+        return self._key.kid
+
+    def issue(self, typ: TokenType, claims: dict[str, Any], now: int, ttl_seconds: int, kid: str | None = None) -> str:
+        """A signed token; issuer, audience and times are added here. `now` in milliseconds.
+
+        With a `kid` that key signs: the same claims, time and key give the same bytes.
+        """
         issued = now // 1000
         payload = {
             "iss": self.base_url,
@@ -153,7 +167,7 @@ class Signer:
             raise ValueError("number claim")
         if claims["scope"] not in {"service", "user"}:
             raise ValueError("scope")
-        if typ == "rt+jwt" and not (isinstance(claims.get("fam"), str) and type(claims.get("gen")) is int):
+        if typ == "rt+jwt" and not _is_family(claims):
             raise ValueError("refresh claims")
         if claims["scope"] == "service" and not _is_service_claims(claims):
             raise ValueError("service claims")
@@ -169,3 +183,9 @@ def _is_service_claims(claims: dict[str, Any]) -> bool:
         and isinstance(permissions, list)
         and all(isinstance(name, str) for name in permissions)
     )
+
+
+def _is_family(claims: dict[str, Any]) -> bool:
+    """A refresh token names its family, its generation in it, and when the family began."""
+    fam, numbers = claims.get("fam"), [claims.get(name) for name in ("gen", "auth_time")]
+    return isinstance(fam, str) and all(type(number) is int and 0 <= number < 2**53 for number in numbers)

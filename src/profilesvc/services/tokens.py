@@ -1,17 +1,15 @@
 """Exchange credentials and refresh tokens for tokens; mint user tokens for the operator."""
 
-import base64
-from typing import Any
-
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, NOT_FOUND
 from profilesvc.contract.tokens import ClientCredentialsGrant, RefreshGrant, Token
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
-from profilesvc.domain.world import MINUTE, SECOND
-from profilesvc.services.access import note_use
+from profilesvc.domain.world import MINUTE
+from profilesvc.services import rotation
+from profilesvc.services.access import ids, note_use
 from profilesvc.services.context import Services, deactivated
-from profilesvc.services.signing import TokenRefused
+from profilesvc.services.signing import TokenRefused, random_id
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
 
@@ -56,19 +54,23 @@ async def client_credentials(services: Services, body: ClientCredentialsGrant) -
     if key.hold is not None:
         raise deactivated(services, key.hold)
     granted = grant(key.permissions.split(), body.permissions)
-    return _issue(services, key, granted, {"fam": _random_id(services), "gen": 0})
+    return _answer(services, key, rotation.first_pair(services, key, granted))
 
 
 async def refresh(services: Services, body: RefreshGrant) -> Token:
-    """The refresh grant: a new pair with what the old one could do and the key still allows (D-10)."""
+    """The refresh grant: the one successor of this token, with what it could do and the key still allows (D-10).
+
+    AUTH_INVALID_TOKEN, also for a token that was exchanged before, which ends its whole family unless the exchange
+    is as recent as the grace; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key or when nothing is left to grant.
+    """
     now = services.clock.now()
     try:
         claims = services.signer.read(body.refresh_token, "rt+jwt", now)
     except TokenRefused as refusal:
         raise _bad_refresh_token(refusal.reason == "expired") from None
     async with services.storage.read() as session:
-        key = await keys.state(session, claims["client_id"])
-    if key is None or key.ended(now):
+        key = await keys.state(session, claims["client_id"], *ids(claims))
+    if key is None or key.ended(now) or key.revoked:
         raise _bad_refresh_token()
     await _check_client(services, body, key)
     if key.hold is not None:
@@ -76,7 +78,11 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     if key.epoch != claims["epoch"]:
         raise _bad_refresh_token()
     granted = grant(key.permissions.split(), claims["permissions"])
-    return _issue(services, key, granted, {"fam": claims["fam"], "gen": claims["gen"] + 1})
+    try:
+        pair = await rotation.exchange(services, key, claims, granted)
+    except rotation.RefreshRefused:
+        raise _bad_refresh_token() from None
+    return _answer(services, key, pair)
 
 
 async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -> None:
@@ -87,29 +93,9 @@ async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -
         raise _bad_refresh_token()
 
 
-def _random_id(services: Services) -> str:
-    return base64.urlsafe_b64encode(services.entropy.token_bytes(16)).rstrip(b"=").decode()
-
-
-def _issue(services: Services, key: KeyState, permissions: list[str], family: dict[str, Any]) -> Token:
-    now, lifetimes = services.clock.now(), services.settings.tokens
-    left = lifetimes.access_ttl_seconds if key.expires_at is None else (key.expires_at - now) // SECOND
-    access_ttl, refresh_ttl = min(lifetimes.access_ttl_seconds, left), lifetimes.refresh_ttl_seconds
-    if key.expires_at is not None:  # what dies with the key must not promise more (D-11)
-        refresh_ttl = min(refresh_ttl, left)
-    claims = {
-        "sub": key.client_id,
-        "client_id": key.client_id,
-        "scope": "service",
-        "permissions": permissions,
-        "location": key.location_name,
-        "business_id": key.business_id,
-        "epoch": key.epoch,
-        **family,
-    }
-    sign = services.signer.issue
-    access = sign("at+jwt", {**claims, "jti": _random_id(services)}, now, access_ttl)
-    refresh_token = sign("rt+jwt", {**claims, "jti": _random_id(services)}, now, refresh_ttl)
+def _answer(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
+    access, refresh_token = pair.sign(services)
+    now = services.clock.now()
     if key.last_used_at is None or key.last_used_at < now - MINUTE:
         services.background.spawn(note_use(services, key, now))
     return Token.model_validate(
@@ -117,10 +103,10 @@ def _issue(services: Services, key: KeyState, permissions: list[str], family: di
             "scope": "service",
             "plan": key.plan,
             "access_token": access,
-            "expires_in": access_ttl,
-            "permissions": permissions,
+            "expires_in": pair.access_ttl,
+            "permissions": pair.permissions,
             "refresh_token": refresh_token,
-            "refresh_expires_in": refresh_ttl,
+            "refresh_expires_in": pair.refresh_ttl,
         }
     )
 
@@ -136,7 +122,7 @@ async def user_token(services: Services, email: str) -> str:
         "client_id": "dashboard",
         "scope": "user",
         "epoch": user.epoch,
-        "jti": _random_id(services),
+        "jti": random_id(services.entropy),
     }
     now, ttl = services.clock.now(), services.settings.tokens.user_ttl_seconds
     return services.signer.issue("at+jwt", claims, now, ttl)

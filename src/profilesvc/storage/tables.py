@@ -232,7 +232,6 @@ class FamilyRow(Table, table=True):
     id: str = Field(sa_column=Column(String(32), primary_key=True))
     key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), nullable=False, index=True))
     generation: int = Field(sa_column=Column(BigInteger, nullable=False))
-    started_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     rotated_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
     successor: str = Field(sa_column=Column(Text, nullable=False))

@@ -82,7 +82,6 @@ def upgrade() -> None:
         sa.Column("id", sa.String(length=32), nullable=False),
         sa.Column("key_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("generation", sa.BigInteger(), nullable=False),
-        sa.Column("started_at", sa.BigInteger(), nullable=False),
         sa.Column("rotated_at", sa.BigInteger(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
         sa.Column("successor", sa.Text(), nullable=False),

@@ -1,0 +1,62 @@
+"""Queries on refresh token families: the exchange is one conditional write, never check then write (D-10)."""
+
+from typing import NamedTuple
+
+from sqlalchemy import case, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.storage.dialect import insert_into
+from profilesvc.storage.engine import Executor
+from profilesvc.storage.tables import families
+
+
+class Family(NamedTuple):
+    """How far a family has come: the newest generation, since when, and the claims of its pair."""
+
+    generation: int
+    rotated_at: int
+    successor: str
+
+
+class Step(NamedTuple):
+    """An exchange: generation `of` of a family gives way to the next one, whose claims are `successor`."""
+
+    family: str
+    key_id: int
+    of: int
+    successor: str
+    expires_at: int
+
+
+async def advance(session: AsyncSession, step: Step, now: int) -> bool:
+    """Take the step if nobody took it before: True for exactly one caller.
+
+    The family's row appears with the first step, so that a grant writes nothing.
+    """
+    values = {"generation": step.of + 1, "rotated_at": now, "successor": step.successor}
+    if step.of == 0:
+        first = insert_into(session, families).values(
+            id=step.family, key_id=step.key_id, expires_at=step.expires_at, **values
+        )
+        taken = await session.execute(first.on_conflict_do_nothing().returning(families.c.id))
+        return taken.first() is not None
+    later = case((families.c.expires_at < step.expires_at, step.expires_at), else_=families.c.expires_at)
+    statement = (
+        update(families)
+        .where(families.c.id == step.family, families.c.generation == step.of)
+        .values(expires_at=later, **values)
+        .returning(families.c.id)
+    )
+    return (await session.execute(statement)).first() is not None
+
+
+async def find(session: Executor, family: str) -> Family | None:
+    """How far a family has come; None before its first exchange."""
+    query = select(families.c.generation, families.c.rotated_at, families.c.successor).where(families.c.id == family)
+    row = (await session.execute(query)).one_or_none()
+    return None if row is None else Family._make(row)
+
+
+async def prune(session: AsyncSession, now: int) -> None:
+    """Forget families whose last refresh token has expired: no token is left that could be replayed."""
+    await session.execute(delete(families).where(families.c.expires_at <= now))

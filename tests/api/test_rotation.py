@@ -1,0 +1,205 @@
+"""Refresh rotation (D-10): each token is good for one exchange, and a copy in two hands ends the family."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import func, select
+
+from conftest import AsService, client_of, make_settings
+from profilesvc.bootstrap import World, create_app
+from profilesvc.domain.world import DAY, SECOND, FrozenClock, SeededEntropy
+from profilesvc.services import rotation
+from profilesvc.services.context import Services
+from profilesvc.settings import Settings, TokenSettings
+from profilesvc.storage import families, revocations
+from profilesvc.storage.tables import audit
+from profilesvc.storage.tables import families as family_table
+from profilesvc.storage.tables import revocations as revoked_table
+from support import Site, assert_error, assert_ok
+from token_support import LOCATIONS, PATH, assert_bad_refresh, claims, refresh
+
+Pair = dict[str, Any]
+
+
+async def exchange(http: httpx.AsyncClient, token: str) -> httpx.Response:
+    return await http.post(PATH, json={"grant_type": "refresh_token", "refresh_token": token})
+
+
+async def exchanged(http: httpx.AsyncClient, pair: Pair) -> Pair:
+    data: Pair = assert_ok(await exchange(http, pair["refresh_token"]))
+    return data
+
+
+async def bearer(http: httpx.AsyncClient, pair: Pair) -> httpx.Response:
+    return await http.get(LOCATIONS, headers={"Authorization": f"Bearer {pair['access_token']}"})
+
+
+async def assert_family_ended(http: httpx.AsyncClient, *pairs: Pair) -> None:
+    """Every token of these pairs is worth nothing, and says so."""
+    for pair in pairs:
+        assert assert_error(await bearer(http, pair), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
+        assert_bad_refresh(await exchange(http, pair["refresh_token"]))
+
+
+async def events(services: Services) -> list[str]:
+    async with services.storage.read() as session:
+        rows = await session.execute(select(audit.c.event).where(audit.c.event.like("token.refresh%")))
+        return [row.event for row in rows]
+
+
+class TestSingleUse:
+    async def test_A037_an_exchange_rotates_and_the_old_access_token_lives_on(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        successor = await exchanged(http, plugin.tokens)
+        assert successor["refresh_token"] != plugin.tokens["refresh_token"]
+        assert_ok(await bearer(http, plugin.tokens))  # a parallel worker still holds it
+        assert_ok(await bearer(http, successor))
+        assert await events(services) == ["token.refreshed"]
+
+    async def test_A038_again_within_the_grace_gives_the_identical_pair(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        first = await exchange(http, plugin.tokens["refresh_token"])
+        assert_ok(await bearer(http, first.json()["data"]))  # using the access token is no exchange
+        clock.advance(seconds=30)
+        again = await exchange(http, plugin.tokens["refresh_token"])
+        assert assert_ok(again) == assert_ok(first)
+        assert again.content == first.content
+        assert_ok(await bearer(http, again.json()["data"]))
+        assert await events(services) == ["token.refreshed", "token.refresh_replayed"]
+
+    async def test_A039_again_after_the_grace_ends_the_family(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        successor = await exchanged(http, plugin.tokens)
+        clock.advance(seconds=30, milliseconds=1)
+        assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
+        await assert_family_ended(http, plugin.tokens, successor)
+        assert (await events(services))[:2] == ["token.refreshed", "token.refresh_reuse"]
+
+    async def test_A040_within_the_grace_but_the_successor_was_exchanged(
+        self, http: httpx.AsyncClient, plugin: Site
+    ) -> None:
+        successor = await exchanged(http, plugin.tokens)
+        newest = await exchanged(http, successor)
+        assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
+        await assert_family_ended(http, plugin.tokens, successor, newest)
+
+    async def test_A041_a_grandparent_after_three_quick_rotations(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        pairs = [plugin.tokens]
+        for _ in range(3):
+            pairs.append(await exchanged(http, pairs[-1]))
+        assert_bad_refresh(await exchange(http, pairs[1]["refresh_token"]))
+        await assert_family_ended(http, *pairs)
+
+    async def test_A042_fifty_at_once_get_one_successor(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        answers = await asyncio.gather(*(exchange(http, plugin.tokens["refresh_token"]) for _ in range(50)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.content for answer in answers}) == 1
+        assert sorted(await events(services)) == ["token.refresh_replayed"] * 49 + ["token.refreshed"]
+        async with services.storage.read() as session:
+            assert list((await session.execute(select(family_table.c.generation))).scalars()) == [1]
+
+    async def test_A043_an_expired_one_is_no_theft(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        successor = await exchanged(http, plugin.tokens)
+        clock.advance(days=30)
+        response = await exchange(http, plugin.tokens["refresh_token"])
+        assert_bad_refresh(response)
+        assert "client credentials" in response.json()["error"]["message"]
+        assert_ok(await bearer(http, successor))
+        assert await events(services) == ["token.refreshed"]
+
+    async def test_A046_the_id_of_another_key_beside_it_does_no_harm(
+        self, http: httpx.AsyncClient, as_service: AsService
+    ) -> None:
+        site, other = await as_service(), await as_service()
+        successor = await exchanged(http, site.tokens)
+        wrong = refresh(site, client_id=other.key["client_id"])
+        assert_bad_refresh(await http.post(PATH, json=wrong))
+        assert_ok(await bearer(http, successor))
+        assert_ok(await exchange(http, successor["refresh_token"]))
+
+    async def test_A052_an_answer_that_was_lost_is_repeated_by_another_process(
+        self, http: httpx.AsyncClient, plugin: Site, settings: Settings, clock: FrozenClock
+    ) -> None:
+        lost = await exchange(http, plugin.tokens["refresh_token"])
+        other = create_app(settings, World(clock, SeededEntropy("another process")))
+        async with other.test_app(), client_of(other) as elsewhere:
+            again = await exchange(elsewhere, plugin.tokens["refresh_token"])
+        assert again.content == lost.content
+
+    async def test_families_of_one_key_are_apart(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        grant = {"grant_type": "client_credentials", **plugin.credentials}
+        other = assert_ok(await http.post(PATH, json=grant))
+        await exchanged(http, await exchanged(http, plugin.tokens))
+        assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
+        assert_ok(await bearer(http, other))
+        assert_ok(await exchange(http, other["refresh_token"]))
+
+    async def test_a_generation_that_nobody_made_ends_nothing(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        found = claims(plugin.tokens["refresh_token"])
+        ahead = services.signer.issue("rt+jwt", {**found, "gen": 5}, services.clock.now(), 60)
+        assert_bad_refresh(await exchange(http, ahead))
+        assert_ok(await exchange(http, plugin.tokens["refresh_token"]))
+        assert_bad_refresh(await exchange(http, ahead))
+        assert_ok(await bearer(http, plugin.tokens))
+
+    async def test_reuse_beside_an_exchange_leaves_nothing_alive(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        successor = await exchanged(http, await exchanged(http, plugin.tokens))
+        thief, owner = await asyncio.gather(
+            exchange(http, plugin.tokens["refresh_token"]), exchange(http, successor["refresh_token"])
+        )
+        assert_bad_refresh(thief)
+        pairs = [successor] + ([owner.json()["data"]] if owner.status_code == 200 else [])
+        await assert_family_ended(http, plugin.tokens, *pairs)
+
+
+class TestLifetime:
+    async def test_a_family_ends_after_a_year(self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
+        started, pair = clock.now(), plugin.tokens
+        for _ in range(12):
+            clock.advance(days=29)
+            pair = await exchanged(http, pair)
+        end = (started + rotation.FAMILY_LIFETIME) // SECOND
+        assert pair["refresh_expires_in"] == end - clock.now() // SECOND == 17 * DAY // SECOND
+        assert claims(pair["refresh_token"])["exp"] == end
+        clock.advance(days=17)
+        assert_bad_refresh(await exchange(http, pair["refresh_token"]))
+
+    @pytest.mark.parametrize("grace", [0, 60])
+    async def test_the_grace_is_a_setting(self, settings: Settings, world: World, plugin: Site, grace: int) -> None:
+        tokens = TokenSettings(signing_key_file=settings.tokens.signing_key_file, refresh_grace_seconds=grace)
+        other = create_app(make_settings(settings.data_dir, settings.database_url, tokens=tokens), world)
+        assert isinstance(world.clock, FrozenClock)
+        async with other.test_app(), client_of(other) as http:
+            first = await exchange(http, plugin.tokens["refresh_token"])
+            world.clock.advance(seconds=grace)
+            again = await exchange(http, plugin.tokens["refresh_token"])
+            assert again.content == first.content
+            world.clock.advance(milliseconds=1)
+            assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
+
+    async def test_the_store_holds_no_token_and_forgets_what_has_expired(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        successor = await exchanged(http, await exchanged(http, plugin.tokens))
+        assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
+        async with services.storage.read() as session:
+            stored = (await session.execute(select(family_table.c.successor))).scalar_one()
+        assert successor["refresh_token"].split(".")[1] not in stored
+        clock.advance(days=30)
+        async with services.storage.write() as session:
+            await families.prune(session, clock.now())
+            await revocations.prune(session, clock.now())
+            assert (await session.execute(select(func.count()).select_from(family_table))).scalar_one() == 0
+            assert (await session.execute(select(func.count()).select_from(revoked_table))).scalar_one() == 1
+        assert_error(await bearer(http, successor), 401, "AUTH_INVALID_TOKEN")
