@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -9,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, mo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "PROFILESVC_"
+_ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\Z")
 
 
 class SettingsError(Exception):
@@ -93,6 +95,14 @@ def _database_url(value: str) -> str:
     return value
 
 
+def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        match = _ORIGIN.match(value)
+        if match is None or int(match[1] or 0) > 65_535:
+            raise ValueError(f"{value} is not an origin such as https://dashboard.example:8443")
+    return values
+
+
 class Settings(BaseSettings):
     """Everything that can be configured; see the README for the table."""
 
@@ -113,7 +123,7 @@ class Settings(BaseSettings):
     trusted_hops: Annotated[int, Field(ge=0, le=16)] = 0
     secret_pepper: SecretStr = SecretStr("")
     plans_file: Path | None = None
-    dashboard_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    dashboard_origins: Annotated[tuple[str, ...], NoDecode, AfterValidator(_origins)] = ()
     upgrade_url: str = ""
     mirror_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
 
@@ -150,6 +160,8 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}BASE_URL is required in production and must start with https://")
         if self.provider.embedded:
             raise ValueError(f"{PREFIX}PROVIDER__URL is required in production: the emulator is for development")
+        if any(not origin.lower().startswith("https://") for origin in self.dashboard_origins):
+            raise ValueError(f"{PREFIX}DASHBOARD_ORIGINS must start with https:// in production")
         return self
 
 

@@ -1,5 +1,6 @@
 """Heartbeats and connection status over HTTP."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -173,3 +174,102 @@ class TestStatus:
         assert_error(await plugin.http.get(path), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
         assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
         assert_error(await alice.get(path), 404, "NOT_FOUND")
+
+
+def wordpress(url: str) -> dict[str, str]:
+    """The User-Agent that WordPress sends unless a plugin changes it."""
+    return {"User-Agent": f"WordPress/6.5; {url}"}
+
+
+class TestSite:
+    """D-30: a clone or a staging copy is never refused; the owner is told."""
+
+    async def beat(self, site: Site, url: str) -> None:
+        assert_ok(await site.http.post(HEARTBEAT, json={}, headers=wordpress(url)))
+
+    async def test_D30_as_expected_there_is_no_warning(self, alice: httpx.AsyncClient, as_service: AsService) -> None:
+        site = await as_service(primary_domain="example.com")
+        for headers in (wordpress("https://example.com/blog"), wordpress("https://EXAMPLE.com:8443"), {}):
+            assert_ok(await site.http.post(HEARTBEAT, json={}, headers=headers))
+            status = assert_ok(await alice.get(status_path(site)))
+            assert "warnings" not in status
+            assert status["reason_hint"] is None
+
+    async def test_D30_a_site_outside_the_keys_domains(
+        self, alice: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
+    ) -> None:
+        for url in (
+            "https://staging.example.com",
+            "http://localhost:8080",
+            "http://192.168.0.5/wp",
+            "https://x.example",
+        ):
+            site = await as_service(primary_domain="example.com")
+            await self.beat(site, url)
+            status = assert_ok(await alice.get(status_path(site)))
+            assert (status["warnings"], status["reason_hint"]) == (["site_mismatch"], "site_mismatch")
+        clock.advance(days=3)  # still the last that was heard of
+        with_history = assert_ok(await alice.get(status_path(site), params={"history": "true"}))
+        assert (with_history["warnings"], with_history["connection_status"]) == (["site_mismatch"], "offline")
+        await self.beat(site, "https://example.com")
+        clock.advance(hours=24)
+        assert "warnings" not in assert_ok(await alice.get(status_path(site)))
+
+    async def test_D30_two_sites_within_a_day(self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
+        async def warned() -> bool:
+            return "warnings" in assert_ok(await alice.get(status_path(plugin)))
+
+        await self.beat(plugin, "https://one.example")
+        assert not await warned()
+        for name in ("two", "one", "two"):
+            clock.advance(hours=1)
+            await self.beat(plugin, f"https://{name}.example")
+            assert await warned()
+        clock.advance(hours=22)
+        await self.beat(plugin, "https://two.example")  # the other was last heard of 23 hours ago
+        assert await warned()
+        clock.advance(hours=1)
+        await self.beat(plugin, "https://two.example")
+        assert not await warned()
+        await self.beat(plugin, "https://three.example")  # moved
+        assert await warned()
+
+    async def test_D30_what_is_worse_is_told_first(
+        self, alice: httpx.AsyncClient, as_service: AsService, services: Services
+    ) -> None:
+        site = await as_service(primary_domain="example.com")
+        await self.beat(site, "https://clone.example")
+        await key_service.deactivate(services, site.key["client_id"], "user_requested")
+        status = assert_ok(await alice.get(status_path(site)))
+        assert (status["warnings"], status["reason_hint"]) == (["site_mismatch"], "deactivated")
+
+    async def test_D30_other_user_agents_say_nothing(self, alice: httpx.AsyncClient, as_service: AsService) -> None:
+        site = await as_service(primary_domain="example.com")
+        await self.beat(site, "https://clone.example")
+        for agent in (
+            "curl/8",
+            "",
+            "WordPress/6.5",
+            "WordPress/6.5; ",
+            "WordPress/6.5; https://" + "x" * 9_000,
+            "\xff",
+        ):
+            assert_ok(await site.http.post(HEARTBEAT, json={}, headers={"User-Agent": agent.encode("latin-1")}))
+            assert "warnings" in assert_ok(await alice.get(status_path(site)))
+
+    async def test_D30_races_lose_neither_site(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        """Twenty heartbeats at once from two sites, each committed on its own: both are known afterwards."""
+        urls = ["https://one.example", "https://two.example"] * 10
+        await asyncio.gather(*(self.beat(plugin, url) for url in urls))
+        assert assert_ok(await alice.get(status_path(plugin)))["warnings"] == ["site_mismatch"]
+
+    async def test_A147_a_late_older_heartbeat_does_not_bring_its_site_back(
+        self, alice: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
+    ) -> None:
+        site = await as_service(primary_domain="example.com")
+        for at, host in [(clock.now(), "example.com"), (clock.now() - 5_000, "clone.example")]:
+            async with services.storage.write() as session:
+                await beats.beat(session, site.key["service_client_id"], at, {}, host)
+        assert "warnings" not in assert_ok(await alice.get(status_path(site)))

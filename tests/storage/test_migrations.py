@@ -12,10 +12,30 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from conftest import Postgres
 from profilesvc.storage import migrate
+from profilesvc.storage.domains import ANY, NEVER
 from profilesvc.storage.engine import create_engine
-from profilesvc.storage.tables import metadata, users
+from profilesvc.storage.tables import businesses, key_domains, keys, locations, metadata, users
 
 TABLES = set(metadata.tables)
+LOCATION = {
+    "name": "locations/1",
+    "user_id": 1,
+    "account": "accounts/1",
+    "title": "x",
+    "profile": "{}",
+    "profile_read_at": 0,
+    "is_verified": True,
+    "verification_state": "VERIFIED",
+    "sync_enabled": False,
+}
+KEY = {
+    "user_id": 1,
+    "business_id": 1,
+    "location_name": "locations/1",
+    "name": "a",
+    "permissions": "business.read",
+    "created_at": 0,
+}
 
 
 @pytest.fixture
@@ -44,12 +64,12 @@ async def tables(engine: AsyncEngine) -> set[str]:
         return set(await connection.run_sync(lambda sync: inspect(sync).get_table_names()))
 
 
-async def downgrade(engine: AsyncEngine) -> None:
+async def downgrade(engine: AsyncEngine, to: str = "base") -> None:
     def to_base(connection: Connection) -> None:
         config = Config()
         config.set_main_option("script_location", str(migrate.MIGRATIONS))
         config.attributes["connection"] = connection
-        command.downgrade(config, "base")
+        command.downgrade(config, to)
 
     async with engine.execution_options(sqlite_begin="IMMEDIATE").begin() as connection:
         await connection.run_sync(to_base)
@@ -89,6 +109,25 @@ async def test_go_down_to_nothing_and_up_again(engine: AsyncEngine) -> None:
     assert await migrate.current(engine) is None
     await migrate.upgrade(engine)
     await migrate.check(engine)
+
+
+async def test_keys_from_before_are_found_by_their_domains(engine: AsyncEngine) -> None:
+    """Preflights look them up (D-30); a key without domains takes every one, a revoked key none."""
+    async with engine.begin() as connection:
+        user = {"id": 1, "email": "a@example.com", "name": "A", "plan": "pro", "created_at": 0}
+        await connection.execute(users.insert().values(user))
+        await connection.execute(businesses.insert().values(id=1, user_id=1, name="B", created_at=0))
+        await connection.execute(locations.insert().values(LOCATION))
+        for number, (domains, expires_at, revoked_at) in enumerate(
+            [('["a.example", "www.a.example"]', None, None), ("[]", 5, None), ('["b.example"]', None, 1)], 1
+        ):
+            ended = {"allowed_domains": domains, "expires_at": expires_at, "revoked_at": revoked_at}
+            await connection.execute(keys.insert().values({**KEY, "id": number, "client_id": f"k{number}", **ended}))
+    await downgrade(engine, "0001")
+    await migrate.upgrade(engine)
+    async with engine.connect() as connection:
+        rows = {tuple(row) for row in await connection.execute(key_domains.select())}
+    assert rows == {("a.example", NEVER, 1), ("www.a.example", NEVER, 1), (ANY, 5, 2)}
 
 
 async def test_that_fail_leave_nothing_half_done(engine: AsyncEngine) -> None:

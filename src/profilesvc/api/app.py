@@ -8,7 +8,7 @@ from quart import Quart, Response
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
-from profilesvc.api import connection, converters, failures, health, keys, locations, posts, sync, tokens
+from profilesvc.api import connection, converters, failures, health, keys, locations, origin, posts, sync, tokens
 from profilesvc.api.edge import Edge
 from profilesvc.api.openapi import Document
 from profilesvc.domain.world import Entropy
@@ -32,10 +32,11 @@ class ProfileApp(Quart):
     """Quart with the answers to OPTIONS that a JSON API gives."""
 
     async def make_default_options_response(self) -> Response:
-        """204 with Allow (A095)."""
+        """204 with Allow (A095), and what a browser's preflight asks for (A124)."""
         answer = await super().make_default_options_response()
         empty = Response(status=204, headers={"Allow": answer.headers.get("Allow", "")})
         del empty.headers["Content-Type"]
+        await origin.preflight(empty)
         return empty
 
 
@@ -46,6 +47,7 @@ def build(open_services: OpenServices, entropy: Entropy) -> Quart:
     app.extensions["profilesvc.draining"] = asyncio.Event()
     converters.install(app.url_map)
     failures.install(app)
+    origin.install(app)
     QuartSchema(
         app,
         openapi_path=None,

@@ -1,5 +1,7 @@
 """Heartbeats, connection status and the credential check."""
 
+from quart import request
+
 from profilesvc.api.access import HEARTBEAT, PUBLIC, USER, services
 from profilesvc.api.endpoint import KB, Routes
 from profilesvc.contract.connection import (
@@ -36,7 +38,7 @@ async def get_connection_status(
 @routes.endpoint("POST /api-keys/heartbeat", access=HEARTBEAT, body=Heartbeat, data=HeartbeatReceived)
 async def send_heartbeat(caller: Caller, body: Heartbeat) -> HeartbeatReceived:
     """Report that the site is alive, once an hour."""
-    return await connection.heartbeat(services(), caller, body)
+    return await connection.heartbeat(services(), caller, body, request.headers.get("User-Agent", ""))
 
 
 @routes.endpoint(

@@ -1,7 +1,8 @@
 """What is settled before the framework sees a request, and what every answer carries: a plain ASGI wrapper.
 
-Servers let through what an API must not act on: oversized headers, two Host headers, a length beside a transfer
-coding, versions of HTTP that they do not speak, a body behind an Upgrade, which they lose (D-01, A081, A092, A093).
+Servers let through what an API must not act on: oversized headers, two Host or Origin headers, a length beside a
+transfer coding, versions of HTTP that they do not speak, a body behind an Upgrade, which they lose (D-01, A081, A092,
+A093, A123).
 """
 
 import re
@@ -71,6 +72,8 @@ def _problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[ErrorKin
         return VALIDATION_ERROR, "Send exactly one Host header."
     if hosts and not _HOST.match(hosts[0]):  # the framework's routing would fail on it
         return VALIDATION_ERROR, "Send a Host header that names a host."
+    if sum(name == b"origin" for name, _ in headers) > 1:
+        return VALIDATION_ERROR, "Send at most one Origin header."
     return _framing_problem(headers, version)
 
 

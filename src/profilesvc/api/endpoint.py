@@ -31,7 +31,7 @@ from profilesvc.contract.errors import (
 from profilesvc.domain.addresses import client_address
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import access as callers
-from profilesvc.services import audit, connection, idempotency
+from profilesvc.services import audit, connection, idempotency, origins
 from profilesvc.services.context import Caller, Rendered, Services, deactivated
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
@@ -158,11 +158,13 @@ async def _body_bytes(endpoint: Endpoint) -> bytes:
 async def _admit(running: Services, endpoint: Endpoint) -> Caller:
     caller = await callers.authenticate(running, request.headers.getlist("Authorization"))
     audit.trace.set(replace(audit.trace.get(), actor=caller.scope))
+    origins.weigh(running, caller.key)
     if caller.key is not None and caller.key.hold is not None:
         if endpoint.access.records_contact:
             await connection.record_contact(running, caller.key)
         raise deactivated(running, caller.key.hold)
     endpoint.access.require(caller)
+    origins.require()
     return caller
 
 

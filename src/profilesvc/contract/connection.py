@@ -54,6 +54,12 @@ class ConnectionStatus(Data):
     reason_hint: Literal["never_connected", "was_online", "deactivated", "site_mismatch"] | None = Field(
         description="Why it is not online. Ours (D-55)."
     )
+    warnings: list[Literal["site_mismatch"]] = Field(
+        default_factory=list,
+        exclude_if=lambda warnings: not warnings,
+        description="`site_mismatch`: the heartbeats name a site outside the key's domains, or two sites within a day; "
+        "probably a clone or a staging copy. Absent when there is nothing to warn of. Ours (D-30).",
+    )
 
 
 class ConnectionStatusWithHistory(ConnectionStatus):

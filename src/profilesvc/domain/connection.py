@@ -21,6 +21,18 @@ def state(last_heartbeat_at: int | None, now: int) -> State:
     return "online" if now - last_heartbeat_at <= ONLINE_FOR else "idle"
 
 
+def site_mismatch(hosts: tuple[str | None, str | None], other_at: int | None, allowed: list[str], now: int) -> bool:
+    """Whether heartbeats look like those of a clone or a staging copy (D-30).
+
+    `hosts`: the site that the last ones named, and the one before, which was last named at `other_at`. The first
+    outside the key's domains, or two within a day.
+    """
+    host, other = hosts
+    if host is None:
+        return False
+    return bool(allowed and host not in allowed) or bool(other and other_at is not None and now - other_at < DAY)
+
+
 def reason_hint(last: int | None, now: int, deactivated: bool, mismatch: bool) -> ReasonHint | None:
     """What the owner should look at first; None for a site that is online and as expected."""
     if deactivated:

@@ -1,9 +1,10 @@
-"""Domains of a key: one normal form, compared exactly and never by suffix (D-30)."""
+"""Domains of a key, origins of pages, hosts of sites: one normal form, compared exactly, never by suffix (D-30)."""
 
 import re
 import unicodedata
 from functools import cache
 from ipaddress import ip_address
+from typing import NamedTuple
 
 import idna
 from tldextract import TLDExtract
@@ -15,6 +16,14 @@ _LONGEST = 253
 _INPUT_LIMIT = 2_048
 _URL = re.compile(r"(?:https?://)?([^/?#]*)(?:[/?#].*)?\Z", re.IGNORECASE)
 _PORT = re.compile(r":[0-9]{0,5}\Z", re.ASCII)
+# What RFC 6454 §6.2 serialises. Browsers write nothing else, so `null`, user info, a path or a list is no origin here.
+_ORIGIN = re.compile(
+    r"(https?)://([a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?|\[[0-9a-f:.]{2,45}\])(?::([0-9]{1,5}))?\Z",
+    re.IGNORECASE | re.ASCII,
+)
+_LONGEST_ORIGIN = 300
+_SITE = re.compile(r"WordPress/[^;]{0,64}; ?https?://([^\s/?#;]+)", re.IGNORECASE | re.ASCII)
+_HOST = re.compile(r"[a-z0-9._\[\]:-]{1,253}\Z", re.ASCII)
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)\Z", re.ASCII)
 # A last label that reads as a number makes browsers take the whole host for an IPv4 address.
 _NUMBER = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z", re.ASCII)
@@ -79,6 +88,49 @@ def domain_allowed(site: str, allowed: list[str], *, development: bool) -> bool:
     except ValueError:
         return False
     return not allowed or domain in allowed
+
+
+class Origin(NamedTuple):
+    """Where a page comes from; equal when scheme, host and port are (RFC 6454 §5)."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def parse_origin(text: str) -> Origin | None:
+    """An `Origin` header in lower case and with its port; None for what is not a web origin, such as `null`."""
+    match = _ORIGIN.match(text) if len(text) <= _LONGEST_ORIGIN else None
+    if match is None:
+        return None
+    scheme = match[1].lower()
+    port = int(match[3] or {"http": 80, "https": 443}[scheme])
+    return Origin(scheme, match[2].lower(), port) if port <= 65_535 else None
+
+
+def origin_allowed(origin: Origin, allowed: list[str], *, development: bool) -> bool:
+    """Whether a key takes requests of pages from there: a host that it allows, by https; any port (D-30).
+
+    A key without domains takes every origin. http is for development.
+    """
+    if not allowed:
+        return True
+    return (development or origin.scheme == "https") and domain_allowed(origin.host, allowed, development=development)
+
+
+def site_host(user_agent: str) -> str | None:
+    """The host of the site in WordPress' own User-Agent, `WordPress/6.8; https://example.com/blog`; else None.
+
+    In normal form where it has one; a copy at an address or a bare name is worth telling too.
+    """
+    match = _SITE.match(user_agent)
+    if match is None:
+        return None
+    try:
+        return normal_domain(match[1], development=True)
+    except ValueError:
+        host = _PORT.sub("", match[1].rpartition("@")[2].lower())
+        return host if _HOST.match(host) else None
 
 
 def _host(text: str) -> str:

@@ -18,9 +18,10 @@ from profilesvc.contract.connection import (
 )
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain import connection as rules
-from profilesvc.domain.domains import domain_allowed
+from profilesvc.domain.domains import domain_allowed, site_host
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import iso
+from profilesvc.services import origins
 from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import accounts, connection, keys, locations
@@ -35,14 +36,17 @@ async def record_contact(services: Services, key: KeyState) -> None:
         await connection.beat(session, key.id, services.clock.now(), {})
 
 
-async def heartbeat(services: Services, caller: Caller, body: Heartbeat) -> HeartbeatReceived:
-    """Record a heartbeat of the caller's key; the time is that of receipt (D-55)."""
+async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_agent: str = "") -> HeartbeatReceived:
+    """Record a heartbeat of the caller's key; the time is that of receipt (D-55).
+
+    The site that the User-Agent names is noted and never refused: the owner is warned (D-30).
+    """
     assert caller.key is not None, "the route takes service tokens only"
     reported = body.model_dump(exclude_none=True)
     if "detected_plugins" in reported:
         reported["detected_plugins"] = json.dumps(reported["detected_plugins"])
     async with services.storage.write() as session:
-        await connection.beat(session, caller.key.id, services.clock.now(), reported)
+        await connection.beat(session, caller.key.id, services.clock.now(), reported, site_host(user_agent))
     return HeartbeatReceived(next_heartbeat_in=rules.NEXT_HEARTBEAT_SECONDS)
 
 
@@ -58,13 +62,17 @@ async def status(
         last = await connection.last_contact(session, key.id)
         spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []
     seen = None if last is None else last.last_heartbeat_at
+    mismatch = last is not None and rules.site_mismatch(
+        (last.site_host, last.other_site_host), last.other_site_host_at, keys.domains_of(key.allowed_domains), now
+    )
     answer = {
         "connection_status": rules.state(seen, now),
         "last_heartbeat_at": None if seen is None else iso(seen),
         "plugin_version": None if last is None else last.plugin_version,
         "wp_version": None if last is None else last.wp_version,
         "php_version": None if last is None else last.php_version,
-        "reason_hint": rules.reason_hint(seen, now, key.hold is not None, mismatch=False),
+        "reason_hint": rules.reason_hint(seen, now, key.hold is not None, mismatch=mismatch),
+        "warnings": ["site_mismatch"] if mismatch else [],
     }
     if not history:
         return ConnectionStatus.model_validate(answer)
@@ -80,6 +88,7 @@ async def validate(services: Services, body: CredentialCheck) -> CredentialsVali
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
         return CredentialsInvalid(reason="invalid_credentials")
+    origins.weigh(services, key)
     development = not services.settings.production
     allowed = keys.domains_of(key.allowed_domains)
     if body.site_domain is not None and not domain_allowed(body.site_domain, allowed, development=development):

@@ -6,7 +6,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.world import MINUTE
-from profilesvc.services import rotation
+from profilesvc.services import origins, rotation
 from profilesvc.services.access import ids, note_use
 from profilesvc.services.context import Services, deactivated
 from profilesvc.services.signing import TokenRefused, random_id
@@ -45,14 +45,16 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
 async def client_credentials(services: Services, body: ClientCredentialsGrant) -> Token:
     """The client credentials grant (API document, Token).
 
-    AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (told only with the right secret, D-28)
-    or an empty granted set (D-18).
+    AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (told only with the right secret, D-28),
+    a page of another origin (D-30) or an empty granted set (D-18).
     """
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
         raise _bad_credentials()
+    origins.weigh(services, key)
     if key.hold is not None:
         raise deactivated(services, key.hold)
+    origins.require()
     granted = grant(key.permissions.split(), body.permissions)
     return _answer(services, key, rotation.first_pair(services, key, granted))
 
@@ -61,7 +63,8 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     """The refresh grant: the one successor of this token, with what it could do and the key still allows (D-10).
 
     AUTH_INVALID_TOKEN, also for a token that was exchanged before, which ends its whole family unless the exchange
-    is as recent as the grace; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key or when nothing is left to grant.
+    is as recent as the grace; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, a page of another origin, or when
+    nothing is left to grant.
     """
     now = services.clock.now()
     try:
@@ -73,10 +76,12 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     if key is None or key.ended(now) or key.revoked:
         raise _bad_refresh_token()
     await _check_client(services, body, key)
+    origins.weigh(services, key)
     if key.hold is not None:
         raise deactivated(services, key.hold)
     if key.epoch != claims["epoch"]:
         raise _bad_refresh_token()
+    origins.require()
     granted = grant(key.permissions.split(), claims["permissions"])
     try:
         pair = await rotation.exchange(services, key, claims, granted)

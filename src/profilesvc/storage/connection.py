@@ -1,8 +1,8 @@
 """Queries on heartbeats."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import case, select, update
+from sqlalchemy import and_, case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.connection import ONLINE_FOR, Span
@@ -18,11 +18,12 @@ class LastContact(NamedTuple):
     plugin_version: str | None
     wp_version: str | None
     php_version: str | None
+    site_host: str | None
+    other_site_host: str | None
+    other_site_host_at: int | None
 
 
-_LAST = select(
-    connections.c.last_heartbeat_at, connections.c.plugin_version, connections.c.wp_version, connections.c.php_version
-)
+_LAST = select(*(connections.c[name] for name in LastContact._fields))
 
 
 async def last_contact(session: Executor, key_id: int) -> LastContact | None:
@@ -31,17 +32,30 @@ async def last_contact(session: Executor, key_id: int) -> LastContact | None:
     return None if row is None else LastContact._make(row)
 
 
-async def beat(session: AsyncSession, key_id: int, now: int, reported: dict[str, str]) -> None:
+async def beat(
+    session: AsyncSession, key_id: int, now: int, reported: dict[str, str], site_host: str | None = None
+) -> None:
     """Record a heartbeat: the later receipt wins, what is not reported keeps its value (D-55)."""
-    statement = insert_into(session, connections).values(key_id=key_id, last_heartbeat_at=now, **reported)
+    site = {} if site_host is None else {"site_host": site_host, "site_host_at": now}
+    statement = insert_into(session, connections).values(key_id=key_id, last_heartbeat_at=now, **reported, **site)
     await session.execute(
         statement.on_conflict_do_update(
             index_elements=[connections.c.key_id],
-            set_={"last_heartbeat_at": now, **reported},
+            set_={"last_heartbeat_at": now, **reported, **site, **(_site_before(site_host) if site_host else {})},
             where=connections.c.last_heartbeat_at <= now,
         )
     )
     await _extend_contact(session, key_id, now)
+
+
+def _site_before(site_host: str) -> dict[str, Any]:
+    """The row's site becomes the other one when a heartbeat names a new one; one statement, so no race loses it."""
+    site, other = connections.c.site_host, connections.c.other_site_host
+    moved = and_(site.is_not(None), site != site_host)
+    return {
+        "other_site_host": case((moved, site), else_=other),
+        "other_site_host_at": case((moved, connections.c.site_host_at), else_=connections.c.other_site_host_at),
+    }
 
 
 async def _extend_contact(session: AsyncSession, key_id: int, now: int) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, o
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.keys import SEVERITY, Hold
-from profilesvc.storage import revocations
+from profilesvc.storage import domains, revocations
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import businesses, holds, keys, secrets, users
 
@@ -84,9 +84,10 @@ async def digests(session: Executor, key_id: int, now: int) -> list[str]:
 
 
 async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int:
-    """Add a key with its first secret."""
+    """Add a key with its first secret and its domains."""
     key_id = int((await session.execute(insert(keys).values(values).returning(keys.c.id))).scalar_one())
     await session.execute(insert(secrets).values(key_id=key_id, digest=digest, created_at=values["created_at"]))
+    await domains.add(session, key_id, domains_of(values["allowed_domains"]), values["expires_at"])
     return key_id
 
 
@@ -148,7 +149,10 @@ async def revoke(session: AsyncSession, client_id: str, user_id: int, now: int) 
         .values(revoked_at=now)
         .returning(keys.c.id)
     )
-    return (await session.execute(statement)).first() is not None
+    revoked = (await session.execute(statement)).first()
+    if revoked is not None:
+        await domains.drop(session, revoked.id)
+    return revoked is not None
 
 
 async def set_last_used(session: AsyncSession, key_id: int, now: int) -> None:

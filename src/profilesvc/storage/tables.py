@@ -102,6 +102,16 @@ class KeyRow(Table, table=True):
     billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
 
 
+class KeyDomainRow(Table, table=True):
+    """A domain that a key takes requests of, until it expires; an empty one, when it takes all (D-30)."""
+
+    __tablename__ = "key_domains"
+
+    domain: str = Field(sa_column=Column(String(253), primary_key=True))
+    until: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False, index=True))
+
+
 class SecretRow(Table, table=True):
     """The digest of a client secret, never the secret (D-21)."""
 
@@ -303,6 +313,7 @@ users = metadata.tables["users"]
 businesses = metadata.tables["businesses"]
 locations = metadata.tables["locations"]
 keys = metadata.tables["keys"]
+key_domains = metadata.tables["key_domains"]
 secrets = metadata.tables["secrets"]
 holds = metadata.tables["holds"]
 connections = metadata.tables["connections"]

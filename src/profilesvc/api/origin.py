@@ -1,0 +1,40 @@
+"""CORS: which page may read an answer, and what a browser may send (D-30, D-31; the Fetch standard)."""
+
+from quart import Quart, Response, request
+
+from profilesvc.api.access import services
+from profilesvc.services import origins
+
+_EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age"
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key",
+    "Access-Control-Max-Age": "600",
+}
+
+
+def install(app: Quart) -> None:
+    """Note the origin of each request, and tell the browser when its page may read the answer."""
+
+    @app.before_request
+    async def arrive() -> None:
+        origin = request.headers.get("Origin")  # the edge lets no second one through
+        if origin is not None:
+            origins.arrive(services(), origin)
+
+    @app.after_request
+    async def allow(response: Response) -> Response:
+        page = origins.page.get()
+        if page.origin is not None and page.accepted:  # never `*` and never credentials: a token is sent by the page
+            response.headers["Access-Control-Allow-Origin"] = page.origin
+            response.headers["Access-Control-Expose-Headers"] = _EXPOSED
+        return response
+
+
+async def preflight(response: Response) -> None:
+    """Add what a browser asks for before the request proper, where that could succeed."""
+    if "Access-Control-Request-Method" not in request.headers:
+        return
+    await origins.foresee(services())
+    if origins.page.get().accepted:
+        response.headers.update(_PREFLIGHT)

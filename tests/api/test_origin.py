@@ -1,0 +1,430 @@
+"""Who may call from a page, and who may read the answer (D-30, D-31; rows A123 to A125)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import httpx
+import pytest
+from quart import Quart
+from sqlalchemy import text
+
+from conftest import BASE_URL, AsService, client_of
+from origins import DOMAINS, GOOD, HOSTILE, MALFORMED
+from profilesvc.domain.world import FrozenClock
+from profilesvc.services import keys as key_service
+from profilesvc.services.context import Services
+from profilesvc.storage import accounts
+from profilesvc.storage.domains import LIVE_KEY
+from support import Site, assert_error, assert_ok
+
+LOCATIONS = "/api/v1/external-business/locations"
+HEARTBEAT = "/api/v1/api-keys/heartbeat"
+TOKEN = "/api/v1/auth/token"
+VALIDATE = "/api/v1/auth/validate-service-credentials"
+EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age"
+GOOD_ORIGIN, EVIL = "https://example.com", "https://evil.example"
+
+
+def origin(value: str) -> dict[str, Any]:
+    return {"Origin": value.encode()}
+
+
+def cors_of(response: httpx.Response) -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if name.startswith("access-control-")}
+
+
+def assert_readable(response: httpx.Response, by: str) -> None:
+    assert cors_of(response) == {"access-control-allow-origin": by, "access-control-expose-headers": EXPOSED}
+    assert response.headers["vary"] == "Origin"
+
+
+def assert_unreadable(response: httpx.Response) -> None:
+    assert cors_of(response) == {}
+    assert response.headers["vary"] == "Origin"
+
+
+def assert_refused(response: httpx.Response) -> None:
+    assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}
+    assert_unreadable(response)
+
+
+@pytest.fixture
+async def site(as_service: AsService) -> Site:
+    """A site with domains."""
+    return await as_service(**DOMAINS)
+
+
+@pytest.fixture
+def production(app: Quart, services: Services) -> Iterator[None]:
+    """The rules of production over the same parts."""
+    settings = services.settings.model_copy(update={"environment": "production"})
+    app.extensions["profilesvc"] = replace(services, settings=settings)
+    yield
+    app.extensions["profilesvc"] = services
+
+
+def configure(app: Quart, services: Services, **settings: Any) -> None:
+    app.extensions["profilesvc"] = replace(services, settings=services.settings.model_copy(update=settings))
+
+
+class TestBearer:
+    async def test_A123_an_allowed_origin_is_named_exactly_as_it_came(self, site: Site) -> None:
+        for value in [*GOOD, "http://example.com", "http://www.example.com:8080"]:
+            response = await site.http.get(LOCATIONS, headers=origin(value))
+            assert_ok(response)
+            assert_readable(response, value)
+
+    async def test_A123_every_other_is_refused_and_nothing_reflected(self, site: Site) -> None:
+        for value in HOSTILE:
+            response = await site.http.get(LOCATIONS, headers=origin(value))
+            assert_refused(response)
+            assert len(value) < 6 or value not in response.text
+
+    async def test_A123_two_origins(self, site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient) -> None:
+        for values in ((GOOD_ORIGIN, GOOD_ORIGIN), (GOOD_ORIGIN, EVIL), (EVIL, GOOD_ORIGIN)):
+            for client in (site.http, alice, http):
+                response = await client.get(LOCATIONS, headers=[("Origin", value) for value in values])
+                assert_error(response, 400, "VALIDATION_ERROR")
+                assert_unreadable(response)
+
+    @pytest.mark.usefixtures("production")
+    async def test_A123_http_in_production(self, site: Site, http: httpx.AsyncClient) -> None:
+        assert_refused(await site.http.get(LOCATIONS, headers=origin("http://example.com")))
+        assert_readable(await site.http.get(LOCATIONS, headers=origin(GOOD_ORIGIN)), GOOD_ORIGIN)
+        assert_unreadable(await http.options(LOCATIONS, headers=PREFLIGHT | origin("http://example.com")))
+
+    async def test_a_key_without_domains_takes_every_origin_but_null(self, plugin: Site) -> None:
+        for value in (EVIL, "http://shop.example:8080", "https://10.0.0.1"):
+            assert_readable(await plugin.http.get(LOCATIONS, headers=origin(value)), value)
+        for value in MALFORMED:
+            assert_refused(await plugin.http.get(LOCATIONS, headers=origin(value)))
+
+    async def test_without_an_origin_nothing_is_asked_and_referer_is_ignored(self, site: Site) -> None:
+        for headers in ({}, {"Referer": EVIL}, {"Referer": GOOD_ORIGIN}):
+            response = await site.http.get(LOCATIONS, headers=headers)
+            assert_ok(response)
+            assert_unreadable(response)
+        assert_refused(await site.http.get(LOCATIONS, headers={"Referer": GOOD_ORIGIN, **origin(EVIL)}))
+
+    async def test_heartbeats_are_bound_too(self, site: Site) -> None:
+        assert_refused(await site.http.post(HEARTBEAT, json={}, headers=origin(EVIL)))
+        assert_readable(await site.http.post(HEARTBEAT, json={}, headers=origin(GOOD_ORIGIN)), GOOD_ORIGIN)
+
+    async def test_D31_own_origin_is_good_for_every_caller(
+        self, site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient
+    ) -> None:
+        for client in (site.http, alice):
+            assert_readable(await client.get(LOCATIONS, headers=origin(BASE_URL)), BASE_URL)
+        response = await http.get(LOCATIONS, headers=origin(BASE_URL))
+        assert_error(response, 401, "AUTH_INVALID_TOKEN")
+        assert_readable(response, BASE_URL)
+        for value in ("https://profiles.test", "http://profiles.test:8000", "http://profiles.test.", "http://test"):
+            assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
+
+    async def test_D31_in_development_any_port_of_this_machine(self, alice: httpx.AsyncClient, site: Site) -> None:
+        for value in ("http://localhost:3000", "http://127.0.0.1:8888", "https://localhost", "http://localhost"):
+            assert_readable(await alice.get(LOCATIONS, headers=origin(value)), value)
+            assert_refused(await site.http.get(LOCATIONS, headers=origin(value)))  # users' pages, not the key's
+        for value in ("http://localhost.evil.example", "http://127.0.0.2", "http://localhost.", EVIL, "null"):
+            assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
+
+    @pytest.mark.usefixtures("production")
+    async def test_D31_not_in_production(self, alice: httpx.AsyncClient) -> None:
+        assert_refused(await alice.get(LOCATIONS, headers=origin("http://localhost:3000")))
+
+    async def test_D31_configured_dashboards_are_compared_as_origins(
+        self, app: Quart, services: Services, alice: httpx.AsyncClient, site: Site
+    ) -> None:
+        configure(app, services, dashboard_origins=("https://dash.example:8443", "https://Other.example"))
+        for value in ("https://dash.example:8443", "https://other.example", "https://other.example:443", BASE_URL):
+            assert_readable(await alice.get(LOCATIONS, headers=origin(value)), value)
+        for value in ("https://dash.example", "http://dash.example:8443", "https://x.dash.example:8443"):
+            assert_refused(await alice.get(LOCATIONS, headers=origin(value)))
+        assert_refused(await alice.get(LOCATIONS, headers=origin("http://localhost:3000")))  # it is configured now
+        assert_refused(await site.http.get(LOCATIONS, headers=origin("https://dash.example:8443")))
+
+
+class TestOrder:
+    async def test_D03_an_unknown_token_comes_first_and_is_read_by_no_foreign_page(self, app: Quart) -> None:
+        async with client_of(app, "garbage.garbage.garbage") as client:
+            for value in (GOOD_ORIGIN, EVIL, "null"):
+                response = await client.get(LOCATIONS, headers=origin(value))
+                assert_error(response, 401, "AUTH_INVALID_TOKEN")
+                assert_unreadable(response)
+
+    async def test_D03_permission_comes_before_the_origin(self, as_service: AsService) -> None:
+        reader = await as_service(permissions=["business.read"], **DOMAINS)
+        for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
+            response = await reader.http.post("/api/v1/sync/111", json={}, headers=origin(value))
+            details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+            assert details == {"required": "business.write"}
+            check(response)
+
+    async def test_D03_the_origin_comes_before_syntax_and_location(self, site: Site) -> None:
+        for path in (f"{LOCATIONS}?page=x", f"{LOCATIONS}/a b", f"{LOCATIONS}/999", "/api/v1/posts"):
+            assert_refused(await site.http.get(path, headers=origin(EVIL)))
+
+    async def test_a_deactivated_key_tells_its_own_page_why(self, site: Site, services: Services) -> None:
+        await key_service.deactivate(services, site.key["client_id"], "billing_issue")
+        for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
+            response = await site.http.get(LOCATIONS, headers=origin(value))
+            details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+            assert details["deactivation_reason"] == "billing_issue"
+            check(response)
+
+    async def test_A125_errors_after_the_origin_was_accepted_are_readable(self, site: Site) -> None:
+        for path, status in ((f"{LOCATIONS}/999", 403), (f"{LOCATIONS}?page=x", 400), ("/api/v1/posts", 400)):
+            response = await site.http.get(path, headers=origin(GOOD_ORIGIN))
+            assert response.status_code == status
+            assert_readable(response, GOOD_ORIGIN)
+
+    async def test_A125_a_failure_within_is_readable_too(self, site: Site, app: Quart, services: Services) -> None:
+        class Broken:
+            def __getattr__(self, name: str) -> NoReturn:
+                raise RuntimeError("broken")
+
+        app.extensions["profilesvc"] = replace(services, provider=Broken())  # type: ignore[arg-type]
+        path = f"{LOCATIONS}/111/refresh-verification"
+        response = await site.http.post(path, headers=origin(GOOD_ORIGIN))
+        assert_error(response, 500, "INTERNAL_ERROR")
+        assert_readable(response, GOOD_ORIGIN)
+
+
+class TestTokenRoute:
+    async def test_D30_the_keys_rule_applies_after_the_secret_check(self, http: httpx.AsyncClient, site: Site) -> None:
+        grants = [
+            {"grant_type": "client_credentials", **site.credentials},
+            {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]},
+        ]
+        for grant in grants:
+            for value in (EVIL, "null", "http://localhost:3000"):
+                assert_refused(await http.post(TOKEN, json=grant, headers=origin(value)))
+        for grant in grants:
+            response = await http.post(TOKEN, json=grant, headers=origin(GOOD_ORIGIN))
+            assert_ok(response)
+            assert_readable(response, GOOD_ORIGIN)
+
+    async def test_D30_a_wrong_secret_tells_nothing_of_domains(self, http: httpx.AsyncClient, site: Site) -> None:
+        wrong = {"grant_type": "client_credentials", **site.credentials, "client_secret": "x"}
+        for value in (EVIL, GOOD_ORIGIN):
+            response = await http.post(TOKEN, json=wrong, headers=origin(value))
+            assert_error(response, 401, "AUTH_INVALID_TOKEN")
+            assert_unreadable(response)
+
+    async def test_a_refresh_that_is_refused_for_its_page_spends_nothing(
+        self, http: httpx.AsyncClient, site: Site
+    ) -> None:
+        grant = {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]}
+        for _ in range(3):
+            assert_refused(await http.post(TOKEN, json=grant, headers=origin(EVIL)))
+        assert_ok(await http.post(TOKEN, json=grant))
+
+    async def test_A028_the_check_goes_by_site_domain_alone(self, http: httpx.AsyncClient, site: Site) -> None:
+        body = {**site.credentials, "site_domain": "example.com"}
+        for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
+            response = await http.post(VALIDATE, json=body, headers=origin(value))
+            assert assert_ok(response)["valid"] is True
+            check(response)
+            other = await http.post(VALIDATE, json={**body, "site_domain": EVIL}, headers=origin(value))
+            assert assert_ok(other) == {"valid": False, "reason": "domain_not_allowed"}
+            check(other)
+            wrong = await http.post(VALIDATE, json={**body, "client_secret": "x"}, headers=origin(value))
+            assert_unreadable(wrong)
+
+
+PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+ALLOWED = {
+    "access-control-allow-methods": "GET, POST, PATCH, DELETE",
+    "access-control-allow-headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key",
+    "access-control-max-age": "600",
+    "access-control-expose-headers": EXPOSED,
+}
+
+
+async def preflight(http: httpx.AsyncClient, value: str, path: str = LOCATIONS) -> bool:
+    """Whether the browser would go on; the answer is one of exactly two."""
+    response = await http.options(path, headers=PREFLIGHT | origin(value))
+    assert response.status_code == 204
+    assert response.content == b""
+    assert response.headers["vary"] == "Origin"
+    found = cors_of(response)
+    assert found in ({}, {"access-control-allow-origin": value, **ALLOWED})
+    return found != {}
+
+
+class ReadOnly:
+    """A storage that knows no writing."""
+
+    def __init__(self, services: Services) -> None:
+        self.read = services.storage.read
+
+
+class TestPreflight:
+    async def test_A124_an_origin_of_a_live_key(self, http: httpx.AsyncClient, site: Site) -> None:
+        for value in [*GOOD, "http://example.com"]:
+            assert await preflight(http, value), value
+        for value in HOSTILE:
+            if "localhost" not in value and "127.0.0.1" not in value:
+                assert not await preflight(http, value), value
+
+    async def test_A124_no_state_is_touched(
+        self, http: httpx.AsyncClient, site: Site, app: Quart, services: Services
+    ) -> None:
+        app.extensions["profilesvc"] = replace(services, storage=ReadOnly(services))  # type: ignore[arg-type]
+        assert await preflight(http, GOOD_ORIGIN)
+        assert not await preflight(http, EVIL)
+        await services.background.drain()
+
+    async def test_A124_on_every_route(self, http: httpx.AsyncClient, site: Site, app: Quart) -> None:
+        for path, _ in walk(app):
+            assert await preflight(http, GOOD_ORIGIN, path), path
+            assert not await preflight(http, EVIL, path), path
+
+    async def test_A124_dashboards_and_our_own_pages_need_no_key(
+        self, http: httpx.AsyncClient, app: Quart, services: Services
+    ) -> None:
+        assert await preflight(http, BASE_URL)
+        assert await preflight(http, "http://localhost:5173")
+        assert not await preflight(http, GOOD_ORIGIN)
+        configure(app, services, dashboard_origins=("https://dash.example",))
+        assert await preflight(http, "https://dash.example")
+        assert not await preflight(http, "http://localhost:5173")
+
+    async def test_A124_only_live_keys_count(
+        self,
+        http: httpx.AsyncClient,
+        alice: httpx.AsyncClient,
+        as_service: AsService,
+        services: Services,
+        clock: FrozenClock,
+    ) -> None:
+        revoked = await as_service(primary_domain="revoked.example")
+        await as_service(primary_domain="short.example", expires_at="2026-01-02T04:00:00Z")
+        held = await as_service(primary_domain="held.example")
+        for name in ("revoked", "short", "held"):
+            assert await preflight(http, f"https://www.{name}.example")
+        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{revoked.key['client_id']}"))
+        await key_service.deactivate(services, held.key["client_id"], "billing_issue")
+        clock.advance(hours=1)
+        for name in ("revoked", "short", "held"):
+            assert not await preflight(http, f"https://www.{name}.example"), name
+        await key_service.reactivate(services, held.key["client_id"])
+        assert await preflight(http, "https://held.example")
+        await as_service(primary_domain="revoked.example")
+        assert await preflight(http, "https://revoked.example")
+
+    async def test_A124_nor_those_of_a_suspended_owner(
+        self, http: httpx.AsyncClient, site: Site, services: Services
+    ) -> None:
+        async with services.storage.write() as session:
+            await accounts.update_user(session, 1, suspended_at=services.clock.now())
+        assert not await preflight(http, GOOD_ORIGIN)
+
+    async def test_A124_a_live_key_without_domains_takes_every_page(
+        self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site
+    ) -> None:
+        for value in (EVIL, "https://10.0.0.1:8443", "https://a.b.c"):
+            assert await preflight(http, value)
+        for value in MALFORMED:
+            assert not await preflight(http, value), value
+        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
+        assert not await preflight(http, EVIL)
+
+    async def test_what_is_no_preflight_stays_as_it_is(self, http: httpx.AsyncClient, site: Site) -> None:
+        plain = await http.options(LOCATIONS)
+        assert (plain.status_code, plain.content) == (204, b"")
+        assert set(plain.headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
+        assert_unreadable(plain)
+        without_method = await http.options(LOCATIONS, headers=origin(GOOD_ORIGIN))
+        assert without_method.status_code == 204
+        assert_unreadable(without_method)
+        assert_error(await http.options("/api/v1/nothing", headers=PREFLIGHT | origin(EVIL)), 404, "NOT_FOUND")
+
+    async def test_the_look_up_is_a_search_of_one_index(self, site: Site, services: Services, database: str) -> None:
+        """By domain and time: keys that have ended are not even passed by."""
+        statement = LIVE_KEY.params(domain="example.com", now=1)
+        compiled = str(statement.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
+        async with services.storage.read() as session:
+            if database == "sqlite":
+                rows = list(await session.execute(text(f"EXPLAIN QUERY PLAN {compiled}")))
+                plan = [row.detail for row in rows]
+                assert "(domain=? AND until>?)" in plan[0]
+                assert not [step for step in plan if step.startswith("SCAN")]
+            else:
+                await session.execute(text("SET LOCAL enable_seqscan = off"))
+                plan = [row[0] for row in await session.execute(text(f"EXPLAIN {compiled}"))]
+                condition = next(line for line in plan if "Cond:" in line and "domain" in line)
+                assert "domain" in condition
+                assert "until" in condition
+
+
+def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
+    """Every path that is served, with the values of the demo world in it, and its methods."""
+    values = {"location:locationId": "111", "post:postId": "11101", "client_id": "svcid_1_1_nobody", "name": "docs.js"}
+    for rule in app.url_map.iter_rules():
+        path = rule.rule
+        for name, value in values.items():
+            path = path.replace(f"<{name}>", value)
+        if "<" not in path:
+            yield path, (rule.methods or set()) - {"HEAD", "OPTIONS"}
+
+
+@pytest.fixture
+async def everyone(
+    app: Quart, site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient
+) -> AsyncIterator[list[httpx.AsyncClient]]:
+    async with client_of(app, "a.b.c") as stranger:
+        yield [site.http, alice, http, stranger]
+
+
+class TestEveryRoute:
+    async def test_A125_no_route_reflects_an_origin_that_is_not_allowed(
+        self, app: Quart, everyone: list[httpx.AsyncClient]
+    ) -> None:
+        hostile = [EVIL, "null", "https://example.com.evil.com", "https://xexample.com", "https://example.com@evil.com"]
+        for path, methods in walk(app):
+            for client in everyone:
+                for value in hostile:
+                    for method in [*methods, "OPTIONS", "PUT"]:
+                        response = await client.request(method, path, json={}, headers=PREFLIGHT | origin(value))
+                        assert_unreadable(response)
+                        assert value == "null" or value not in response.text, (method, path)
+                        assert not any(value in given for given in response.headers.values())
+
+    async def test_A125_never_a_star_never_credentials_always_vary(
+        self, app: Quart, everyone: list[httpx.AsyncClient]
+    ) -> None:
+        paths = [*walk(app), ("/api/v1/nothing", {"GET"}), ("/nothing", {"GET"}), ("//x", {"GET"})]
+        for path, methods in paths:
+            for client in everyone:
+                for value in (GOOD_ORIGIN, BASE_URL, EVIL, None):
+                    headers = {} if value is None else origin(value)
+                    for method in [*methods, "OPTIONS"]:
+                        response = await client.request(method, path, json={}, headers=headers)
+                        assert response.headers.get_list("vary") == ["Origin"], (method, path)
+                        assert "access-control-allow-credentials" not in response.headers
+                        assert response.headers.get("access-control-allow-origin") in (None, value)
+
+    async def test_A125_every_bearer_route_answers_an_allowed_page(self, app: Quart, site: Site) -> None:
+        for path, methods in walk(app):
+            if not path.startswith("/api/") or path in (TOKEN, VALIDATE):
+                continue
+            for method in methods:
+                response = await site.http.request(method, path, json={}, headers=origin(GOOD_ORIGIN))
+                assert_readable(response, GOOD_ORIGIN)
+
+
+async def test_pages_of_two_sites_at_once_do_not_mix(as_service: AsService) -> None:
+    one, two = await as_service(primary_domain="one.example"), await as_service(primary_domain="two.example")
+    requests = [
+        (site.http.get(LOCATIONS, headers=origin(f"https://{name}.example")), good, name)
+        for _ in range(10)
+        for site, own in ((one, "one"), (two, "two"))
+        for name, good in (("one", own == "one"), ("two", own == "two"))
+    ]
+    answers = await asyncio.gather(*(request for request, _, _ in requests))
+    for response, (_, good, name) in zip(answers, requests, strict=True):
+        assert response.status_code == (200 if good else 403)
+        assert response.headers.get("access-control-allow-origin") == (f"https://{name}.example" if good else None)
