@@ -1,5 +1,6 @@
 """Changing and deleting posts over HTTP."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -9,6 +10,8 @@ from conftest import AsUser
 from post_support import PATH, PIER, calls, fail, names
 from profilesvc.services.context import Services
 from support import CAROL, Site, assert_error, assert_ok, fields
+
+WHOLE = "accounts/1/locations/111/localPosts/11107"
 
 
 class TestChange:
@@ -115,6 +118,20 @@ class TestDelete:
         await names(alice)
         await services.provider.delete_post("accounts/1", "locations/111", "11107")
         assert_error(await alice.delete(f"{PATH}/11107", params=PIER), 404, "NOT_FOUND")
+        assert "11107" not in await names(alice)
+
+    async def test_is_not_undone_by_a_change_that_ends_after_it(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
+        await names(alice)
+        slow = {"kind": "delay", "seconds": 0.3, "after": True, "match": {"method": "PATCH"}}
+        await emulator.post("/__emulator/faults", json=slow)
+        changing = asyncio.create_task(alice.patch(f"{PATH}/11107", params=PIER, json={"summary": "Late"}))
+        while (await emulator.get("/__emulator/state")).json()["posts"][WHOLE]["summary"] != "Late":
+            pass
+        assert assert_ok(await alice.delete(f"{PATH}/11107", params=PIER)) == {"deleted": True}
+        assert not changing.done()
+        assert assert_ok(await changing)["summary"] == "Late"
         assert "11107" not in await names(alice)
 
     async def test_stays_open_to_a_plan_without_posts(self, as_user: AsUser, services: Services) -> None:

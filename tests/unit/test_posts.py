@@ -170,6 +170,25 @@ def test_create_names_every_bad_member(body: Document, fields: set[str]) -> None
     assert set(problems(check_create, body)) == fields
 
 
+@pytest.mark.parametrize("unusable", ["nonsense", "GET_OFFER", "ACTION_TYPE_UNSPECIFIED"])
+def test_problems_name_the_values_that_may_be_sent_and_no_others(unusable: str) -> None:
+    body = {
+        "summary": "x",
+        "callToAction": {"actionType": unusable, "url": "https://a.example/"},
+        "alertType": unusable,
+        "media": [{"mediaFormat": unusable, "sourceUrl": "https://a.example/p.jpg"}],
+    }
+    assert problems(check_create, body) == {
+        "callToAction.actionType": "must be one of BOOK, ORDER, SHOP, LEARN_MORE, SIGN_UP, CALL",
+        "alertType": "must be one of COVID_19",
+        "media.0.mediaFormat": "must be one of PHOTO",
+    }
+    for topic in (unusable, "LOCAL_POST_TOPIC_TYPE_UNSPECIFIED"):
+        assert problems(check_create, {"topicType": topic}) == {
+            "topicType": "must be one of STANDARD, EVENT, OFFER, ALERT"
+        }
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -24,6 +24,7 @@ _REQUIRED: dict[type[Message], tuple[str, ...]] = {
     LocalPostEvent: ("title", "schedule"),
     TimeInterval: ("startDate", "startTime", "endDate", "endTime"),
 }
+_UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but it takes neither in a post
 _WORDS = {"extra_forbidden": "is not a member of the provider's format", "model_type": "must be an object"}
 _SUBJECT = re.compile(r"^\w+ should")
 
@@ -115,8 +116,16 @@ def _enum_default(annotation: Any) -> Any:
 
 
 def _problem(error: ErrorDetails) -> Problem:
-    words = _WORDS.get(error["type"]) or _SUBJECT.sub("must", error["msg"])
+    words = _WORDS.get(error["type"]) or _choices(error) or _SUBJECT.sub("must", error["msg"])
     return "body", ".".join(str(part) for part in error["loc"]), words
+
+
+def _choices(error: ErrorDetails) -> str:
+    """The values of an enum that are of use to a caller; empty for other errors."""
+    if error["type"] != "literal_error":
+        return ""
+    values = [value for value in re.findall(r"'(\w+)'", error["ctx"]["expected"]) if not value.endswith("_UNSPECIFIED")]
+    return f"must be one of {', '.join(value for value in values if value not in _UNUSABLE)}"
 
 
 def _in_order(original: Any, parsed: Any) -> Any:

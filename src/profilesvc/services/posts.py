@@ -193,7 +193,7 @@ async def change(services: Services, location: Reached, post_id: str, body: Docu
     except ProviderError as error:
         raise await _refused(services, location, post_id, error) from error
     async with services.storage.write() as session:
-        await posts.put(session, location.name, changed, now)
+        await posts.change(session, location.name, changed, now)
     return Rendered(changed.document.encode())
 
 

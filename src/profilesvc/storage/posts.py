@@ -75,6 +75,12 @@ async def put(session: AsyncSession, location: str, post: StoredPost, now: int) 
     await session.execute(statement.on_conflict_do_update(index_elements=keys, set_=values))
 
 
+async def change(session: AsyncSession, location: str, post: StoredPost, now: int) -> None:
+    """Replace what the mirror has of a post; one that was deleted meanwhile does not come back."""
+    mine = (posts.c.location_name == location, posts.c.post_id == post.post_id)
+    await session.execute(update(posts).where(*mine).values(**post._asdict(), read_at=now))
+
+
 async def remove(session: AsyncSession, location: str, post_id: str) -> None:
     """Forget a post."""
     await session.execute(delete(posts).where(posts.c.location_name == location, posts.c.post_id == post_id))
