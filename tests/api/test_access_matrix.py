@@ -44,6 +44,10 @@ POLICY: dict[str, Row] = {
     "POST /api/v1/posts": Row("write", "query", 400),
     "PATCH /api/v1/posts/<post:postId>": Row("write", "query", 404),
     "DELETE /api/v1/posts/<post:postId>": Row("write", "query", 404),
+    "GET /api/v1/reviews": Row("read", "query", 200),
+    "GET /api/v1/reviews/<review:reviewId>": Row("read", "query", 404),
+    "PUT /api/v1/reviews/<review:reviewId>/reply": Row("write", "query", 400),
+    "DELETE /api/v1/reviews/<review:reviewId>/reply": Row("write", "query", 404),
     "GET /api/v1/external-business/locations": Row("read", "", 200),
     "GET /api/v1/external-business/locations/<location:locationId>": Row("read", "path", 200),
     "PATCH /api/v1/external-business/locations/<location:locationId>/sync": Row("write", "path", 400),
@@ -118,7 +122,8 @@ def check(row: Row, outcome: str, response: httpx.Response) -> None:
         if row.reached == 400:
             assert response.json()["error"]["details"]["errors"][0]["in"] == "body"
         elif row.reached == 404:
-            assert response.json()["error"]["message"] == "There is no such post."
+            message = response.json()["error"]["message"]
+            assert message.startswith(("There is no such post", "There is no such review"))
     elif status == "401":
         assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": reason}
         assert response.headers["www-authenticate"].startswith("Bearer")
@@ -198,6 +203,7 @@ async def test_every_cell_is_as_the_policy_says(
         row, query = POLICY[route], {}
         location = NAMES.get(target, "")
         path = path.replace("<location:locationId>", location).replace("<post:postId>", "nopost")
+        path = path.replace("<review:reviewId>", "noreview")
         path = path.replace("<client_id>", client_ids.get(target, ""))
         if row.target == "query":
             query = {"locationId": location}

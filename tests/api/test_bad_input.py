@@ -42,6 +42,7 @@ BODIES = [
     ("nobody", "POST", VALIDATE),
     ("key", "POST", f"{POSTS}?locationId=111"),
     ("key", "PATCH", f"{POSTS}/11101?locationId=111"),
+    ("key", "PUT", "/api/v1/reviews/111002/reply?locationId=111"),
     ("key", "PATCH", f"{LOCATIONS}/111/sync"),
     ("key", "POST", "/api/v1/sync/111"),
 ]

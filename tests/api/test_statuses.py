@@ -80,6 +80,10 @@ REQUESTS: dict[str, Request] = {
     "create_post": ("POST", "/api/v1/posts", {"summary": "Hello"}, POST_TARGET),
     "change_post": ("PATCH", "/api/v1/posts/11101", {"summary": "Changed"}, POST_TARGET),
     "delete_post": ("DELETE", "/api/v1/posts/11102", None, POST_TARGET),
+    "list_reviews": ("GET", "/api/v1/reviews", None, POST_TARGET),
+    "get_review": ("GET", "/api/v1/reviews/111002", None, POST_TARGET),
+    "reply_to_review": ("PUT", "/api/v1/reviews/111002/reply", {"comment": "Thanks"}, POST_TARGET),
+    "delete_reply": ("DELETE", "/api/v1/reviews/111002/reply", None, POST_TARGET),
     "compare_profile": ("GET", "/api/v1/sync/comparison/111", None, {}),
     "sync_profile": ("POST", "/api/v1/sync/111", {"title": "T", "x": 1}, {}),
     "list_sync_history": ("GET", "/api/v1/sync/history/111", None, {}),
@@ -146,6 +150,9 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "refresh_verification": {"path": "/api/v1/external-business/locations/a b/refresh-verification"},
     "list_posts": {"params": {}},
     "delete_post": {"params": {}},
+    "list_reviews": {"params": {}},
+    "get_review": {"params": {}},
+    "delete_reply": {"params": {}},
     "compare_profile": {"path": "/api/v1/sync/comparison/a b"},
     "list_sync_history": {"params": {"limit": "x"}},
 }
@@ -168,7 +175,7 @@ async def refusals_of_the_request(surface: Surface) -> None:
         await surface.ask(name, content=b"{}", headers={"Content-Type": "text/plain"})
     for name in surface.promising("404"):
         path = REQUESTS[name][1].replace("/111", "/999").replace("CLIENT", "svcid_1_1_nobody")
-        params = {**REQUESTS[name][3], **({"locationId": "999"} if "posts" in path else {})}
+        params = {**REQUESTS[name][3], **({"locationId": "999"} if {"posts", "reviews"} & set(path.split("/")) else {})}
         await surface.ask(
             name,
             path=path,

@@ -10,7 +10,8 @@ import pytest
 import profilesvc.client as client
 from profilesvc.client import errors as e
 from profilesvc.client.answers import ERROR_CLASSES, failure_of
-from profilesvc.client.operations import list_keys, list_posts
+from profilesvc.client.operations import list_keys
+from profilesvc.client.profiles import list_posts
 from profilesvc.contract.errors import CATALOGUE
 
 

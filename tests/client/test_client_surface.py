@@ -9,27 +9,26 @@ import httpx
 import pytest
 from client_rig import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
 
-from profilesvc.client import AsyncOptions, AsyncProfileClient, ProfileClient, operations
+from profilesvc.client import AsyncOptions, AsyncProfileClient, ProfileClient, operations, profiles
 from profilesvc.client import errors as e
 from profilesvc.contract.keys import KeyCreated
 from profilesvc.contract.posts import Post
 from support import CAROL
 
-METHODS = [
-    name for name, value in vars(ProfileClient).items() if getattr(value, "__module__", "") == operations.__name__
-]
+MODULES = (operations, profiles)
+BUILT = {
+    name: value
+    for module in MODULES
+    for name, value in vars(module).items()
+    if inspect.isfunction(value) and inspect.getmodule(value) is module and name[0] != "_"
+}
 
 
 def test_both_clients_offer_every_operation_under_its_name() -> None:
-    built = {name for name, value in vars(operations).items() if inspect.isfunction(value) and name[0] != "_"}
-    assert set(METHODS) == {n for n in built if inspect.getmodule(vars(operations)[n]) is operations} - {
-        "client_credentials",
-        "refresh",
-    }
-    for name in METHODS:
+    for name in BUILT.keys() - {"client_credentials", "refresh"}:
         sync, waiting = getattr(ProfileClient, name), getattr(AsyncProfileClient, name)
         assert inspect.signature(sync).parameters == inspect.signature(waiting).parameters
-        assert sync.__doc__ == waiting.__doc__ == getattr(operations, name).__doc__
+        assert sync.__doc__ == waiting.__doc__ == BUILT[name].__doc__
         assert inspect.iscoroutinefunction(waiting) or inspect.isasyncgenfunction(waiting)
 
 
@@ -120,6 +119,27 @@ class TestPosts:
             alice.delete_post(BOOKS, f"{PIER}/localPosts/11101")
 
 
+class TestReviews:
+    def test_are_listed_iterated_and_read(self, site: ProfileClient, recorded: Recorded) -> None:
+        page = site.list_reviews(PIER, page_size=2)
+        assert (len(page.reviews), page.totalReviewCount, page.averageRating) == (2, 5, 3.8)
+        recorded.calls.clear()
+        found = list(site.iter_reviews("111", page_size=2, order_by="rating"))
+        assert [review.starRating for review in found] == ["TWO", "THREE", "FOUR", "FIVE", "FIVE"]
+        assert recorded.calls == ["GET /api/v1/reviews"] * 3
+        assert site.review(PIER, found[0].name) == site.review(PIER, "111003") == found[0]
+
+    def test_are_replied_to(self, site: ProfileClient) -> None:
+        said = site.reply(PIER, "111002", "Thank you, Owen.")
+        assert (said.comment, said.reviewReplyState) == ("Thank you, Owen.", "PENDING")
+        assert site.review(PIER, "111002").reviewReply == said
+        assert site.delete_reply(PIER, f"{PIER}/reviews/111002").deleted
+        with pytest.raises(e.NotFound):
+            site.delete_reply(PIER, "111002")
+        with pytest.raises(e.ValidationFailed):
+            site.reply(PIER, f"{BOOKS}/reviews/114001", "Of another location")
+
+
 class TestLocations:
     def test_are_listed_and_iterated(self, alice: ProfileClient) -> None:
         page = alice.list_locations(limit=2)
@@ -143,7 +163,7 @@ class TestLocations:
 
     @pytest.mark.parametrize("name", ["..", "../x", "a/b"])
     def test_stay_within_their_segment(self, name: str) -> None:
-        url = httpx.Client(base_url="http://profiles.test").build_request("GET", operations.location(name).path).url
+        url = httpx.Client(base_url="http://profiles.test").build_request("GET", profiles.location(name).path).url
         prefix, _, segment = url.raw_path.decode().rpartition("/")
         assert prefix == "/api/v1/external-business/locations"
         assert unquote(segment) == name
@@ -186,6 +206,14 @@ class TestSync:
 
         with ProfileClient.user("http://profiles.test", "token", transport=httpx.MockTransport(answer)) as alice:
             assert len(list(alice.iter_sync_history(PIER, limit=500))) == 103
+
+    def test_is_previewed(self, site: ProfileClient) -> None:
+        body = {"title": "Harbour Coffee by the Pier", "websiteUri": None, "menu": "long"}
+        told = site.preview_sync(PIER, body)
+        assert (told.fieldsUpdated, told.fieldsFiltered) == (["title", "websiteUri"], ["menu"])
+        assert [(field.field, field.reason) for field in told.reasons] == [("menu", "unknown")]
+        assert site.compare(PIER).differences == []
+        assert site.sync(PIER, body).fieldsUpdated == told.fieldsUpdated
 
     def test_is_refused_where_it_is_switched_off(self, alice: ProfileClient) -> None:
         with pytest.raises(e.SyncDisabled):

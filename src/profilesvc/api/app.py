@@ -8,7 +8,19 @@ from quart import Quart, Response
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
-from profilesvc.api import connection, converters, failures, health, keys, locations, origin, posts, sync, tokens
+from profilesvc.api import (
+    connection,
+    converters,
+    failures,
+    health,
+    keys,
+    locations,
+    origin,
+    posts,
+    reviews,
+    sync,
+    tokens,
+)
 from profilesvc.api.edge import Edge
 from profilesvc.api.openapi import Document
 from profilesvc.domain.world import Entropy
@@ -57,7 +69,7 @@ def build(open_services: OpenServices, entropy: Entropy) -> Quart:
         conversion_preference="pydantic",
     )
     app.register_blueprint(health.blueprint)
-    for noun in (keys, tokens, connection, posts, locations, sync):
+    for noun in (keys, tokens, connection, posts, reviews, locations, sync):
         app.register_blueprint(noun.routes.blueprint)
 
     @app.while_serving

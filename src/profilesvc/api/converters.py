@@ -21,6 +21,13 @@ class PostConverter(BaseConverter):
     regex = r"(?:(?:accounts/[^/]+/)?locations/[^/]+/localPosts/)?[^/]+"
 
 
+class ReviewConverter(BaseConverter):
+    """`r1`, `locations/123/reviews/r1`, and the provider's longer form, to be refused with a reason."""
+
+    part_isolating = False
+    regex = r"(?:(?:accounts/[^/]+/)?locations/[^/]+/reviews/)?[^/]+"
+
+
 class SegmentConverter(BaseConverter):
     """One segment as it stands; no resource has a NUL in its name, and PostgreSQL refuses to look for one."""
 
@@ -29,10 +36,11 @@ class SegmentConverter(BaseConverter):
 
 
 def install(url_map: Map) -> None:
-    """Make `<location:…>` and `<post:…>` known, and take paths literally: no merged slashes, no redirects."""
+    """Make `<location:…>`, `<post:…>`, `<review:…>` known; take paths literally: no merged slashes, no redirects."""
     url_map.converters["default"] = SegmentConverter
     url_map.converters["location"] = LocationConverter
     url_map.converters["post"] = PostConverter
+    url_map.converters["review"] = ReviewConverter
     url_map.merge_slashes = False
     url_map.strict_slashes = True
     url_map.redirect_defaults = False

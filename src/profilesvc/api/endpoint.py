@@ -1,7 +1,7 @@
 """One declaration per endpoint: route, who may call, what comes in, what goes out, what can go wrong.
 
 The trip of a request is `_serve`, in the order of D-03. A handler names what it needs of `caller`, `location`,
-`post_id`, `client_id`, `query`, `body` and `idempotency`; it returns a contract model, or bytes made once.
+`post_id`, `review_id`, `client_id`, `query`, `body` and `idempotency`; it returns a contract model, or bytes made once.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from quart_schema import operation_id, tag
 from profilesvc.api import parsing
 from profilesvc.api.access import Access, services
 from profilesvc.api.failures import REQUEST_ID
-from profilesvc.contract.common import Query, location_name, post_id
+from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
     AUTH_INVALID_TOKEN,
@@ -36,6 +36,7 @@ from profilesvc.services.context import Caller, Rendered, Services, deactivated
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"
+_CHILDREN = {"postId": ("post_id", post_id), "reviewId": ("review_id", review_id)}
 KB = 1024
 
 
@@ -177,16 +178,16 @@ async def _path(
         found["client_id"] = path_values["client_id"]
     if "location" not in endpoint.wants:
         return found
-    where, name = "path", path_values.get("locationId")
+    where, member, name = "path", "locationId", path_values.get("locationId")
     if name is None:
         where, name = "query", arguments["query"].locationId
     try:
         name = location_name(name)
-        if "postId" in path_values:
-            where = "path"
-            found["post_id"] = post_id(path_values["postId"], name)
+        for member in _CHILDREN.keys() & path_values.keys():
+            where, (wanted, canonical) = "path", _CHILDREN[member]
+            found[wanted] = canonical(path_values[member], name)
     except ValueError as error:
-        raise invalid(where, "postId" if "postId" in path_values else "locationId", str(error)) from None
+        raise invalid(where, member, str(error)) from None
     found["location"] = await callers.reach(running, arguments["caller"], name)
     return found
 

@@ -21,6 +21,7 @@ _REF = "#/components/schemas/{model}"
 _PATH_PARAMETERS = {
     "locationId": "The id, or the resource name `locations/<id>`, plain or percent-encoded (D-20).",
     "postId": "The id, or the resource name `locations/<id>/localPosts/<id>`.",
+    "reviewId": "The id, or the resource name `locations/<id>/reviews/<id>`.",
     "client_id": "The key's client id.",
 }
 _IDEMPOTENCY_HEADER = {

@@ -21,8 +21,9 @@ idempotency key. Every failure is a ProfileError: ProfileApiError with the servi
 AsyncProfileClient has the same methods as coroutines, and the `iter_` ones for `async for`.
 """
 
+from profilesvc.client.async_client import AsyncOptions, AsyncProfileClient
 from profilesvc.client.auth import BearerAuth, ServiceAuth
-from profilesvc.client.client import AsyncOptions, AsyncProfileClient, ProfileClient, SyncOptions
+from profilesvc.client.client import ProfileClient, SyncOptions
 from profilesvc.client.errors import (
     Conflict,
     HeadersTooLarge,

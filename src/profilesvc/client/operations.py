@@ -1,16 +1,13 @@
-"""One function per operation: what to send and how to read the answer; nothing here does I/O.
+"""The operations on keys, connections and tokens: what to send and how to read the answer; nothing here does I/O.
 
-Both clients carry these functions as methods. Locations and posts go by id or by resource name. Every operation can
-raise InvalidToken, InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, InternalError and
-TransportFailed; what else it raises stands with it. A PATCH is not repeated after a lost answer: someone else's change
-may lie between.
+Both clients carry these functions, and those of `profiles`, as methods. Every operation can raise InvalidToken,
+InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, InternalError and TransportFailed; what else
+it raises stands with it.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal, Required, TypedDict, Unpack
-from uuid import uuid4
+from typing import Required, TypedDict, Unpack
 
-from profilesvc.client.operation import PREFIX, Operation, Pages, location_id, segment
+from profilesvc.client.operation import PREFIX, Operation, segment
 from profilesvc.contract.connection import (
     ConnectionStatus,
     CredentialsInvalid,
@@ -20,15 +17,6 @@ from profilesvc.contract.connection import (
 )
 from profilesvc.contract.envelope import Success
 from profilesvc.contract.keys import BusinessList, KeyCreated, KeyList, KeyRevoked
-from profilesvc.contract.locations import (
-    LocationDetail,
-    LocationEntry,
-    LocationList,
-    SyncSwitched,
-    VerificationRefreshed,
-)
-from profilesvc.contract.posts import Post, PostDeleted, PostList
-from profilesvc.contract.sync import MAX_LIMIT, SyncComparison, SyncHistory, SyncHistoryEntry, SyncResult
 from profilesvc.contract.tokens import Token
 
 TOKEN_PATH = f"{PREFIX}/auth/token"
@@ -59,10 +47,6 @@ class Report(TypedDict, total=False):
     wp_version: str | None
     php_version: str | None
     detected_plugins: list[str] | None
-
-
-def _idempotency(key: str | None) -> dict[str, str]:
-    return {"X-Idempotency-Key": key or uuid4().hex}
 
 
 def create_key(**members: Unpack[NewKey]) -> Operation[KeyCreated]:
@@ -124,126 +108,3 @@ def refresh(refresh_token: str) -> Operation[Token]:
     """Exchange a refresh token, once, for a new pair (D-10)."""
     body = {"grant_type": "refresh_token", "refresh_token": refresh_token}
     return Operation("POST", TOKEN_PATH, Success[Token], body=body, bearer=False)
-
-
-def list_posts(location: str, page_size: int = 50, page_token: str = "") -> Operation[PostList]:
-    """One page of a location's posts, newest first; at most 100. NotFound, ProviderFailed."""
-    params = {"locationId": location, "pageSize": str(page_size), "pageToken": page_token}
-    return Operation("GET", f"{PREFIX}/posts", Success[PostList], params, repeatable=True)
-
-
-def iter_posts(location: str, page_size: int = 50, page_token: str = "") -> Pages[PostList, Post]:
-    """All posts of a location, newest first, fetched page by page."""
-
-    def rest(page: PostList) -> Pages[PostList, Post] | None:
-        return iter_posts(location, page_size, page.nextPageToken) if page.nextPageToken else None
-
-    return Pages(list_posts(location, page_size, page_token), lambda page: page.localPosts, rest)
-
-
-def create_post(location: str, post: Mapping[str, Any], *, idempotency_key: str | None = None) -> Operation[Post]:
-    """Create a post from the provider's LocalPost members; it starts as PROCESSING. Safe to repeat by its key.
-
-    ValidationFailed, NotFound, PlanRestriction, QuotaExceeded, ProviderFailed, IdempotencyKeyReused.
-    """
-    return Operation(
-        "POST",
-        f"{PREFIX}/posts",
-        Success[Post],
-        params={"locationId": location},
-        body=post,
-        headers=_idempotency(idempotency_key),
-        repeatable=True,
-    )
-
-
-def update_post(location: str, post: str, changes: Mapping[str, Any]) -> Operation[Post]:
-    """Change the members that are given, None clears one; answers the whole post.
-
-    ValidationFailed, NotFound, PlanRestriction, ProviderFailed.
-    """
-    return Operation("PATCH", _post_path(location, post), Success[Post], {"locationId": location}, changes)
-
-
-def delete_post(location: str, post: str) -> Operation[PostDeleted]:
-    """Delete a post; one that an attempt without an answer has already deleted is a success. NotFound."""
-    params, done = {"locationId": location}, PostDeleted()
-    return Operation("DELETE", _post_path(location, post), Success[PostDeleted], params, repeatable=True, gone=done)
-
-
-def _post_path(location: str, post: str) -> str:
-    """The name of a post of another location is sent whole, so that the service refuses it (D-20)."""
-    own = f"locations/{location.removeprefix('locations/')}/localPosts/"
-    return f"{PREFIX}/posts/{segment(post.removeprefix(own))}"
-
-
-def list_locations(
-    kind: Literal["all", "unassigned"] = "all", page: int = 1, limit: int = 20
-) -> Operation[LocationList]:
-    """One page of the locations that the caller may see, by title; at most 100."""
-    params = {"type": kind, "page": str(page), "limit": str(limit)}
-    return Operation("GET", f"{PREFIX}/external-business/locations", Success[LocationList], params, repeatable=True)
-
-
-def iter_locations(
-    kind: Literal["all", "unassigned"] = "all", page: int = 1, limit: int = 100
-) -> Pages[LocationList, LocationEntry]:
-    """All locations that the caller may see, by title, fetched page by page."""
-
-    def rest(found: LocationList) -> Pages[LocationList, LocationEntry] | None:
-        return iter_locations(kind, page + 1, limit) if found.pagination.hasMore else None
-
-    return Pages(list_locations(kind, page, limit), lambda found: found.locations, rest)
-
-
-def location(location: str) -> Operation[LocationDetail]:
-    """A location as the provider has it, at most a minute old. NotFound, ProviderFailed."""
-    return Operation("GET", _location_path(location), Success[LocationDetail], repeatable=True)
-
-
-def set_sync(location: str, enabled: bool) -> Operation[SyncSwitched]:
-    """Switch sync on or off; on needs a verified location. NotFound, LocationNotVerified, PlanRestriction."""
-    return Operation("PATCH", f"{_location_path(location)}/sync", Success[SyncSwitched], body={"syncEnabled": enabled})
-
-
-def refresh_verification(location: str) -> Operation[VerificationRefreshed]:
-    """Ask the provider whether the location is verified. NotFound, ProviderFailed."""
-    path = f"{_location_path(location)}/refresh-verification"
-    return Operation("POST", path, Success[VerificationRefreshed], repeatable=True)
-
-
-def _location_path(location: str) -> str:
-    return f"{PREFIX}/external-business/locations/{location_id(location)}"
-
-
-def compare(location: str) -> Operation[SyncComparison]:
-    """What was asked for, what the provider has now, what it last accepted; see `reading`. NotFound, ProviderFailed."""
-    return Operation(
-        "GET", f"{PREFIX}/sync/comparison/{location_id(location)}", Success[SyncComparison], repeatable=True
-    )
-
-
-def sync(location: str, profile: Mapping[str, Any], *, idempotency_key: str | None = None) -> Operation[SyncResult]:
-    """Push a part of the provider's Location members to the provider. Safe to repeat by its key.
-
-    ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, Conflict, ProviderFailed,
-    IdempotencyKeyReused.
-    """
-    path, headers = f"{PREFIX}/sync/{location_id(location)}", _idempotency(idempotency_key)
-    return Operation("POST", path, Success[SyncResult], body=profile, headers=headers, repeatable=True)
-
-
-def sync_history(location: str, page: int = 1, limit: int = 20) -> Operation[SyncHistory]:
-    """One page of a location's syncs, newest first; at most 100. NotFound."""
-    params = {"page": str(page), "limit": str(limit)}
-    path = f"{PREFIX}/sync/history/{location_id(location)}"
-    return Operation("GET", path, Success[SyncHistory], params, repeatable=True)
-
-
-def iter_sync_history(location: str, page: int = 1, limit: int = 100) -> Pages[SyncHistory, SyncHistoryEntry]:
-    """All syncs of a location, newest first, fetched page by page."""
-
-    def rest(found: SyncHistory) -> Pages[SyncHistory, SyncHistoryEntry] | None:
-        return iter_sync_history(location, page + 1, limit) if len(found.history) >= min(limit, MAX_LIMIT) else None
-
-    return Pages(sync_history(location, page, limit), lambda found: found.history, rest)

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 LOCATION_ID = re.compile(r"(?!locations\Z)[A-Za-z0-9_-]{1,64}\Z")
 POST_ID = re.compile(r"(?!localPosts\Z)[A-Za-z0-9_-]{1,64}\Z")
+REVIEW_ID = re.compile(r"(?!reviews\Z|reply\Z)[A-Za-z0-9_-]{1,200}\Z")  # the provider's are long
 DIGITS = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 
 
@@ -48,8 +49,20 @@ def post_id(value: str, location: str) -> str:
     parent, _, ident = value.rpartition("/localPosts/")
     if not POST_ID.match(ident):
         raise ValueError("must be a post id or resource name, such as locations/123/localPosts/456")
+    return _of(location, parent, ident)
+
+
+def review_id(value: str, location: str) -> str:
+    """`r1` or `locations/123/reviews/r1` to `r1`; raises ValueError unless it fits the location."""
+    parent, _, ident = value.rpartition("/reviews/")
+    if not REVIEW_ID.match(ident):
+        raise ValueError("must be a review id or resource name, such as locations/123/reviews/456")
+    return _of(location, parent, ident)
+
+
+def _of(location: str, parent: str, ident: str) -> str:
     if parent and parent != location:
-        raise ValueError("names a post of another location than locationId")
+        raise ValueError("names one of another location than locationId")
     return ident
 
 

@@ -1,7 +1,5 @@
 """The mirror of a location's posts: what is kept of the provider's documents, and when they are read anew (D-76)."""
 
-import re
-
 import orjson
 
 from profilesvc.contract.common import post_id
@@ -9,11 +7,11 @@ from profilesvc.domain.messages import Document
 from profilesvc.domain.world import SECOND, parse_iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Services
+from profilesvc.services.provider_names import without_account
 from profilesvc.storage import posts
 from profilesvc.storage.posts import Mirror, StoredPost
 
 PROCESSING_MAX_AGE = 5 * SECOND
-_ACCOUNT = re.compile(r"\Aaccounts/[^/]+/")
 
 
 def stored(location: str, document: Document) -> StoredPost:
@@ -22,7 +20,7 @@ def stored(location: str, document: Document) -> StoredPost:
     Raises ProviderError for a document that is no post of the location.
     """
     try:
-        ident = post_id(_ACCOUNT.sub("", document["name"]), location)
+        ident = post_id(without_account(document["name"]), location)
         ours = {**document, "name": f"{location}/localPosts/{ident}"}
         if "media" in document:
             ours["media"] = [_without_account(item) for item in document["media"]]
@@ -33,7 +31,7 @@ def stored(location: str, document: Document) -> StoredPost:
 
 
 def _without_account(item: Document) -> Document:
-    ours = {"name": _ACCOUNT.sub("", item["name"])} if "name" in item else {}
+    ours = {"name": without_account(item["name"])} if "name" in item else {}
     return {**item, **ours}
 
 

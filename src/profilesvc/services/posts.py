@@ -1,7 +1,5 @@
 """List, create, change and delete local posts (D-74 to D-78)."""
 
-import base64
-import hmac
 import re
 
 import orjson
@@ -9,13 +7,14 @@ import orjson
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, QUOTA_EXCEEDED
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
 from profilesvc.contract.provider_post import LocalPost
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document, normal
 from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.world import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, once
+from profilesvc.services.page_tokens import opened, seal
 from profilesvc.services.post_mirror import is_stale, refresh, stored
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import posts
@@ -23,8 +22,7 @@ from profilesvc.storage.posts import Position, StoredPost
 
 _CREATED = 201
 _CLOCK_SKEW = 5 * SECOND
-_POSITION = re.compile(r"([0-9]{1,15})\.([A-Za-z0-9_-]{1,64})\Z", re.ASCII)
-_MAC_BYTES = 12
+_POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 async def list_page(services: Services, location: Reached, query: PostListQuery) -> Rendered:
@@ -44,7 +42,7 @@ async def list_page(services: Services, location: Reached, query: PostListQuery)
         async with services.storage.read() as session:
             rows = await posts.page(session, location.name, size + 1)
     more = len(rows) > size
-    token = page_token(services, location, (rows[size - 1][0], rows[size - 1][1])) if more else ""
+    token = seal(services, location, "posts", f"{rows[size - 1][0]}.{rows[size - 1][1]}") if more else ""
     documents = ",".join(document for _, _, document in rows[:size])
     return Rendered(f'{{"localPosts":[{documents}],"nextPageToken":"{token}"}}'.encode(), headers=headers)
 
@@ -61,24 +59,9 @@ async def _refresh_or_age(services: Services, location: Reached) -> dict[str, st
     return {}
 
 
-def page_token(services: Services, location: Reached, position: Position) -> str:
-    """Where the next page begins: a position sealed together with its location."""
-    place = f"{position[0]}.{position[1]}".encode()
-    seal = hmac.digest(services.pepper or b"", b"\n".join([b"page", location.name.encode(), place]), "sha256")
-    return base64.urlsafe_b64encode(seal[:_MAC_BYTES] + place).rstrip(b"=").decode()
-
-
 def _position(services: Services, location: Reached, token: str) -> Position:
-    """The position in a token that `page_token` made for this very location (A099)."""
-    try:
-        place = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))[_MAC_BYTES:].decode()
-    except ValueError:
-        place = ""
-    match = _POSITION.match(place)
-    position = (int(match[1]), match[2]) if match else (0, "")
-    if not match or not hmac.compare_digest(page_token(services, location, position), token):
-        raise invalid("query", "pageToken", "must be the nextPageToken of this location's posts")
-    return position
+    created_at, _, ident = opened(services, location, "posts", token, _POSITION).partition(".")
+    return int(created_at), ident
 
 
 async def create(

@@ -1,0 +1,124 @@
+"""The client for asyncio: the operations, run by httpx.AsyncClient."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Self, TypeVar, Unpack
+
+import httpx
+
+from profilesvc.client import operations, profiles
+from profilesvc.client.auth import BearerAuth, ServiceAuth
+from profilesvc.client.errors import ProfileError
+from profilesvc.client.methods import async_call, async_each
+from profilesvc.client.operation import Operation
+from profilesvc.client.retries import Retries, Tries
+from profilesvc.client.sending import HEADERS, TIMEOUT, Options, network_told, request_of
+
+T = TypeVar("T")
+
+
+class AsyncOptions(Options, total=False):
+    """And how to reach the service (proxies, certificates, tests), and how to wait."""
+
+    transport: httpx.AsyncBaseTransport
+    sleep: Callable[[float], Awaitable[object]]
+
+
+class AsyncProfileClient:
+    """A caller of the service, for the tasks of one asyncio loop. Close it, or use it with `async with`."""
+
+    def __init__(self, base_url: str, auth: httpx.Auth | None = None, **options: Unpack[AsyncOptions]) -> None:
+        self._http = httpx.AsyncClient(
+            base_url=base_url,
+            headers=HEADERS,
+            timeout=options.get("timeout", TIMEOUT),
+            transport=options.get("transport"),
+        )
+        self._auth = auth
+        self._retries = options.get("retries", Retries())
+        self._clock = options.get("clock", time.monotonic)
+        self._sleep = options.get("sleep", asyncio.sleep)
+
+    @classmethod
+    def service(
+        cls,
+        base_url: str,
+        client_id: str,
+        client_secret: str,
+        permissions: list[str] | None = None,
+        **options: Unpack[AsyncOptions],
+    ) -> Self:
+        """A site or integration with an API key; `permissions` asks for fewer than the key has."""
+        clock = options.get("clock", time.monotonic)
+        return cls(base_url, ServiceAuth(base_url, client_id, client_secret, permissions, clock), **options)
+
+    @classmethod
+    def user(cls, base_url: str, token: str, **options: Unpack[AsyncOptions]) -> Self:
+        """A dashboard user with a user token."""
+        return cls(base_url, BearerAuth(token), **options)
+
+    @classmethod
+    def anonymous(cls, base_url: str, **options: Unpack[AsyncOptions]) -> Self:
+        """Nobody: good for validate_credentials only."""
+        return cls(base_url, None, **options)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._http.base_url)!r}, {self._auth!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def run(self, operation: Operation[T]) -> T:
+        """One operation with its retries; the methods below are made of it."""
+        tries = Tries(self._retries, operation, self._clock)
+        while True:
+            try:
+                return operation.read(await self._send(operation))
+            except ProfileError as error:
+                settled = tries.settled(error)
+                if settled is not None:
+                    return settled
+                pause = tries.pause(error)
+            await self._sleep(pause)
+
+    async def _send(self, operation: Operation[T]) -> httpx.Response:
+        with network_told():
+            return await self._http.send(
+                request_of(self._http, operation), auth=self._auth if operation.bearer else None
+            )
+
+    create_key = async_call(operations.create_key)
+    list_keys = async_call(operations.list_keys)
+    revoke_key = async_call(operations.revoke_key)
+    connection_status = async_call(operations.connection_status)
+    businesses = async_call(operations.businesses)
+    heartbeat = async_call(operations.heartbeat)
+    validate_credentials = async_call(operations.validate_credentials)
+    list_posts = async_call(profiles.list_posts)
+    iter_posts = async_each(profiles.iter_posts)
+    create_post = async_call(profiles.create_post)
+    update_post = async_call(profiles.update_post)
+    delete_post = async_call(profiles.delete_post)
+    list_reviews = async_call(profiles.list_reviews)
+    iter_reviews = async_each(profiles.iter_reviews)
+    review = async_call(profiles.review)
+    reply = async_call(profiles.reply)
+    delete_reply = async_call(profiles.delete_reply)
+    list_locations = async_call(profiles.list_locations)
+    iter_locations = async_each(profiles.iter_locations)
+    location = async_call(profiles.location)
+    set_sync = async_call(profiles.set_sync)
+    refresh_verification = async_call(profiles.refresh_verification)
+    compare = async_call(profiles.compare)
+    sync = async_call(profiles.sync)
+    preview_sync = async_call(profiles.preview_sync)
+    sync_history = async_call(profiles.sync_history)
+    iter_sync_history = async_each(profiles.iter_sync_history)

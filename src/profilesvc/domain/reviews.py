@@ -1,0 +1,19 @@
+"""The rule of a reply: what a business may say to a review."""
+
+from profilesvc.contract.provider_review import ReviewReply
+from profilesvc.domain.errors import invalid_many
+from profilesvc.domain.messages import Document, parse, without_read_only
+
+
+def check_reply(body: Document) -> str:
+    """The comment to send; VALIDATION_ERROR names every bad member.
+
+    Read-only members are ignored whatever they hold, so that a reply may be sent back as it was read.
+    """
+    reply, problems = parse(ReviewReply, without_read_only(ReviewReply, body))
+    comment: str = reply.get("comment") or ""
+    if not comment.strip() and not any(field == "comment" for _, field, _ in problems):
+        problems.append(("body", "comment", "is required and must not be blank"))
+    if problems:
+        raise invalid_many(problems)
+    return comment
