@@ -36,6 +36,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"contract", "domain", "services"},
         {"quart", "quart_schema", "werkzeug", "pydantic", "pydantic_core", "orjson"},
     ),
+    # It stands in for a foreign identity provider; in the database it keeps links and used codes.
+    "issuer": ({"contract", "domain", "services", "storage", "api.access"}, {"quart", "werkzeug", "jwt", "orjson"}),
     "client": ({"contract"}, {"httpx", "pydantic"}),
     "serving": (set(), {"uvicorn"}),
     "dashboard": ({"contract", "domain", "services"}, {"quart"}),
@@ -49,6 +51,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
             "provider",
             "services",
             "api",
+            "issuer",
             "serving",
             "dashboard",
         },

@@ -13,8 +13,10 @@ from sqlalchemy import make_url
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
 from profilesvc.fixtures import fixture_path, load_world
+from profilesvc.issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.provider.port import Provider
 from profilesvc.services.context import Services
+from profilesvc.services.id_tokens import TrustedIssuer
 from profilesvc.services.signing import Signer, SigningKey, load_or_create, signing_key
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.storage import migrate
@@ -24,15 +26,17 @@ if TYPE_CHECKING:
     from quart import Quart
 
 SIGNING_KEY_FILE = "signing_key.pem"
+DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 
 @dataclass
 class World:
-    """Time and chance, and what a running service made of them: the emulator's app where there is one."""
+    """Time and chance, and what a running service made of them: the emulator's app and the development issuer."""
 
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
+    issuer: DevIssuer | None = None
 
 
 def open_signing_key(settings: Settings) -> SigningKey:
@@ -79,12 +83,28 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         else:
             await _require_migrated(storage)
         async with _open_provider(settings, world) if provider else _no_provider() as (reached, world.emulator):
-            services = Services(settings, world.clock, world.entropy, storage, reached, signer, plans)
+            identity = open_identity(settings, world)
+            services = Services(settings, world.clock, world.entropy, storage, reached, signer, plans, identity)
             yield services
             await services.background.drain()
             await services.refreshes.drain()
     finally:
         await storage.close()
+
+
+def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:
+    """Whose ID tokens are taken: the configured issuer's, else in development the bundled one's (D-15)."""
+    wanted = settings.identity
+    if wanted.issuer:
+        from profilesvc.services.jwks import RemoteKeys
+
+        keys = RemoteKeys(wanted.jwks_url, world.clock)
+        return TrustedIssuer(wanted.issuer, wanted.client_id, wanted.algorithms, keys)
+    if not settings.with_dev_issuer:
+        return None
+    key_file, client_id = settings.data_dir / DEV_ISSUER_KEY_FILE, wanted.client_id or CLIENT_ID
+    world.issuer = DevIssuer(settings.base_url, client_id, key_file, load_world()["users"])
+    return TrustedIssuer(world.issuer.url, client_id, ("RS256",), world.issuer)
 
 
 async def _require_migrated(storage: Storage) -> None:
@@ -126,7 +146,12 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
     from profilesvc.api.app import build
 
     world = world or World()
-    return build(lambda: open_services(settings, world), world.entropy)
+    blueprints = []
+    if settings.with_dev_issuer:
+        from profilesvc.issuer.routes import blueprint
+
+        blueprints.append(blueprint(lambda: cast(DevIssuer, world.issuer)))
+    return build(lambda: open_services(settings, world), world.entropy, blueprints)
 
 
 def refuses_workers(settings: Settings, workers: int) -> str | None:

@@ -5,12 +5,18 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "PROFILESVC_"
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\Z")
+
+
+def _comma_list(value: Any) -> Any:
+    """A list as people type it into an environment file."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 class SettingsError(Exception):
@@ -64,14 +70,38 @@ class LimitSettings(_Group):
     storage_url: str = "memory://"
 
 
-class IdentitySettings(_Group):
-    """The external identity provider for user tokens (D-15)."""
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
-    issuer: str = ""
+
+class IdentitySettings(_Group):
+    """The external identity provider for user tokens (D-15); without one, in development, the bundled issuer."""
+
+    issuer: Annotated[str, Field(max_length=255)] = ""
     jwks_url: str = ""
     client_id: str = ""
+    algorithms: Annotated[tuple[Algorithm, ...], NoDecode, BeforeValidator(_comma_list), Field(min_length=1)] = (
+        "RS256",
+    )
     create_users: bool = False
     dev_issuer: bool | None = None
+
+    def problem(self, production: bool) -> str | None:
+        """What of this cannot be used, as the end of a sentence that begins with the setting's name."""
+        if production and self.dev_issuer:
+            return "DEV_ISSUER: the bundled issuer signs anyone in and is refused in production"
+        if self.issuer and not self.client_id:
+            return "CLIENT_ID is required with an ISSUER: it is the audience of its ID tokens"
+        if self.issuer and not _is_jwks_url(self.jwks_url, production):
+            return "JWKS_URL is required with an ISSUER and must be https:// (in development also http:// to loopback)"
+        return None
+
+
+def _is_jwks_url(value: str, production: bool) -> bool:
+    parts = urlsplit(value)
+    loopback = parts.hostname in {"127.0.0.1", "::1", "localhost"}
+    return bool(parts.hostname) and (
+        parts.scheme == "https" or (parts.scheme == "http" and loopback and not production)
+    )
 
 
 class LabSettings(_Group):
@@ -151,6 +181,17 @@ class Settings(BaseSettings):
     def effective_upgrade_url(self) -> str:
         """Where a plan is changed (D-95)."""
         return self.upgrade_url or f"{self.base_url}/dashboard"
+
+    @property
+    def with_dev_issuer(self) -> bool:
+        """True where the bundled development issuer stands in for an identity provider (D-15)."""
+        return not self.production and not self.identity.issuer and self.identity.dev_issuer is not False
+
+    @model_validator(mode="after")
+    def _identity_is_whole(self) -> Self:
+        if problem := self.identity.problem(self.production):
+            raise ValueError(f"{PREFIX}IDENTITY__{problem}")
+        return self
 
     @model_validator(mode="after")
     def _production_is_strict(self) -> Self:

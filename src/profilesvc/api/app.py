@@ -1,10 +1,10 @@
 """Build the Quart app: routes, error handlers, the OpenAPI document and the lifespan."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 
-from quart import Quart, Response
+from quart import Blueprint, Quart, Response
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
@@ -52,8 +52,8 @@ class ProfileApp(Quart):
         return empty
 
 
-def build(open_services: OpenServices, entropy: Entropy) -> Quart:
-    """The app; `open_services` is entered when it starts serving and left when it stops."""
+def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprint] = ()) -> Quart:
+    """The app; `open_services` is entered when it starts serving and left when it stops. `more` is beside the API."""
     app = ProfileApp("profilesvc", static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
     app.extensions["profilesvc.draining"] = asyncio.Event()
@@ -71,6 +71,8 @@ def build(open_services: OpenServices, entropy: Entropy) -> Quart:
     app.register_blueprint(health.blueprint)
     for noun in (keys, tokens, connection, posts, reviews, locations, sync):
         app.register_blueprint(noun.routes.blueprint)
+    for blueprint in more:
+        app.register_blueprint(blueprint)
 
     @app.while_serving
     async def lifespan() -> AsyncGenerator[None, None]:

@@ -33,16 +33,13 @@ def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> byte
 
 
 def render(error: ServiceError) -> Response:
-    """The answer for a refusal; a 401 that carries a reason is a bearer route's and says so (D-04)."""
+    """The answer for a refusal."""
     response = Response(
         failure_body(error.kind, error.message, error.details), error.kind.status, content_type="application/json"
     )
     response.headers.update(error.headers)
     if error.kind is AUTH_INVALID_TOKEN:
         response.headers["Cache-Control"] = "no-store"
-        if "reason" in error.details:
-            missing = error.details["reason"] == "missing"
-            response.headers["WWW-Authenticate"] = "Bearer" if missing else 'Bearer error="invalid_token"'
     return response
 
 

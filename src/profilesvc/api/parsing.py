@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.contract.tokens import GRANT_TYPES
 from profilesvc.domain.errors import ServiceError, invalid, invalid_many
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -96,10 +97,10 @@ def checked(model: type[Model], values: Any, where: str) -> Model:
 def _problem(where: str, error: Any) -> tuple[str, str, str]:
     context = error.get("ctx", {})
     if error["type"].startswith("union_tag"):  # a body that is told apart by one of its members
-        expected = context.get("expected_tags", "'client_credentials', 'refresh_token'").replace("'", "")
+        expected = ", ".join(GRANT_TYPES)
         return where, context["discriminator"].strip("'"), f"must be one of {expected}"
     path = [str(part) for part in error["loc"]]
-    if path and path[0] in {"client_credentials", "refresh_token"}:  # the branch of that union is no member
+    if path and path[0] in GRANT_TYPES:  # the branch of that union is no member
         path = path[1:]
     return where, ".".join(path), _sentence(error)
 

@@ -3,8 +3,8 @@
 from profilesvc.api.access import PUBLIC, services
 from profilesvc.api.endpoint import KB, Routes
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN
-from profilesvc.contract.tokens import ClientCredentialsGrant, Token, TokenRequest
-from profilesvc.services import tokens
+from profilesvc.contract.tokens import ClientCredentialsGrant, RefreshGrant, Token, TokenRequest, UserToken
+from profilesvc.services import identity, tokens
 
 routes = Routes("tokens")
 
@@ -13,13 +13,15 @@ routes = Routes("tokens")
     "POST /auth/token",
     access=PUBLIC,
     body=TokenRequest,
-    data=Token,
+    data=Token | UserToken,
     max_body=64 * KB,
     no_store=True,
     errors=(AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS),
 )
-async def issue_token(body: TokenRequest) -> Token:
-    """Exchange client credentials or a refresh token for tokens."""
+async def issue_token(body: TokenRequest) -> Token | UserToken:
+    """Exchange client credentials, a refresh token or an ID token for tokens."""
     if isinstance(body.root, ClientCredentialsGrant):
         return await tokens.client_credentials(services(), body.root)
-    return await tokens.refresh(services(), body.root)
+    if isinstance(body.root, RefreshGrant):
+        return await tokens.refresh(services(), body.root)
+    return await identity.exchange(services(), body.root)

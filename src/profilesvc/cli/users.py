@@ -53,6 +53,30 @@ def token(email: str, as_json: AsJson = False) -> None:
         typer.echo(minted)
 
 
+_Issuer = Annotated[str | None, typer.Option(help="The configured one by default.")]
+
+
+@app.command()
+def link(
+    email: str,
+    subject: Annotated[str, typer.Argument(help="The `sub` of the user's ID tokens.")],
+    issuer: _Issuer = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let a login of the identity provider be this user."""
+    from profilesvc.services import operator
+
+    show(run(lambda services: operator.link(services, email, subject, issuer))._asdict(), as_json)
+
+
+@app.command()
+def unlink(subject: str, issuer: _Issuer = None, as_json: AsJson = False) -> None:
+    """Take a link to a login away."""
+    from profilesvc.services import operator
+
+    show(run(lambda services: operator.unlink(services, subject, issuer))._asdict(), as_json)
+
+
 @app.command()
 def suspend(email: str, as_json: AsJson = False) -> None:
     """Refuse a user and all of their keys."""

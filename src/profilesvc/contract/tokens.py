@@ -1,6 +1,6 @@
 """Token grants on the wire (API document, Token)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, RootModel
 
@@ -27,8 +27,24 @@ class RefreshGrant(Body):
     client_secret: Annotated[str | None, Field(description="Must match when given. Ours (D-10).", repr=False)] = None
 
 
-class TokenRequest(RootModel[Annotated[ClientCredentialsGrant | RefreshGrant, Field(discriminator="grant_type")]]):
-    """Either grant, told apart by grant_type."""
+class TokenExchangeGrant(Body):
+    """Exchange an ID token of the configured identity provider for a user token (RFC 8693). Ours (D-15)."""
+
+    grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"]
+    subject_token: str = Field(description="The ID token; each is good for one exchange.", repr=False)
+    subject_token_type: Literal["urn:ietf:params:oauth:token-type:id_token"]
+    requested_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] | None = None
+    nonce: Annotated[
+        str | None, Field(description="Must be the ID token's when given.", min_length=1, max_length=255)
+    ] = None
+
+
+Grant = ClientCredentialsGrant | RefreshGrant | TokenExchangeGrant
+GRANT_TYPES = tuple(name for grant in get_args(Grant) for name in get_args(grant.model_fields["grant_type"].annotation))
+
+
+class TokenRequest(RootModel[Annotated[Grant, Field(discriminator="grant_type")]]):
+    """One of the grants, told apart by grant_type."""
 
 
 class Token(Data):
@@ -42,3 +58,17 @@ class Token(Data):
     permissions: list[PermissionName]
     refresh_token: str = Field(description="JWT; keep the newest one.", repr=False)
     refresh_expires_in: int = Field(description="Seconds. Ours (D-11): the refresh token dies before the access token.")
+
+
+class UserToken(Data):
+    """A user's access token; when it ends, the user signs in again. Ours (D-15)."""
+
+    token_type: Literal["Bearer"] = "Bearer"  # noqa: S105
+    scope: Literal["user"] = "user"
+    plan: str
+    access_token: str = Field(description="JWT (RS256).", repr=False)
+    expires_in: int = Field(description="Seconds.", examples=[604800])
+    permissions: list[PermissionName]
+    issued_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] = (
+        "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
+    )

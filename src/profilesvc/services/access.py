@@ -24,7 +24,8 @@ _MESSAGES = {
 
 def refused(reason: str) -> ServiceError:
     """The 401 of a bearer route: `details.reason` tells a client what to do next (D-04a)."""
-    return ServiceError(AUTH_INVALID_TOKEN, _MESSAGES[reason], reason=reason)
+    challenge = "Bearer" if reason == "missing" else 'Bearer error="invalid_token"'  # RFC 6750 §3
+    return ServiceError(AUTH_INVALID_TOKEN, _MESSAGES[reason], headers={"WWW-Authenticate": challenge}, reason=reason)
 
 
 def bearer_token(headers: list[str]) -> str:

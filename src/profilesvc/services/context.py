@@ -11,6 +11,7 @@ from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
 from profilesvc.domain.world import Clock, Entropy, iso
 from profilesvc.provider.port import Provider
+from profilesvc.services.id_tokens import TrustedIssuer
 from profilesvc.services.refresh import Refreshes
 from profilesvc.services.signing import Signer
 from profilesvc.settings import Settings
@@ -61,6 +62,7 @@ class Services:
     provider: Provider
     signer: Signer
     plans: Catalogue
+    identity: TrustedIssuer | None = None
     background: Background = field(default_factory=Background)
     refreshes: Refreshes = field(default_factory=Refreshes)
 

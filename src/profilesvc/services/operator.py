@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
 from profilesvc.contract.keys import KeyRevoked
 from profilesvc.domain.errors import ServiceError
@@ -10,13 +12,14 @@ from profilesvc.domain.permissions import ALL
 from profilesvc.domain.plans import Plan
 from profilesvc.services import keys as key_life
 from profilesvc.services.context import Caller, Services
-from profilesvc.storage import accounts, keys, locations
+from profilesvc.storage import accounts, identities, keys, locations
 from profilesvc.storage.accounts import UserState
 from profilesvc.storage.engine import Executor
 
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+\Z")
 _NAME_LIMIT = 200
 _EMAIL_LIMIT = 320
+_SUBJECT_LIMIT = 255
 
 
 class PlanChange(NamedTuple):
@@ -26,6 +29,14 @@ class PlanChange(NamedTuple):
     plan: str
     held: list[str]
     lifted: list[str]
+
+
+class Login(NamedTuple):
+    """A login of an identity provider, and whose it is here."""
+
+    email: str
+    issuer: str
+    subject: str
 
 
 async def _user(session: Executor, email: str) -> UserState:
@@ -51,16 +62,23 @@ def _plan(services: Services, name: str) -> Plan:
 
 async def add_user(services: Services, email: str, name: str | None = None, plan: str | None = None) -> UserState:
     """Add a user, by default on the catalogue's first plan. VALIDATION_ERROR, NOT_FOUND for a plan, CONFLICT."""
+    async with services.storage.write() as session:
+        return await insert_user(services, session, email, name, plan)
+
+
+async def insert_user(
+    services: Services, session: AsyncSession, email: str, name: str | None, plan: str | None = None
+) -> UserState:
+    """The same within a transaction."""
     email = _clean("The e-mail address", email, _EMAIL_LIMIT).lower()
     if not _EMAIL.match(email):
         raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address.")
     name = _clean("The name", email.partition("@")[0] if name is None else name, _NAME_LIMIT)
     chosen = next(iter(services.plans)) if plan is None else _plan(services, plan)
-    async with services.storage.write() as session:
-        user_id = await accounts.add_user(session, email, name, chosen.name, services.clock.now())
-        if user_id is None:
-            raise ServiceError(CONFLICT, f"There is a user {email} already.")
-        return await accounts.lock_user(session, user_id)
+    user_id = await accounts.add_user(session, email, name, chosen.name, services.clock.now())
+    if user_id is None:
+        raise ServiceError(CONFLICT, f"There is a user {email} already.")
+    return await accounts.lock_user(session, user_id)
 
 
 async def list_users(services: Services) -> list[UserState]:
@@ -92,6 +110,34 @@ async def logout(services: Services, email: str) -> UserState:
         user = await _user(session, email)
         await accounts.raise_user_epoch(session, user.id)
         return user
+
+
+async def link(services: Services, email: str, subject: str, issuer: str | None = None) -> Login:
+    """Let a login of the identity provider be this user (D-15). NOT_FOUND, VALIDATION_ERROR, CONFLICT."""
+    subject, issuer = _clean("The subject", subject, _SUBJECT_LIMIT), _issuer(services, issuer)
+    async with services.storage.write() as session:
+        user = await _user(session, email)
+        if not await identities.link(session, issuer, subject, user.id, services.clock.now()):
+            raise ServiceError(CONFLICT, f"{subject} of {issuer} is linked already; unlink it first.")
+        return Login(user.email, issuer, subject)
+
+
+async def unlink(services: Services, subject: str, issuer: str | None = None) -> Login:
+    """Take a link away; tokens live on until their user logs out or they expire. NOT_FOUND, VALIDATION_ERROR."""
+    issuer = _issuer(services, issuer)
+    async with services.storage.write() as session:
+        user = await identities.user_of(session, issuer, subject)
+        if user is None:
+            raise ServiceError(NOT_FOUND, f"{subject} of {issuer} is linked to nobody.")
+        await identities.unlink(session, issuer, subject)
+        return Login(user.email, issuer, subject)
+
+
+def _issuer(services: Services, issuer: str | None) -> str:
+    if issuer is None and services.identity is None:
+        raise ServiceError(VALIDATION_ERROR, "No identity provider is configured: name the issuer.")
+    configured = "" if services.identity is None else services.identity.issuer
+    return _clean("The issuer", configured if issuer is None else issuer, _SUBJECT_LIMIT)
 
 
 async def add_business(services: Services, email: str, name: str) -> int:

@@ -25,6 +25,10 @@ class Refreshes:
         if not task.cancelled():
             task.exception()  # seen, even when nobody waits any more
 
+    def is_running(self, what: Hashable) -> bool:
+        """Whether a refresh of the thing is under way, which another one would join."""
+        return what in self._running
+
     async def drain(self) -> None:
         """Wait for what is still running."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)

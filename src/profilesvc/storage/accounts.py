@@ -22,8 +22,8 @@ class UserState(NamedTuple):
     suspended_at: int | None
 
 
-_USER = select(users.c.id, users.c.email, users.c.name, users.c.plan, users.c.epoch, users.c.suspended_at)
-_TOKEN_USER = _USER.where(~revocations.any_of)
+USER = select(users.c.id, users.c.email, users.c.name, users.c.plan, users.c.epoch, users.c.suspended_at)
+_TOKEN_USER = USER.where(~revocations.any_of)
 
 
 async def user(session: Executor, user_id: int, *ids: str) -> UserState | None:
@@ -35,18 +35,18 @@ async def user(session: Executor, user_id: int, *ids: str) -> UserState | None:
 
 async def lock_user(session: AsyncSession, user_id: int) -> UserState:
     """A user that exists; on PostgreSQL nobody else counts against or changes their plan until the transaction ends."""
-    return UserState._make((await session.execute(_USER.where(users.c.id == user_id).with_for_update())).one())
+    return UserState._make((await session.execute(USER.where(users.c.id == user_id).with_for_update())).one())
 
 
 async def user_by_email(session: Executor, email: str) -> UserState | None:
     """A user by e-mail address, as the operator types it; addresses are kept in lower case."""
-    row = (await session.execute(_USER.where(users.c.email == email.strip().lower()))).one_or_none()
+    row = (await session.execute(USER.where(users.c.email == email.strip().lower()))).one_or_none()
     return None if row is None else UserState._make(row)
 
 
 async def list_users(session: Executor) -> list[UserState]:
     """All users, oldest first."""
-    return [UserState._make(row) for row in await session.execute(_USER.order_by(users.c.id))]
+    return [UserState._make(row) for row in await session.execute(USER.order_by(users.c.id))]
 
 
 async def add_user(session: AsyncSession, email: str, name: str, plan: str, now: int) -> int | None:

@@ -1,0 +1,32 @@
+"""The service with a foreign identity provider configured, and Alice linked to her login there."""
+
+from collections.abc import Iterator
+
+import pytest
+from quart import Quart
+
+from identity_support import CLIENT, ISSUER, FakeIssuer
+from profilesvc.services import operator
+from profilesvc.services.context import Services
+from profilesvc.settings import IdentitySettings, Settings
+from support import ALICE
+
+
+@pytest.fixture
+def issuer() -> Iterator[FakeIssuer]:
+    with FakeIssuer() as fake:
+        yield fake
+
+
+@pytest.fixture
+def settings(settings: Settings, issuer: FakeIssuer) -> Settings:
+    identity = IdentitySettings(
+        issuer=ISSUER, jwks_url=issuer.url, client_id=CLIENT, algorithms=("RS256", "PS256", "ES256", "EdDSA")
+    )
+    return settings.model_copy(update={"identity": identity})
+
+
+@pytest.fixture
+async def linked(app: Quart, services: Services) -> str:
+    """The subject by which the issuer knows Alice."""
+    return (await operator.link(services, ALICE, "alice-at-login")).subject

@@ -1,0 +1,78 @@
+"""Users that are made at their first login, where that is configured (D-15, row A036)."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from identity_support import CLIENT, ISSUER, FakeIssuer, claims, exchanged, signed
+from profilesvc.services.context import Services
+from profilesvc.settings import IdentitySettings, Settings
+from profilesvc.storage import accounts
+from support import ALICE, assert_error, assert_ok
+from token_support import claims as claims_of
+
+
+@pytest.fixture
+def settings(settings: Settings, issuer: FakeIssuer) -> Settings:
+    identity = IdentitySettings(issuer=ISSUER, jwks_url=issuer.url, client_id=CLIENT, create_users=True)
+    return settings.model_copy(update={"identity": identity})
+
+
+async def users(services: Services) -> list[tuple[str, str, str]]:
+    async with services.storage.read() as session:
+        return [(user.email, user.name, user.plan) for user in await accounts.list_users(session)]
+
+
+DANA = {"sub": "dana", "email": "Dana@Example.com", "email_verified": True, "name": "Dana Novák"}
+
+
+async def test_a_first_login_makes_a_user_and_the_next_finds_it(http: httpx.AsyncClient, services: Services) -> None:
+    first = assert_ok(await exchanged(http, signed(claims(**DANA))))
+    assert first["plan"] == "starter"
+    assert (await users(services))[-1] == ("dana@example.com", "Dana Novák", "starter")
+    changed = {**DANA, "email": "new@example.com", "name": "Dana N."}
+    second = assert_ok(await exchanged(http, signed(claims(**changed))))
+    assert claims_of(first["access_token"])["sub"] == claims_of(second["access_token"])["sub"]
+    assert len(await users(services)) == 4
+
+
+async def test_two_first_logins_at_once_make_one_user(http: httpx.AsyncClient, services: Services) -> None:
+    tokens = [signed(claims(**DANA, jti=str(number))) for number in range(8)]
+    answers = await asyncio.gather(*(exchanged(http, token) for token in tokens))
+    assert {claims_of(assert_ok(answer)["access_token"])["sub"] for answer in answers} == {"4"}
+    assert len(await users(services)) == 4
+
+
+async def test_A036_an_email_address_that_is_taken_is_not_linked(http: httpx.AsyncClient, services: Services) -> None:
+    before = await users(services)
+    for email in (ALICE, ALICE.upper(), f" {ALICE}"):
+        made = claims(sub="mallory", email=email, email_verified=True)
+        response = await exchanged(http, signed(made))
+        assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}
+    assert await users(services) == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"email": None},
+        {"email": 5},
+        {"email": "no address"},
+        {"email": "x" * 400 + "@example.com"},
+        {"email": "a\x00@example.com"},
+        {"email_verified": None},
+        {"email_verified": False},
+        {"email_verified": "true"},
+        {"name": "x" * 300},
+        {"name": "\x00"},
+    ],
+)
+async def test_A036_claims_that_make_no_user(
+    http: httpx.AsyncClient, services: Services, wrong: dict[str, object]
+) -> None:
+    before = await users(services)
+    response = await exchanged(http, signed(claims(**{**DANA, **wrong})))
+    assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}
+    assert "No user can be made" in response.json()["error"]["message"]
+    assert await users(services) == before
