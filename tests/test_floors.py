@@ -20,7 +20,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "domain": ({"contract"}, {"pydantic", "pydantic_core", "idna", "tldextract"}),
     "fixtures": (set(), set()),
     "settings": (set(), {"pydantic", "pydantic_settings"}),
-    "storage": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic"}),
+    "storage": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
     "provider.connect": ({"contract", "domain", "settings", "fixtures", "provider"}, {"httpx", "pydantic", "quart"}),
     "provider.emulator": (

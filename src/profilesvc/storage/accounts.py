@@ -2,12 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import bindparam, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage import revocations
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import businesses, users
 
 
@@ -23,14 +24,13 @@ class UserState(NamedTuple):
 
 
 USER = select(users.c.id, users.c.email, users.c.name, users.c.plan, users.c.epoch, users.c.suspended_at)
-_TOKEN_USER = USER.where(~revocations.any_of)
+_TOKEN_USER = Prepared(USER.where(users.c.id == bindparam("user_id"), ~revocations.any_of))
 
 
 async def user(session: Executor, user_id: int, *ids: str) -> UserState | None:
     """A user by id; None also when one of the ids that a token of theirs carries is revoked."""
-    statement = _TOKEN_USER.where(users.c.id == user_id).params(revocations.ids_of(*ids))
-    row = (await session.execute(statement)).one_or_none()
-    return None if row is None else UserState._make(row)
+    rows = await fetch(session, _TOKEN_USER, user_id=user_id, **revocations.ids_of(*ids))
+    return UserState._make(rows[0]) if rows else None
 
 
 async def lock_user(session: AsyncSession, user_id: int) -> UserState:

@@ -2,12 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, case, select, update
+from sqlalchemy import and_, bindparam, case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.connection import ONLINE_FOR, Span
 from profilesvc.storage.dialect import insert_into
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import connections, contacts
 
 
@@ -23,13 +24,15 @@ class LastContact(NamedTuple):
     other_site_host_at: int | None
 
 
-_LAST = select(*(connections.c[name] for name in LastContact._fields))
+_LAST = Prepared(
+    select(*(connections.c[name] for name in LastContact._fields)).where(connections.c.key_id == bindparam("key_id"))
+)
 
 
 async def last_contact(session: Executor, key_id: int) -> LastContact | None:
     """The last heartbeat, None before the first."""
-    row = (await session.execute(_LAST.where(connections.c.key_id == key_id))).one_or_none()
-    return None if row is None else LastContact._make(row)
+    rows = await fetch(session, _LAST, key_id=key_id)
+    return LastContact._make(rows[0]) if rows else None
 
 
 async def beat(

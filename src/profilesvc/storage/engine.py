@@ -1,7 +1,7 @@
 """The database: two units of work, `read()` and `write()`, and the same refusal whatever breaks underneath.
 
-Reads are single statements on an autocommit connection; on SQLite they run inline, because a look at the page cache
-costs less than the way to another thread and back.
+Reads are single statements, each at what is committed when it runs (`readers.py`); those of the hot paths are
+prepared once (`prepared.py`).
 
 SQLite (one process): WAL, synchronous=FULL, writers begin IMMEDIATE so that no update is lost (D-60), and queue
 in the process rather than in the file lock. PostgreSQL: READ COMMITTED with conditional updates.
@@ -16,13 +16,14 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
 
+import asyncpg
 import sqlalchemy.exc
-from sqlalchemy import Connection, Executable, Result, StaticPool, event, make_url
-from sqlalchemy import create_engine as create_sync_engine
+from sqlalchemy import Executable, Result, event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
+from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
 
 BUSY_SECONDS = 4.5
 _BUSY_MS = int(BUSY_SECONDS * 1000)
@@ -39,6 +40,11 @@ def _connect_args(is_sqlite: bool) -> dict[str, Any]:
         "command_timeout": BUSY_SECONDS,
         "server_settings": {"lock_timeout": "4000", "statement_timeout": "4000", "application_name": "profilesvc"},
     }
+
+
+def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
+    """What SQLAlchemy passes to asyncpg.connect for this engine."""
+    return {**engine.dialect.create_connect_args(engine.url)[1], **_connect_args(is_sqlite=False)}
 
 
 def create_engine(url: str, pool_size: int) -> AsyncEngine:
@@ -80,35 +86,9 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
 
 
 class Executor(Protocol):
-    """What a query needs of a unit of work: a session, a connection, or the inline reader."""
+    """What a query needs of a unit of work: a session, a connection, or a reader."""
 
-    async def execute(self, statement: Executable, /) -> Result[Any]: ...
-
-
-class _InlineReader:
-    """One read-only SQLite connection for the whole process, used between two awaits and never across one."""
-
-    def __init__(self, path: str) -> None:
-        # Readers of a WAL file do not wait for writers; where they must after all, they must not hold up the loop.
-        self._engine = create_sync_engine(
-            f"sqlite:///{path}",
-            poolclass=StaticPool,
-            isolation_level="AUTOCOMMIT",
-            connect_args={"timeout": 0.25, "check_same_thread": False},
-        )
-        self._connection: Connection | None = None
-
-    async def execute(self, statement: Executable, /) -> Result[Any]:
-        """Run one statement now; the caller fetches before it awaits anything else."""
-        if self._connection is None:
-            self._connection = self._engine.connect()
-            self._connection.exec_driver_sql("PRAGMA query_only=ON")
-        return self._connection.execute(statement)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._engine.dispose()
+    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]: ...
 
 
 class Storage:
@@ -121,21 +101,21 @@ class Storage:
     def __init__(self, url: str, pool_size: int = 10) -> None:
         self.engine = create_engine(url, pool_size)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
-        self._inline = _InlineReader(self.engine.url.database or "") if self.is_sqlite else None
-        self._readers = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._readers: Readers = (
+            SqliteReader(self.engine.url.database or "")
+            if self.is_sqlite
+            else PostgresReaders(self.engine, _driver_args(self.engine), pool_size)
+        )
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._turn = asyncio.Lock()
         self._seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
 
     @contextlib.asynccontextmanager
-    async def read(self) -> AsyncIterator[Executor]:
+    async def read(self) -> AsyncIterator[FastReader]:
         """Statements that look and change nothing, each at what is committed when it runs."""
         with self._in_time() as seconds:
-            if self._inline is not None:
-                yield self._inline
-                return
-            async with asyncio.timeout(seconds), self._readers.connect() as connection:
-                yield connection
+            async with self._readers.open(seconds) as reader:
+                yield reader
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
@@ -182,8 +162,7 @@ class Storage:
 
     async def close(self) -> None:
         """Give the connections back."""
-        if self._inline is not None:
-            self._inline.close()
+        await self._readers.close()
         await self.engine.dispose()
 
 
@@ -196,24 +175,27 @@ def unavailable_as_refusal() -> Any:
         sqlalchemy.exc.OperationalError,
         sqlalchemy.exc.InterfaceError,
         sqlalchemy.exc.TimeoutError,
+        sqlite3.OperationalError,
+        asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
         TimeoutError,
         OSError,
     ) as error:
         if _is_wrong_statement(error):
             raise
         raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1) from error
-    except sqlalchemy.exc.DBAPIError as error:
-        if error.connection_invalidated or _is_timeout(error):
+    except (sqlalchemy.exc.DBAPIError, asyncpg.PostgresError) as error:
+        if getattr(error, "connection_invalidated", False) or _is_timeout(error):
             raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1) from error
         raise
 
 
 def _is_wrong_statement(error: Exception) -> bool:
     """SQLite calls a table that is not there an operational error too (SQLITE_ERROR); waiting would not help."""
-    return getattr(getattr(error, "orig", None), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    return getattr(getattr(error, "orig", error), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
 
 
-def _is_timeout(error: sqlalchemy.exc.DBAPIError) -> bool:
+def _is_timeout(error: sqlalchemy.exc.DBAPIError | asyncpg.PostgresError) -> bool:
     """PostgreSQL: lock not available, statement cancelled, out of resources, shutting down (classes 53, 55, 57)."""
-    code = str(getattr(error.orig, "sqlstate", "") or "")
+    code = str(getattr(getattr(error, "orig", error), "sqlstate", "") or "")
     return code[:2] in {"53", "55", "57", "08"}

@@ -3,12 +3,13 @@
 import json
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.keys import SEVERITY, Hold
 from profilesvc.storage import domains, revocations
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import businesses, holds, keys, secrets, users
 
 
@@ -44,7 +45,7 @@ class KeyState(NamedTuple):
         return self.revoked_at is not None or expired or self.owner_suspended_at is not None
 
 
-_STATE = (
+_STATE = Prepared(
     select(
         keys.c.id,
         keys.c.client_id,
@@ -65,6 +66,7 @@ _STATE = (
         revocations.any_of.label("revoked"),
     )
     .select_from(keys.join(users, users.c.id == keys.c.user_id).outerjoin(holds, holds.c.key_id == keys.c.id))
+    .where(keys.c.client_id == bindparam("client_id"))
     .order_by(holds.c.severity.desc())
     .limit(1)
 )
@@ -72,9 +74,8 @@ _STATE = (
 
 async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None:
     """The state of a key, one statement by unique index; `revoked` tells of the ids that a token of it carries."""
-    statement = _STATE.where(keys.c.client_id == client_id).params(revocations.ids_of(*ids))
-    row = (await session.execute(statement)).first()
-    return None if row is None else KeyState._make(row)
+    rows = await fetch(session, _STATE, client_id=client_id, **revocations.ids_of(*ids))
+    return KeyState._make(rows[0]) if rows else None
 
 
 async def digests(session: Executor, key_id: int, now: int) -> list[str]:

@@ -2,10 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, and_, bindparam, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import businesses, locations
 
 
@@ -26,19 +27,28 @@ class LocationState(NamedTuple):
     posts_read_at: int | None
 
 
-_STATE = select(*(locations.c[name] for name in LocationState._fields))
+_STATE = Prepared(
+    select(*(locations.c[name] for name in LocationState._fields)).where(locations.c.name == bindparam("location"))
+)
+_OWNED = Prepared(
+    select(locations.c.name).where(
+        locations.c.name == bindparam("location"), locations.c.user_id == bindparam("user_id")
+    )
+)
 
 
 async def is_owned(session: Executor, name: str, user_id: int) -> bool:
     """True when the location is the user's."""
-    query = select(locations.c.name).where(locations.c.name == name, locations.c.user_id == user_id)
-    return (await session.execute(query)).first() is not None
+    return bool(await fetch(session, _OWNED, location=name, user_id=user_id))
 
 
 async def state(session: Executor, name: str) -> LocationState | None:
     """A location by name."""
-    row = (await session.execute(_STATE.where(locations.c.name == name))).one_or_none()
-    return None if row is None else LocationState._make(row)
+    rows = await fetch(session, _STATE, location=name)
+    if not rows:
+        return None
+    row = LocationState._make(rows[0])  # SQLite's driver has no booleans
+    return row._replace(is_verified=bool(row.is_verified), sync_enabled=bool(row.sync_enabled))
 
 
 async def owner(session: Executor, name: str) -> int | None:

@@ -1,12 +1,14 @@
 """Queries on the mirrored posts and on the monthly quota."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, delete, func, literal, select, tuple_, update
+from sqlalchemy import Integer, bindparam, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage.dialect import insert_into
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import locations, post_usage, posts
 
 Position = tuple[int, str]
@@ -29,14 +31,28 @@ class StoredPost(NamedTuple):
     document: str
 
 
-_MIRROR = select(
-    locations.c.account,
-    locations.c.posts_read_at,
-    select(func.min(posts.c.read_at))
-    .where(posts.c.location_name == locations.c.name, posts.c.state == "PROCESSING")
-    .scalar_subquery(),
+_MIRROR = Prepared(
+    select(
+        locations.c.account,
+        locations.c.posts_read_at,
+        select(func.min(posts.c.read_at))
+        .where(posts.c.location_name == locations.c.name, posts.c.state == "PROCESSING")
+        .scalar_subquery(),
+    ).where(locations.c.name == bindparam("location"))
 )
-_NEWEST_FIRST = (posts.c.created_at.desc(), posts.c.post_id.desc())
+_PAGE = (
+    select(posts.c.created_at, posts.c.post_id, posts.c.document)
+    .where(posts.c.location_name == bindparam("location"))
+    .order_by(posts.c.created_at.desc(), posts.c.post_id.desc())
+    .limit(bindparam("size", type_=Integer))
+)
+_FIRST_PAGE = Prepared(_PAGE)
+_NEXT_PAGE = Prepared(
+    _PAGE.where(
+        tuple_(posts.c.created_at, posts.c.post_id)
+        < tuple_(bindparam("before", type_=posts.c.created_at.type), bindparam("before_id", type_=posts.c.post_id.type))
+    )
+)
 _UNCHANGED = (
     posts.c.location_name == bindparam("its_location"),
     posts.c.post_id == bindparam("its_id"),
@@ -46,19 +62,16 @@ _UNCHANGED = (
 
 async def mirror(session: Executor, location: str) -> Mirror:
     """How old the mirror of an existing location's posts is."""
-    return Mirror._make((await session.execute(_MIRROR.where(locations.c.name == location))).one())
+    return Mirror._make((await fetch(session, _MIRROR, location=location))[0])
 
 
 async def page(
     session: Executor, location: str, limit: int, after: Position | None = None
-) -> list[tuple[int, str, str]]:
+) -> Sequence[tuple[int, str, str]]:
     """(created_at, post id, document), newest first, from behind a position on (D-77)."""
-    query = select(posts.c.created_at, posts.c.post_id, posts.c.document).where(posts.c.location_name == location)
-    if after is not None:
-        position = tuple_(literal(after[0], posts.c.created_at.type), literal(after[1], posts.c.post_id.type))
-        query = query.where(tuple_(posts.c.created_at, posts.c.post_id) < position)
-    rows = await session.execute(query.order_by(*_NEWEST_FIRST).limit(limit))
-    return [(row.created_at, row.post_id, row.document) for row in rows]
+    if after is None:
+        return await fetch(session, _FIRST_PAGE, location=location, size=limit)
+    return await fetch(session, _NEXT_PAGE, location=location, size=limit, before=after[0], before_id=after[1])
 
 
 async def find(session: Executor, location: str, post_id: str) -> str | None:
