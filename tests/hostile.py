@@ -11,7 +11,10 @@ from typing import Any
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
-from profilesvc.services.signing import SigningKey, public_jwk
+from profilesvc.domain.signing_keys import KeyDates
+from profilesvc.domain.world import DAY
+from profilesvc.services.keyring import Keyring, SigningKey, public_jwk
+from profilesvc.services.signing import Signer
 
 Case = tuple[str, str]
 COMMON_SECRETS = (
@@ -27,6 +30,11 @@ COMMON_SECRETS = (
     "test",
     "null",
 )
+
+
+def signer_of(base_url: str, *keys: SigningKey) -> Signer:
+    """A signer with these keys, each of which signs a day longer than the one before."""
+    return Signer(Keyring((KeyDates(key.kid, day, day * DAY), key) for day, key in enumerate(keys)), base_url)
 
 
 def b64(raw: bytes) -> str:

@@ -6,6 +6,7 @@ What serving alone needs is imported when it is needed, so that a command starts
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, cast
 
 from sqlalchemy import make_url
@@ -15,9 +16,11 @@ from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, 
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.provider.port import Provider
+from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.services.id_tokens import TrustedIssuer
-from profilesvc.services.signing import Signer, SigningKey, load_or_create, signing_key
+from profilesvc.services.keyring import Keyring, SigningKey, generate, signing_key
+from profilesvc.services.signing import Signer
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.storage import migrate
 from profilesvc.storage.engine import Storage
@@ -39,21 +42,34 @@ class World:
     issuer: DevIssuer | None = None
 
 
-def open_signing_key(settings: Settings) -> SigningKey:
-    """The configured signing key, or the one of DATA_DIR, made on the first start. SettingsError."""
-    tokens = settings.tokens
-    passphrase = tokens.key_passphrase.get_secret_value().encode() or None
-    path = tokens.signing_key_file or settings.data_dir / SIGNING_KEY_FILE
+def open_signing_key(settings: Settings, path: Path) -> SigningKey:
+    """The key in a file. SettingsError."""
+    passphrase = settings.tokens.key_passphrase.get_secret_value().encode() or None
     try:
-        if tokens.signing_key_file is not None:
-            key = signing_key(path.read_bytes(), passphrase)
-        else:
-            key = load_or_create(path, passphrase)
+        return signing_key(path.read_bytes(), passphrase)
     except (OSError, ValueError, TypeError) as error:
         raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: {path.name} cannot be used: {error}") from None
-    if settings.production and key.kid == signing_key(fixture_path(SIGNING_KEY_FILE).read_bytes()).kid:
+
+
+async def _open_signing_keys(services: Services) -> None:
+    """The table's keys and the configured file's; on the first start that of a version before the table, or a new one.
+
+    SettingsError for what cannot be used.
+    """
+    settings = services.settings
+    path, old = settings.tokens.signing_key_file, settings.data_dir / SIGNING_KEY_FILE
+    given = None if path is None else open_signing_key(settings, path)
+    published = signing_key(fixture_path(SIGNING_KEY_FILE).read_bytes()).kid if settings.production else None
+    if given is not None and given.kid == published:
         raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: the published test key is refused in production")
-    return key
+    await signing_keys.open_ring(
+        services, given, lambda: open_signing_key(settings, old) if old.exists() else generate()
+    )
+    if published in services.signer.keyring:
+        raise SettingsError(
+            "the published test key is among the signing keys and refused in production; remove it: "
+            f"{PREFIX}ENVIRONMENT=development profilesvc signing-keys remove {published}"
+        )
 
 
 def open_plans(settings: Settings) -> Catalogue:
@@ -75,7 +91,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
     if not settings.base_url:
         raise SettingsError(f"{PREFIX}BASE_URL is not set and nothing is served that could tell it")
     plans = open_plans(settings)
-    signer = Signer(open_signing_key(settings), settings.base_url)
+    signer = Signer(Keyring(), settings.base_url)
     storage = Storage(settings.effective_database_url, settings.database_pool_size)
     try:
         if storage.is_sqlite:
@@ -85,7 +101,9 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         async with _open_provider(settings, world) if provider else _no_provider() as (reached, world.emulator):
             identity = open_identity(settings, world)
             services = Services(settings, world.clock, world.entropy, storage, reached, signer, plans, identity)
-            yield services
+            await _open_signing_keys(services)
+            async with signing_keys.kept(services):
+                yield services
             await services.background.drain()
             await services.refreshes.drain()
     finally:

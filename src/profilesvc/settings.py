@@ -53,12 +53,14 @@ class ProviderSettings(_Group):
 
 
 class TokenSettings(_Group):
-    """Lifetimes in seconds (D-11) and the signing key (D-13)."""
+    """Lifetimes in seconds (D-11) and the signing keys (D-13): a file of one's own, or the service's schedule."""
 
     access_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 7_776_000
     refresh_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 2_592_000
     user_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 604_800
     refresh_grace_seconds: Annotated[int, Field(ge=0, le=60)] = 30
+    rotate_days: Annotated[int, Field(ge=1, le=3650)] = 90
+    announce_days: Annotated[int, Field(ge=1, le=365)] = 14
     signing_key_file: Path | None = None
     key_passphrase: SecretStr = SecretStr("")
 

@@ -90,7 +90,7 @@ def test_the_demo_tells_its_key_how_to_get_a_user_token_and_where_the_provider_i
 
 
 def test_private_files_are_for_their_owner_alone(demo: Demo) -> None:
-    for name in ("signing_key.pem", "demo.json"):
+    for name in ("profilesvc.db", "profilesvc.db-wal", "demo.json"):
         assert stat.S_IMODE((demo.data_dir / name).stat().st_mode) == 0o600
 
 

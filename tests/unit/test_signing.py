@@ -1,27 +1,20 @@
-"""Tokens: what is issued, what is refused, and the key in its file."""
+"""Tokens: what is issued and what is refused."""
 
 import base64
 import hashlib
 import json
-import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from hostile import Forge, b64, hostile
+from hostile import Forge, b64, hostile, signer_of
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.fixtures import fixture_path
-from profilesvc.services.signing import (
-    MAX_TOKEN_LENGTH,
-    Signer,
-    SigningKey,
-    TokenRefused,
-    load_or_create,
-    public_jwk,
-    signing_key,
-)
+from profilesvc.services.keyring import Keyring, SigningKey, generate, public_jwk, signing_key
+from profilesvc.services.signing import MAX_TOKEN_LENGTH, Signer, TokenRefused
 
 BASE = "http://profiles.test"
 NOW = 1_767_323_045_678
@@ -47,7 +40,7 @@ def key() -> SigningKey:
 
 @pytest.fixture
 def signer(key: SigningKey) -> Signer:
-    return Signer(key, BASE)
+    return signer_of(BASE, key)
 
 
 @pytest.fixture(scope="module")
@@ -151,39 +144,34 @@ class TestRead:
                 signer.read(signer.issue("rt+jwt", claims, NOW, 60), "rt+jwt", NOW)
 
 
-class TestKeyFile:
-    def test_is_made_once_and_kept_private(self, tmp_path: Path) -> None:
-        path = tmp_path / "new" / "key.pem"
-        made = load_or_create(path)
-        assert path.stat().st_mode & 0o777 == 0o600
-        assert load_or_create(path).kid == made.kid
-        assert list(path.parent.iterdir()) == [path]
+class TestRing:
+    """Several keys: one signs, all verify."""
 
-    def test_is_one_key_for_all_who_start_at_once(self, tmp_path: Path) -> None:
-        kids: list[str] = []
-        path = tmp_path / "key.pem"
-        threads = [threading.Thread(target=lambda: kids.append(load_or_create(path).kid)) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(kids) == 4
-        assert set(kids) == {load_or_create(path).kid}
+    def test_signs_with_the_active_key_and_takes_tokens_of_every_other(self, key: SigningKey) -> None:
+        """A key that is announced signs early on a host whose clock is ahead: its tokens are good (A077)."""
+        retired, announced = generate(), generate()
+        dates = [KeyDates(k.kid, 0, at) for k, at in ((retired, 0), (key, NOW), (announced, NOW + 1))]
+        signer = Signer(Keyring(zip(dates, (retired, key, announced), strict=True)), BASE)
+        header = json.loads(part(signer.issue("at+jwt", CLAIMS, NOW, 60), 0))
+        assert header["kid"] == key.kid
+        for at, signing in ((NOW - 1, retired), (NOW, key), (NOW + 1, announced)):
+            token = signer.issue("at+jwt", CLAIMS, at, 60)
+            assert signer.read(token, "at+jwt", NOW)["kid"] == signing.kid
+            assert token == signer.issue("at+jwt", CLAIMS, at, 60, signing.kid)
+        assert [jwk["kid"] for jwk in signer.keyring.jwks()] == [retired.kid, key.kid, announced.kid]
 
-    def test_is_encrypted_with_a_passphrase(self, tmp_path: Path) -> None:
-        path = tmp_path / "key.pem"
-        made = load_or_create(path, b"correct horse")
-        assert b"ENCRYPTED" in path.read_bytes()
-        assert load_or_create(path, b"correct horse").kid == made.kid
-        for wrong in (b"wrong", None):
-            with pytest.raises((ValueError, TypeError)):
-                load_or_create(path, wrong)
+    def test_a_removed_key_verifies_nothing_not_even_what_is_remembered(self, key: SigningKey) -> None:
+        other = generate()
+        signer = signer_of(BASE, key, other)
+        tokens = [signer.issue("at+jwt", CLAIMS, NOW, 60, kid) for kid in (key.kid, other.kid)]
+        assert signer.read(tokens[0], "at+jwt", NOW)
+        signer.keyring.replace([(KeyDates(other.kid, 0, 0), other)])
+        with pytest.raises(TokenRefused, match="invalid"):
+            signer.read(tokens[0], "at+jwt", NOW)
+        assert signer.read(tokens[1], "at+jwt", NOW)
+        with pytest.raises(KeyError):
+            signer.issue("at+jwt", CLAIMS, NOW, 60, key.kid)
 
-    def test_must_be_rsa_of_2048_bits(self) -> None:
-        weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
-        for private in (weak, ec.generate_private_key(ec.SECP256R1())):
-            pem = private.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-            with pytest.raises(ValueError, match="2048"):
-                signing_key(pem)
+    def test_an_empty_ring_signs_nothing(self) -> None:
+        with pytest.raises(ServiceError):
+            signer_of(BASE).issue("at+jwt", CLAIMS, NOW, 60)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from effort import effort
-from hostile import b64, dumps
+from hostile import b64, dumps, signer_of
 from profilesvc.fixtures import fixture_path
-from profilesvc.services.signing import Signer, TokenRefused, signing_key
+from profilesvc.services.keyring import signing_key
+from profilesvc.services.signing import TokenRefused
 
 BASE = "http://profiles.test"
 NOW = 1_767_323_045_678
@@ -89,7 +90,7 @@ MUTATIONS = (replaced, inserted, cut, shuffled, with_a_bit_flipped, with_a_membe
 @pytest.mark.parametrize("seed", range(effort(1, 20)))
 def test_accepts_nothing_but_the_original(seed: int) -> None:
     """Bits, bytes, segments, members, types: whatever is changed, the accept set is the original alone (T1f)."""
-    signer = Signer(signing_key(fixture_path("signing_key.pem").read_bytes()), BASE)
+    signer = signer_of(BASE, signing_key(fixture_path("signing_key.pem").read_bytes()))
     good, chance, accepted = signer.issue("at+jwt", CLAIMS, NOW, 60), random.Random(seed), []
     for _ in range(5_000):
         mutated = chance.choice(MUTATIONS)(good, chance)

@@ -20,6 +20,7 @@ from profilesvc.api import (
     reviews,
     sync,
     tokens,
+    wellknown,
 )
 from profilesvc.api.edge import Edge
 from profilesvc.api.openapi import Document
@@ -69,6 +70,7 @@ def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprin
         conversion_preference="pydantic",
     )
     app.register_blueprint(health.blueprint)
+    app.register_blueprint(wellknown.blueprint)
     for noun in (keys, tokens, connection, posts, reviews, locations, sync):
         app.register_blueprint(noun.routes.blueprint)
     for blueprint in more:

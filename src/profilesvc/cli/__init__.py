@@ -2,7 +2,20 @@
 
 import typer
 
-from profilesvc.cli import businesses, db, demo, emulator, keys, lab, locations, openapi, plans, serve, users
+from profilesvc.cli import (
+    businesses,
+    db,
+    demo,
+    emulator,
+    keys,
+    lab,
+    locations,
+    openapi,
+    plans,
+    serve,
+    signing_keys,
+    users,
+)
 from profilesvc.cli.failures import Commands
 from profilesvc.cli.logs import log_to_stderr
 
@@ -18,7 +31,7 @@ app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 app.command("openapi")(openapi.openapi)
 app.command("lab")(lab.lab)
-for group in (emulator, db, users, businesses, keys, plans, locations):
+for group in (emulator, db, users, businesses, keys, plans, locations, signing_keys):
     app.add_typer(group.app)
 
 

@@ -1,6 +1,7 @@
 """`profilesvc serve`: the service until a signal, in one process or in several."""
 
 import asyncio
+import logging
 from typing import Annotated
 
 import typer
@@ -8,6 +9,8 @@ import typer
 from profilesvc.cli.listening import Host, Port, announce, bound, publish, with_base_url
 from profilesvc.cli.stopping import until_stopped
 from profilesvc.settings import Settings, SettingsError, load, refuse_in_production
+
+log = logging.getLogger("profilesvc")
 
 
 def serve(
@@ -24,6 +27,8 @@ def serve(
     if demo:
         refuse_in_production("the demo world")
     settings = load()
+    if settings.production and not settings.tokens.key_passphrase.get_secret_value():
+        log.warning("signing keys are stored unencrypted: set PROFILESVC_TOKENS__KEY_PASSPHRASE")
     if refusal := refuses_workers(settings, workers):
         raise SettingsError(refusal)
     with until_stopped(), bound(host, port) as listener:

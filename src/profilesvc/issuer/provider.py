@@ -14,7 +14,8 @@ from profilesvc.domain.world import SECOND
 from profilesvc.services.context import Services
 from profilesvc.services.id_tokens import PublicKey
 from profilesvc.services.jose import b64, is_compact, taken_apart
-from profilesvc.services.signing import SigningKey, load_or_create, public_jwk, random_id
+from profilesvc.services.keyring import SigningKey, load_or_create, public_jwk
+from profilesvc.services.signing import random_id
 from profilesvc.storage import accounts, identities
 from profilesvc.storage.identities import Linked
 

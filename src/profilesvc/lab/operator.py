@@ -1,9 +1,9 @@
-"""What the operator does by commands and a page has to show: holds on keys, plans, suspended users."""
+"""What the operator does by commands and a page has to show: holds on keys, plans, suspended users, signing keys."""
 
 from collections.abc import Callable
 
 from profilesvc.lab.embedded import Embedded
-from profilesvc.services import keys, operator
+from profilesvc.services import keys, operator, signing_keys
 
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
 
@@ -43,3 +43,23 @@ class OperatorControl:
         """`profilesvc users logout`: ends every token of the user."""
         lab = self._embedded()
         lab.run(operator.logout(lab.services, EMAILS.get(user, user)))
+
+    def signing_keys(self) -> list[tuple[str, str]]:
+        """`profilesvc signing-keys list`: (kid, state), oldest first. The kid of a new key differs from run to run."""
+        lab = self._embedded()
+        return [(info.dates.kid, info.state) for info in lab.run(signing_keys.listing(lab.services))]
+
+    def rotate_signing_key(self, *, now: bool = False) -> str:
+        """`profilesvc signing-keys rotate`; the kid of the next key. With `now` it signs 10 s from now."""
+        lab = self._embedded()
+        return lab.run(signing_keys.rotate(lab.services, at_once=now)).dates.kid
+
+    def remove_signing_key(self, kid: str) -> None:
+        """`profilesvc signing-keys remove`: every token that the key signed ends. ServiceError for an unknown one."""
+        lab = self._embedded()
+        lab.run(signing_keys.remove(lab.services, kid))
+
+    def keep_signing_schedule(self) -> None:
+        """What the service does by itself every few seconds: announce what is due, remove what outlived its tokens."""
+        lab = self._embedded()
+        lab.run(signing_keys.keep_schedule(lab.services))

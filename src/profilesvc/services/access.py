@@ -7,6 +7,7 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVAL
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import MINUTE
+from profilesvc.services import signing_keys
 from profilesvc.services.context import Caller, Reached, Services
 from profilesvc.services.signing import TokenRefused
 from profilesvc.storage import accounts, keys, locations
@@ -63,7 +64,7 @@ async def _user(services: Services, claims: dict[str, Any]) -> Caller:
     async with services.storage.read() as session:
         user = await accounts.user(session, int(claims["sub"]), *ids(claims))
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
-        raise refused("revoked")
+        raise await _ended(services, claims)
     return Caller(user.id, services.plans.get(user.plan), frozenset(ALL))
 
 
@@ -71,13 +72,19 @@ async def _service(services: Services, claims: dict[str, Any], now: int) -> Call
     async with services.storage.read() as session:
         key = await keys.state(session, claims["client_id"], *ids(claims))
     if key is None or key.ended(now) or key.revoked:
-        raise refused("revoked")
+        raise await _ended(services, claims)
     if key.hold is None and key.epoch != claims["epoch"]:  # under a hold the refusal names it, whatever the epoch
         raise refused("revoked")
     if key.hold is None and (key.last_used_at is None or key.last_used_at < now - MINUTE):
         services.background.spawn(note_use(services, key, now))
     granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
     return Caller(key.user_id, services.plans.get(key.plan), granted, key)
+
+
+async def _ended(services: Services, claims: dict[str, Any]) -> ServiceError:
+    """What was revoked may be the key that signed: then nobody knows whose token it is, and a new one is the cure."""
+    await signing_keys.reload(services)
+    return refused("revoked" if claims["kid"] in services.signer.keyring else "invalid")
 
 
 async def note_use(services: Services, key: KeyState, now: int) -> None:

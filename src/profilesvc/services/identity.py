@@ -47,7 +47,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         await audit.record(services, session, "user.login", user.id, issuer=identity.issuer)
     return UserToken(
         plan=user.plan,
-        access_token=tokens.sign_for_user(services, user),
+        access_token=await tokens.sign_for_user(services, user),
         expires_in=services.settings.tokens.user_ttl_seconds,
         permissions=[name.value for name in ALL],
     )

@@ -9,4 +9,8 @@ async def checks(services: Services) -> dict[str, bool]:
     """Named checks; SERVICE_UNAVAILABLE when the database does not answer."""
     with unavailable_as_refusal():
         current = await migrate.current(services.storage.engine)
-    return {"database": True, "migrations": current == migrate.head(), "signing_key": True}
+    return {
+        "database": True,
+        "migrations": current == migrate.head(),
+        "signing_key": bool(services.signer.keyring.dates),
+    }

@@ -83,7 +83,7 @@ def _pair(services: Services, key: KeyState, permissions: list[str], family: dic
         **family,
     }
     jtis = random_id(services.entropy), random_id(services.entropy)
-    return Pair(services.signer.kid, now, access_ttl, refresh_ttl, *jtis, claims)
+    return Pair(services.signer.keyring.active(now).kid, now, access_ttl, refresh_ttl, *jtis, claims)
 
 
 async def exchange(services: Services, key: KeyState, presented: dict[str, Any], permissions: list[str]) -> Pair:
@@ -110,7 +110,10 @@ async def exchange(services: Services, key: KeyState, presented: dict[str, Any],
             await audit.record(services, session, "token.refresh_reuse", key.user_id, key.id, generation=step.of)
     if known is None or not replayed:
         raise RefreshRefused
-    return Pair(**orjson.loads(known.successor))
+    pair = Pair(**orjson.loads(known.successor))
+    if pair.kid not in services.signer.keyring:  # removed since: the pair is as dead as its key
+        raise RefreshRefused
+    return pair
 
 
 def _within_grace(services: Services, known: Family, presented: int) -> bool:

@@ -1,22 +1,16 @@
 """Issue and read RS256 tokens against the service's own clock (D-12, D-13); nothing trusts a token's own words."""
 
-import contextlib
 import hashlib
 import json
-import os
 import re
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import jwt
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from profilesvc.domain.keys import CLIENT_ID
 from profilesvc.domain.world import Entropy
 from profilesvc.services.jose import b64, is_compact, is_instant, taken_apart
+from profilesvc.services.keyring import Keyring
 
 TokenType = Literal["at+jwt", "rt+jwt"]
 MAX_TOKEN_LENGTH = 8192
@@ -34,66 +28,16 @@ class TokenRefused(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class SigningKey:
-    """An RSA key and its name."""
-
-    private: rsa.RSAPrivateKey
-    public: rsa.RSAPublicKey
-    kid: str
-
-
-def signing_key(pem: bytes, passphrase: bytes | None = None) -> SigningKey:
-    """A key from PEM; its `kid` is the RFC 7638 thumbprint. ValueError unless RSA of 2,048 bits or more."""
-    private = serialization.load_pem_private_key(pem, passphrase)
-    if not isinstance(private, rsa.RSAPrivateKey) or private.key_size < 2048:
-        raise ValueError("the signing key must be RSA of at least 2048 bits")
-    public = private.public_key()
-    jwk = public_jwk(public)
-    members = json.dumps({"e": jwk["e"], "kty": "RSA", "n": jwk["n"]}, separators=(",", ":"))
-    return SigningKey(private, public, b64(hashlib.sha256(members.encode()).digest()))
-
-
-def public_jwk(public: rsa.RSAPublicKey) -> dict[str, str]:
-    """The public members of a key (RFC 7518 §6.3)."""
-    numbers = public.public_numbers()
-    n = numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8, "big")
-    return {"kty": "RSA", "n": b64(n), "e": b64(numbers.e.to_bytes(3, "big").lstrip(b"\0"))}
-
-
-def load_or_create(path: Path, passphrase: bytes | None = None) -> SigningKey:
-    """The key in a file; made there with mode 0600 when it is missing, whole or not at all."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _create(path, passphrase)
-    return signing_key(path.read_bytes(), passphrase)
-
-
-def _create(path: Path, passphrase: bytes | None) -> None:
-    encryption = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
-    pem = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
-    )
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent)  # mode 0600
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(pem)
-        file.flush()
-        os.fsync(file.fileno())
-    with contextlib.suppress(FileExistsError):  # another process was first: its key is the key
-        os.link(temporary, path)
-    os.unlink(temporary)
-
-
 def random_id(entropy: Entropy) -> str:
     """128 random bits as 22 characters: names a token (`jti`) or a family of them."""
     return b64(entropy.token_bytes(16))
 
 
 class Signer:
-    """Signs and verifies with one key; `base_url` is issuer and audience, exactly."""
+    """Signs with the active key of a ring, verifies with any of it; `base_url` is issuer and audience, exactly."""
 
-    def __init__(self, key: SigningKey, base_url: str) -> None:
-        self._key = key
+    def __init__(self, keyring: Keyring, base_url: str) -> None:
+        self.keyring = keyring
         self.base_url = base_url
         self._verified: dict[bytes, dict[str, Any]] = {}
 
@@ -101,16 +45,12 @@ class Signer:
         """Who a token is for: the API, or for refresh tokens the token route alone (D-12)."""
         return self.base_url if typ == "at+jwt" else f"{self.base_url}/api/v1/auth/token"
 
-    @property
-    def kid(self) -> str:
-        """The key that signs now."""
-        return self._key.kid
-
     def issue(self, typ: TokenType, claims: dict[str, Any], now: int, ttl_seconds: int, kid: str | None = None) -> str:
         """A signed token; issuer, audience and times are added here. `now` in milliseconds.
 
-        With a `kid` that key signs: the same claims, time and key give the same bytes.
+        With a `kid` that key signs: the same claims, time and key give the same bytes. KeyError when it was removed.
         """
+        key = self.keyring.active(now) if kid is None else self.keyring[kid]
         issued = now // 1000
         payload = {
             "iss": self.base_url,
@@ -120,7 +60,7 @@ class Signer:
             **claims,
         }
         body = json.dumps(payload, separators=(",", ":")).encode()
-        return _JWS.encode(body, self._key.private, algorithm="RS256", headers={"typ": typ, "kid": self._key.kid})
+        return _JWS.encode(body, key.private, algorithm="RS256", headers={"typ": typ, "kid": key.kid})
 
     def read(self, token: str, typ: TokenType, now: int) -> dict[str, Any]:
         """The claims of a token of ours that is good now; raises TokenRefused and nothing else.
@@ -137,6 +77,8 @@ class Signer:
             if len(self._verified) >= _CACHED_TOKENS:
                 self._verified.clear()
             self._verified[digest] = claims
+        if claims["kid"] not in self.keyring:  # removed since
+            raise TokenRefused("invalid")
         if claims["exp"] * 1000 <= now:
             raise TokenRefused("expired")
         if claims["iat"] > now // 1000 + IAT_LEEWAY_SECONDS or claims.get("nbf", 0) > now // 1000 + IAT_LEEWAY_SECONDS:
@@ -146,11 +88,12 @@ class Signer:
     def _verify(self, token: str, typ: TokenType) -> dict[str, Any]:
         try:
             header, claims = taken_apart(token)
-            if header != {"alg": "RS256", "typ": typ, "kid": self._key.kid}:
+            key = self.keyring[header["kid"]]
+            if header != {"alg": "RS256", "typ": typ, "kid": key.kid}:
                 raise ValueError("header")
-            _JWS.decode(token, self._key.public, algorithms=["RS256"])
+            _JWS.decode(token, key.public, algorithms=["RS256"])
             self._check(claims, typ)
-            claims["kid"] = header["kid"]  # no claim of ours: which key signed, for those who look up revocations
+            claims["kid"] = key.kid  # no claim of ours: which key signed, for those who look up revocations
         except Exception as error:  # whatever an attacker makes a parser raise is the same refusal
             raise TokenRefused("invalid") from error
         return claims

@@ -6,7 +6,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.world import MINUTE
-from profilesvc.services import origins, rotation
+from profilesvc.services import origins, rotation, signing_keys
 from profilesvc.services.access import ids, note_use
 from profilesvc.services.context import Services, deactivated
 from profilesvc.services.signing import TokenRefused, random_id
@@ -56,6 +56,7 @@ async def client_credentials(services: Services, body: ClientCredentialsGrant) -
         raise deactivated(services, key.hold)
     origins.require()
     granted = grant(key.permissions.split(), body.permissions)
+    await signing_keys.reload(services)
     return _answer(services, key, rotation.first_pair(services, key, granted))
 
 
@@ -83,6 +84,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
         raise _bad_refresh_token()
     origins.require()
     granted = grant(key.permissions.split(), claims["permissions"])
+    await signing_keys.reload(services)
     try:
         pair = await rotation.exchange(services, key, claims, granted)
     except rotation.RefreshRefused:
@@ -122,11 +124,12 @@ async def user_token(services: Services, email: str) -> str:
         user = await accounts.user_by_email(session, email)
     if user is None or user.suspended_at is not None:
         raise ServiceError(NOT_FOUND, f"There is no active user {email}.")
-    return sign_for_user(services, user)
+    return await sign_for_user(services, user)
 
 
-def sign_for_user(services: Services, user: accounts.UserState) -> str:
+async def sign_for_user(services: Services, user: accounts.UserState) -> str:
     """An access token of a user who may have one; it ends with the user's epoch."""
+    await signing_keys.reload(services)
     claims = {
         "sub": str(user.id),
         "client_id": "dashboard",

@@ -9,6 +9,7 @@ in the process rather than in the file lock. PostgreSQL: READ COMMITTED with con
 
 import asyncio
 import contextlib
+import glob
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -48,11 +49,11 @@ def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
 
 
 def create_engine(url: str, pool_size: int) -> AsyncEngine:
-    """The engine of either database; creates the folder of a SQLite file."""
+    """The engine of either database; creates the folder of a SQLite file, and the file for its owner alone."""
     parsed = make_url(url)
     is_sqlite = parsed.get_backend_name() == "sqlite"
     if is_sqlite and parsed.database:
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        _make_private(Path(parsed.database))
     engine = create_async_engine(
         parsed,
         connect_args=_connect_args(is_sqlite),
@@ -64,6 +65,15 @@ def create_engine(url: str, pool_size: int) -> AsyncEngine:
     if is_sqlite:
         _prepare_sqlite(engine)
     return engine
+
+
+def _make_private(path: Path) -> None:
+    """Signing keys lie in it. SQLite gives its journals the mode of the file, but not to those that are there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(0o600)
+    for file in path.parent.glob(f"{glob.escape(path.name)}*"):
+        if file.name.removeprefix(path.name) in ("", "-wal", "-shm") and file.stat().st_mode & 0o077:
+            file.chmod(0o600)
 
 
 def _prepare_sqlite(engine: AsyncEngine) -> None:

@@ -263,9 +263,10 @@ class SigningKeyRow(Table, table=True):
     """A signing key (D-13). Announced before `active_from`, active until a later one is, then retired."""
 
     __tablename__ = "signing_keys"
+    __table_args__ = (CheckConstraint("(private_pem IS NULL) = (removed_at IS NOT NULL)", name="removed_whole"),)
 
     kid: str = Field(sa_column=Column(String(64), primary_key=True))
-    private_pem: str = Field(sa_column=Column(Text, nullable=False))
+    private_pem: str | None = Field(sa_column=Column(Text))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     active_from: int = Field(sa_column=Column(BigInteger, nullable=False))
     removed_at: int | None = Field(default=None, sa_column=Column(BigInteger))

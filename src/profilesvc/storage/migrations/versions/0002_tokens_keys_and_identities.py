@@ -41,10 +41,13 @@ def upgrade() -> None:
     op.create_table(
         "signing_keys",
         sa.Column("kid", sa.String(length=64), nullable=False),
-        sa.Column("private_pem", sa.Text(), nullable=False),
+        sa.Column("private_pem", sa.Text(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("active_from", sa.BigInteger(), nullable=False),
         sa.Column("removed_at", sa.BigInteger(), nullable=True),
+        sa.CheckConstraint(
+            "(private_pem IS NULL) = (removed_at IS NOT NULL)", name=op.f("ck_signing_keys_removed_whole")
+        ),
         sa.PrimaryKeyConstraint("kid", name=op.f("pk_signing_keys")),
     )
     op.create_table(

@@ -1,0 +1,48 @@
+"""`profilesvc signing-keys`: the keys that sign tokens (D-13)."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profilesvc.cli.opening import run
+from profilesvc.cli.show import AsJson, show
+
+if TYPE_CHECKING:
+    from profilesvc.services.signing_keys import KeyInfo
+
+app = typer.Typer(name="signing-keys", help="The keys that sign tokens.", no_args_is_help=True)
+
+
+def _row(info: "KeyInfo") -> dict[str, Any]:
+    from profilesvc.domain.world import iso
+
+    dates = info.dates._asdict()
+    kid = dates.pop("kid")
+    return {"kid": kid, "state": info.state} | {name: at if at is None else iso(at) for name, at in dates.items()}
+
+
+@app.command("list")
+def list_all(as_json: AsJson = False) -> None:
+    """List all keys, removed ones too, oldest first."""
+    from profilesvc.services import signing_keys
+
+    show([_row(info) for info in run(signing_keys.listing)], as_json)
+
+
+@app.command()
+def rotate(
+    now: Annotated[bool, typer.Option("--now", help="Let it sign as soon as every process knows it.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Announce the next key; it signs after TOKENS__ANNOUNCE_DAYS. Tokens of the key before it stay good."""
+    from profilesvc.services import signing_keys
+
+    show(_row(run(lambda services: signing_keys.rotate(services, at_once=now))), as_json)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # a kid may begin with a dash
+def remove(kid: str, as_json: AsJson = False) -> None:
+    """End a key that leaked and every token that it signed; sites get new tokens by their credentials."""
+    from profilesvc.services import signing_keys
+
+    show(_row(run(lambda services: signing_keys.remove(services, kid))), as_json)

@@ -1,0 +1,48 @@
+"""Queries on the signing keys (D-13). Few rows, read whole."""
+
+from typing import NamedTuple
+
+from sqlalchemy import insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.domain.signing_keys import KeyDates
+from profilesvc.storage.engine import Executor
+from profilesvc.storage.tables import signing_keys
+
+
+class StoredKey(NamedTuple):
+    """A signing key as it is stored: PEM, encrypted where a passphrase is set, None once removed."""
+
+    dates: KeyDates
+    private_pem: str | None
+
+
+_COLUMNS = (*(signing_keys.c[name] for name in KeyDates._fields), signing_keys.c.private_pem)
+
+
+async def lock(session: AsyncSession) -> None:
+    """Let one transaction at a time decide about the keys; readers go on. SQLite's writers queue anyway."""
+    if session.get_bind().dialect.name == "postgresql":
+        await session.execute(text("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"))
+
+
+async def every(session: Executor) -> list[StoredKey]:
+    """All keys, removed ones too, oldest first."""
+    query = select(*_COLUMNS).order_by(signing_keys.c.created_at, signing_keys.c.kid)
+    return [StoredKey(KeyDates._make(row[:-1]), row[-1]) for row in await session.execute(query)]
+
+
+async def add(session: AsyncSession, dates: KeyDates, private_pem: str) -> None:
+    """Add a key."""
+    await session.execute(insert(signing_keys).values(**dates._asdict(), private_pem=private_pem))
+
+
+async def change(session: AsyncSession, kid: str, **values: object) -> None:
+    """Set columns of a key that is not removed."""
+    there = (signing_keys.c.kid == kid) & signing_keys.c.removed_at.is_(None)
+    await session.execute(update(signing_keys).where(there).values(**values))
+
+
+async def remove(session: AsyncSession, kid: str, now: int) -> None:
+    """Forget the private part of a key for good; its name stays, so that it is never taken in again."""
+    await change(session, kid, removed_at=now, private_pem=None)

@@ -1,0 +1,469 @@
+"""Signing keys while tokens live: announced, active, retired, removed, on every process of one database (D-13)."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from joserfc import jwt as joserfc_jwt
+from joserfc.jwk import KeySet
+from quart import Quart
+from sqlalchemy import delete
+
+from conftest import AsService, client_of
+from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.signing_keys import KNOWN_AFTER
+from profilesvc.domain.world import DAY, SECOND, FrozenClock, SeededEntropy
+from profilesvc.fixtures import fixture_path
+from profilesvc.services import signing_keys
+from profilesvc.services.context import Services
+from profilesvc.services.keyring import SigningKey, generate, pem_of, signing_key
+from profilesvc.services.signing import Signer
+from profilesvc.settings import ProviderSettings, Settings, SettingsError, TokenSettings
+from profilesvc.storage import tables
+from support import Site, assert_error, assert_ok
+from token_support import LOCATIONS, PATH, assert_bad_refresh, claims, grant, refresh
+
+JWKS = "/.well-known/jwks.json"
+
+
+@pytest.fixture
+async def other(app: Quart, settings: Settings, clock: FrozenClock) -> AsyncIterator[Quart]:
+    """A second process on the same database, as far as it can tell."""
+    made = create_app(settings, World(clock, SeededEntropy("other")))
+    async with made.test_app():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def lab_key() -> SigningKey:
+    return signing_key(fixture_path("signing_key.pem").read_bytes())
+
+
+def services_of(app: Quart) -> Services:
+    running: Services = app.extensions["profilesvc"]
+    return running
+
+
+def kid_of(token: str) -> str:
+    return str(claims(f".{token}")["kid"])
+
+
+async def states(services: Services) -> list[str]:
+    """In alphabetical order: keys made in the same millisecond have no other."""
+    return sorted(info.state for info in await signing_keys.listing(services))
+
+
+async def published(http: httpx.AsyncClient) -> list[str]:
+    return [key["kid"] for key in (await http.get(JWKS)).json()["keys"]]
+
+
+async def call(app: Quart, token: str) -> httpx.Response:
+    async with client_of(app, token) as client:
+        return await client.get(LOCATIONS)
+
+
+async def granted(app: Quart, site: Site) -> dict[str, Any]:
+    async with client_of(app) as client:
+        answer: dict[str, Any] = assert_ok(await client.post(PATH, json=grant(site)))
+    await services_of(app).background.drain()
+    return answer
+
+
+class TestPublished:
+    async def test_the_public_members_and_no_others_for_everybody(self, http: httpx.AsyncClient) -> None:
+        response = await http.get(JWKS)
+        assert response.status_code == 200
+        assert response.headers["content-type"] == "application/json"
+        assert response.headers["cache-control"] == "max-age=300"
+        (key,) = response.json()["keys"]
+        assert set(key) == {"kty", "n", "e", "kid", "use", "alg"}
+        assert (key["kty"], key["e"], key["use"], key["alg"]) == ("RSA", "AQAB", "sig", "RS256")
+        assert_error(await http.post(JWKS), 405, "METHOD_NOT_ALLOWED")
+
+    async def test_another_verifier_takes_our_tokens_by_it_before_and_after_a_rotation(
+        self, http: httpx.AsyncClient, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        await signing_keys.rotate(services, at_once=True)
+        clock.advance(milliseconds=KNOWN_AFTER)
+        after = await granted(app, plugin)
+        assert kid_of(after["access_token"]) != kid_of(plugin.tokens["access_token"])
+        keys = KeySet.import_key_set((await http.get(JWKS)).json())
+        for token in (plugin.tokens["access_token"], after["access_token"], after["refresh_token"]):
+            assert joserfc_jwt.decode(token, keys, algorithms=["RS256"]).claims == claims(token)
+
+
+class TestRotation:
+    async def test_goes_through_all_states_while_tokens_live(
+        self, http: httpx.AsyncClient, app: Quart, other: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        old = plugin.tokens["access_token"]
+        made = await signing_keys.rotate(services)
+        assert made.state == "announced"
+        assert made.dates.active_from == clock.now() + 14 * DAY
+        assert await published(http) == [kid_of(old), made.dates.kid]
+        assert kid_of((await granted(app, plugin))["access_token"]) == kid_of(old)
+        clock.advance(days=14)
+        assert await states(services) == ["active", "retired"]
+        new = (await granted(other, plugin))["access_token"]
+        assert kid_of(new) == made.dates.kid
+        for app_ in (app, other):
+            for token in (old, new):
+                assert_ok(await call(app_, token))
+        assert_ok(await http.post(PATH, json=refresh(plugin)))  # a refresh token of the retired key
+
+    async def test_a_second_announcement_is_refused_and_haste_brings_the_first_forward(
+        self, services: Services, clock: FrozenClock
+    ) -> None:
+        first = await signing_keys.rotate(services)
+        with pytest.raises(ServiceError, match="announced already; it signs from 2026-01-16T03:04:05"):
+            await signing_keys.rotate(services)
+        hasty = await signing_keys.rotate(services, at_once=True)
+        assert hasty.dates.kid == first.dates.kid
+        assert hasty.dates.active_from == clock.now() + KNOWN_AFTER
+        assert (await signing_keys.rotate(services, at_once=True)).dates == hasty.dates  # no later for asking again
+        clock.advance(milliseconds=KNOWN_AFTER)
+        assert await states(services) == ["active", "retired"]
+
+    async def test_a_retired_key_is_published_longer_than_its_longest_token_lasts(
+        self, http: httpx.AsyncClient, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        succession = (await signing_keys.rotate(services)).dates.active_from
+        clock.advance(days=14, milliseconds=-1)
+        last = (await granted(app, plugin))["access_token"]
+        clock.advance(milliseconds=claims(last)["exp"] * SECOND - 1 - clock.now())
+        assert_ok(await call(app, last))  # in its last millisecond
+        clock.advance(milliseconds=succession + 91 * DAY - 1 - clock.now())
+        await signing_keys.keep_schedule(services)
+        assert kid_of(last) in await published(http)
+        assert assert_error(await call(app, last), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}
+        clock.advance(milliseconds=1)
+        await signing_keys.keep_schedule(services)
+        assert kid_of(last) not in await published(http)
+        assert await states(services) == ["active", "removed"]
+
+    async def test_is_announced_once_by_any_number_of_processes(self, settings: Settings, clock: FrozenClock) -> None:
+        own = settings.model_copy(update={"tokens": TokenSettings()})
+        async with open_services(own, World(clock)) as one, open_services(own, World(clock)) as two:
+            clock.advance(days=76, milliseconds=-1)
+            await signing_keys.keep_schedule(one)
+            assert await states(one) == ["active"]
+            clock.advance(milliseconds=1)
+            await asyncio.gather(*(signing_keys.keep_schedule(services) for services in (one, two, one, two)))
+            assert await states(one) == ["active", "announced"]
+            assert one.signer.keyring.jwks() == two.signer.keyring.jwks()
+            clock.advance(days=14)
+            assert await states(two) == ["active", "retired"]
+
+    async def test_is_left_to_the_operator_who_has_a_file(self, services: Services, clock: FrozenClock) -> None:
+        clock.advance(days=1_000)
+        await signing_keys.keep_schedule(services)
+        assert await states(services) == ["active"]
+
+
+class TestRepeats:
+    """The grace of a refresh (D-10): what is stored are claims and the name of the key that signed them."""
+
+    async def test_A053_of_an_exchange_are_the_same_bytes_after_a_rotation(
+        self, http: httpx.AsyncClient, other: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        made = await signing_keys.rotate(services, at_once=True)
+        clock.advance(milliseconds=KNOWN_AFTER - 1)
+        first = await http.post(PATH, json=refresh(plugin))
+        clock.advance(milliseconds=1)
+        assert services.signer.keyring.active(clock.now()).kid == made.dates.kid
+        async with client_of(other) as client:
+            again = await client.post(PATH, json=refresh(plugin))
+        assert kid_of(assert_ok(again)["access_token"]) == kid_of(plugin.tokens["access_token"])
+        assert again.content == first.content
+
+    async def test_A053_end_with_the_key_that_signed_the_first_answer(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        made = await signing_keys.rotate(services, at_once=True)
+        clock.advance(milliseconds=KNOWN_AFTER)
+        assert_ok(await http.post(PATH, json=refresh(plugin)))
+        await signing_keys.remove(services, made.dates.kid)
+        assert_bad_refresh(await http.post(PATH, json=refresh(plugin)))
+
+
+class TestRemoval:
+    async def test_A077_ends_tokens_at_once_on_a_process_that_still_holds_the_key(
+        self, app: Quart, other: Quart, plugin: Site, alice: httpx.AsyncClient, services: Services
+    ) -> None:
+        token, kid = plugin.tokens["access_token"], kid_of(plugin.tokens["access_token"])
+        user = alice.headers["Authorization"].removeprefix("Bearer ")
+        assert_ok(await call(other, token))  # verified and remembered there
+        assert (await signing_keys.remove(services, kid)).state == "removed"
+        for app_, credential in ((other, token), (app, token), (other, user), (app, user)):
+            details = assert_error(await call(app_, credential), 401, "AUTH_INVALID_TOKEN")
+            assert details == {"reason": "invalid"}  # whose token it was nobody knows: ask for a new one
+        async with client_of(other) as client:
+            answer = await client.post(PATH, json=refresh(plugin))
+            assert_error(answer, 401, "AUTH_INVALID_TOKEN")
+
+    async def test_A077_no_process_hands_out_a_dead_token(
+        self, app: Quart, other: Quart, plugin: Site, services: Services
+    ) -> None:
+        kid = kid_of(plugin.tokens["access_token"])
+        assert kid in services_of(other).signer.keyring
+        await signing_keys.remove(services, kid)
+        made = await granted(other, plugin)
+        for app_ in (other, app):
+            assert_ok(await call(app_, made["access_token"]))
+        assert await states(services) == ["active", "removed"]
+
+    async def test_A077_a_token_of_an_announced_key_is_good(
+        self, other: Quart, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        """A host whose clock is ahead signs with it early."""
+        made = await signing_keys.rotate(services)
+        await signing_keys.reload(services_of(other))
+        ours = claims(plugin.tokens["access_token"])
+        rest = {name: value for name, value in ours.items() if name not in ("iat", "exp")}
+        token = services.signer.issue("at+jwt", rest, clock.now(), 60, made.dates.kid)
+        assert kid_of(token) == made.dates.kid
+        for app_ in (app, other):
+            assert_ok(await call(app_, token))
+
+    async def test_A076_a_token_of_another_deployment_with_the_same_keys(
+        self, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        ours = claims(plugin.tokens["access_token"])
+        rest = {name: value for name, value in ours.items() if name not in ("iat", "exp", "iss", "aud")}
+        for base_url, status in (("https://staging.profiles.test", 401), (services.signer.base_url, 200)):
+            token = Signer(services.signer.keyring, base_url).issue("at+jwt", rest, clock.now(), 60)
+            assert (await call(app, token)).status_code == status
+
+    async def test_of_the_active_key_lets_a_known_one_stand_in_until_all_know_the_next(
+        self, other: Quart, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        made = await signing_keys.rotate(services, at_once=True)
+        clock.advance(milliseconds=KNOWN_AFTER)
+        await signing_keys.reload(services_of(other))
+        await signing_keys.remove(services, made.dates.kid)
+        assert await states(services) == ["active", "announced", "removed"]
+        token = (await granted(app, plugin))["access_token"]
+        assert_ok(await call(other, token))
+        clock.advance(milliseconds=KNOWN_AFTER)
+        assert await states(services) == ["active", "removed", "retired"]
+
+    async def test_of_the_active_key_brings_the_announced_one_forward(
+        self, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        await signing_keys.rotate(services)
+        clock.advance(days=1)
+        await signing_keys.remove(services, kid_of(plugin.tokens["access_token"]))
+        assert await states(services) == ["active", "removed"]
+
+    async def test_of_another_key_leaves_the_active_one_alone(
+        self, app: Quart, plugin: Site, services: Services
+    ) -> None:
+        made = await signing_keys.rotate(services)
+        before = await signing_keys.remove(services, made.dates.kid)
+        assert await signing_keys.remove(services, made.dates.kid) == before  # again is harmless
+        assert await states(services) == ["active", "removed"]
+        assert_ok(await call(app, plugin.tokens["access_token"]))
+        with pytest.raises(ServiceError, match="There is no signing key x"):
+            await signing_keys.remove(services, "x")
+
+    async def test_leaves_no_private_part_behind(self, services: Services) -> None:
+        made = await signing_keys.rotate(services)
+        await signing_keys.remove(services, made.dates.kid)
+        async with services.storage.read() as session:
+            rows = (await session.execute(tables.signing_keys.select())).all()
+        assert {row.kid: row.private_pem is None for row in rows}[made.dates.kid]
+
+
+class TestStart:
+    async def test_of_many_at_once_on_an_empty_database_agrees_on_one_key(
+        self, settings: Settings, clock: FrozenClock
+    ) -> None:
+        own = settings.model_copy(update={"tokens": TokenSettings()})
+        async with open_services(own, World(clock), provider=False) as services, services.storage.write() as session:
+            await session.execute(delete(tables.signing_keys))
+        begin = asyncio.Event()
+
+        async def start() -> list[dict[str, str]]:
+            await begin.wait()
+            async with open_services(own, World(clock), provider=False) as services:
+                return services.signer.keyring.jwks()
+
+        starting = [asyncio.create_task(start()) for _ in range(4)]
+        begin.set()
+        rings = await asyncio.gather(*starting)
+        assert len(rings[0]) == 1
+        assert all(ring == rings[0] for ring in rings)
+
+    async def test_takes_in_the_key_file_of_a_version_before_the_table(
+        self, settings: Settings, clock: FrozenClock
+    ) -> None:
+        old, own = generate(), settings.model_copy(update={"tokens": TokenSettings()})
+        async with open_services(own, World(clock), provider=False) as services, services.storage.write() as session:
+            await session.execute(delete(tables.signing_keys))
+        (settings.data_dir / "signing_key.pem").write_text(pem_of(old, None))
+        async with open_services(own, World(clock), provider=False) as services:
+            assert services.signer.keyring.active(clock.now()).kid == old.kid
+
+    async def test_takes_in_the_operators_key_once_and_lets_it_sign_when_all_know_it(
+        self, settings: Settings, clock: FrozenClock, tmp_path: Path, lab_key: SigningKey
+    ) -> None:
+        own, file = generate(), tmp_path / "own.pem"
+        file.write_text(pem_of(own, None))
+        given = settings.model_copy(update={"tokens": TokenSettings(signing_key_file=file)})
+        async with open_services(settings, World(clock), provider=False) as services:
+            await signing_keys.rotate(services)
+        for _ in range(2):
+            async with open_services(given, World(clock), provider=False) as services:
+                assert await states(services) == ["active", "announced", "removed"]
+                assert services.signer.keyring.active(clock.now()).kid == lab_key.kid
+                assert services.signer.keyring.active(clock.now() + KNOWN_AFTER).kid == own.kid
+                assert services.signer.keyring.active(clock.now() + 1_000 * DAY).kid == own.kid
+
+    async def test_does_not_take_a_removed_key_in_again(
+        self, settings: Settings, clock: FrozenClock, lab_key: SigningKey, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with open_services(settings, World(clock), provider=False) as services:
+            await signing_keys.remove(services, lab_key.kid)
+        caplog.clear()
+        async with open_services(settings, World(clock), provider=False) as services:
+            assert lab_key.kid not in services.signer.keyring
+            assert await states(services) == ["active", "removed"]
+        assert [record.levelno for record in caplog.records if lab_key.kid in record.message] == [logging.WARNING]
+
+
+class TestAtRest:
+    @staticmethod
+    def under(settings: Settings, passphrase: str) -> Settings:
+        tokens = settings.tokens.model_copy(update={"key_passphrase": passphrase})
+        return settings.model_copy(update={"tokens": TokenSettings(**tokens.model_dump())})
+
+    async def test_keys_are_encrypted_also_those_from_before_the_passphrase(
+        self, settings: Settings, clock: FrozenClock, lab_key: SigningKey
+    ) -> None:
+        async with open_services(self.under(settings, "correct horse"), World(clock), provider=False) as services:
+            await signing_keys.rotate(services)
+            async with services.storage.read() as session:
+                rows = (await session.execute(tables.signing_keys.select())).all()
+        assert len(rows) == 2
+        assert all("BEGIN ENCRYPTED PRIVATE KEY" in row.private_pem for row in rows)
+        async with open_services(self.under(settings, "correct horse"), World(clock), provider=False) as services:
+            assert lab_key.kid in services.signer.keyring
+        for wrong in ("wrong", ""):
+            with pytest.raises(SettingsError) as refusal:
+                async with open_services(self.under(settings, wrong), World(clock), provider=False):
+                    pass
+            line = str(refusal.value)
+            assert line.startswith("PROFILESVC_TOKENS__KEY_PASSPHRASE does not open the signing key ")
+            assert "\n" not in line
+
+    async def test_a_key_that_only_others_can_open_is_logged_once_and_the_rest_go_on(
+        self, app: Quart, plugin: Site, settings: Settings, clock: FrozenClock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        sealed = pem_of(generate(), b"another")
+        async with services_of(app).storage.write() as session:
+            row = {"kid": "k", "private_pem": sealed, "created_at": 0, "active_from": clock.now() + DAY}
+            await session.execute(tables.signing_keys.insert().values(row))
+        for _ in range(2):
+            assert_ok(await call(app, (await granted(app, plugin))["access_token"]))
+        assert len([record for record in caplog.records if "KEY_PASSPHRASE" in record.message]) == 1
+
+    async def test_the_published_key_is_refused_in_production_wherever_it_lies(
+        self, settings: Settings, clock: FrozenClock
+    ) -> None:
+        strict = {
+            "environment": "production",
+            "base_url": "https://profiles.example",
+            "provider": ProviderSettings(url="https://provider.example"),
+        }
+        for tokens in (settings.tokens, TokenSettings()):
+            production = settings.model_copy(update={**strict, "tokens": tokens})
+            with pytest.raises(SettingsError, match="published test key"):
+                async with open_services(production, World(clock), provider=False):
+                    pass
+
+    @pytest.mark.parametrize("database", ["sqlite"])
+    async def test_the_file_is_for_its_owner_alone_also_one_from_before(
+        self, settings: Settings, clock: FrozenClock
+    ) -> None:
+        path = settings.data_dir / "profilesvc.db"
+        path.chmod(0o644)
+        async with open_services(settings, World(clock), provider=False) as services:
+            await signing_keys.rotate(services)
+            files = [file for file in path.parent.iterdir() if file.name.startswith("profilesvc.db")]
+            assert len(files) == 3
+            assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
+async def test_not_ready_without_an_active_key(app: Quart, http: httpx.AsyncClient, services: Services) -> None:
+    assert (await http.get("/readyz")).json()["checks"]["signing_key"] is True
+    services.signer.keyring.replace([])
+    answer = await http.get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]["signing_key"]) == (503, False)
+    await signing_keys.reload(services)
+    assert (await http.get("/readyz")).status_code == 200
+
+
+async def test_T12_three_rotations_while_requests_run(
+    settings: Settings, clock: FrozenClock, as_service: AsService
+) -> None:
+    """Announce, activate, retire, remove, on two processes: no request fails, a token of 89 days works."""
+    site = await as_service()
+    own = settings.model_copy(update={"tokens": TokenSettings()})
+    apps = [create_app(own, World(clock, SeededEntropy(name))) for name in ("one", "two")]
+    async with apps[0].test_app(), apps[1].test_app():
+        drill = Drill(apps, site, clock)
+        await drill.run(days=365)
+        assert drill.failed == []
+        assert drill.oldest == 89
+        assert len(drill.signed_by) == 5
+        assert drill.seen == {"announced", "active", "retired", "removed"}
+        assert await states(services_of(apps[0])) == ["active", "removed", "removed", "removed", "retired"]
+        dead = (await granted(apps[0], site))["access_token"]
+        await signing_keys.remove(services_of(apps[1]), kid_of(dead))
+        alive = (await granted(apps[0], site))["access_token"]
+        for app in apps:
+            assert_error(await call(app, dead), 401, "AUTH_INVALID_TOKEN")
+            assert_ok(await call(app, alive))
+
+
+class Drill:
+    """A site on two processes, day by day; a grant every 30 days, and every token used until it is 89 days old."""
+
+    def __init__(self, apps: list[Quart], site: Site, clock: FrozenClock) -> None:
+        self._apps, self._site, self._clock = apps, site, clock
+        self._tokens: dict[int, str] = {}
+        self.failed: list[str] = []
+        self.signed_by: set[str] = set()
+        self.seen: set[str] = set()
+        self.oldest = 0
+
+    async def run(self, days: int) -> None:
+        for day in range(days):
+            turn = day % 2
+            if day % 30 == 0:
+                self._tokens[day] = (await granted(self._apps[turn], self._site))["access_token"]
+                self.signed_by.add(kid_of(self._tokens[day]))
+            self._tokens = {begun: token for begun, token in self._tokens.items() if day - begun <= 89}
+            uses = [self._use(self._apps[(day + begun // 30) % 2], day, begun) for begun in self._tokens]
+            half = len(uses) // 2
+            await asyncio.gather(
+                *uses[:half], signing_keys.keep_schedule(services_of(self._apps[turn])), self._noon(), *uses[half:]
+            )
+            self._clock.advance(hours=12)
+            await signing_keys.reload(services_of(self._apps[1 - turn]))
+            self.seen |= set(await states(services_of(self._apps[turn])))
+
+    async def _use(self, app: Quart, day: int, begun: int) -> None:
+        async with client_of(app, self._tokens[begun]) as client:
+            answer = await client.get("/api/v1/sync/history/111")
+        self.oldest = max(self.oldest, day - begun)
+        if answer.status_code != 200:
+            self.failed.append(f"day {day}, token of day {begun}: {answer.text}")
+
+    async def _noon(self) -> None:
+        self._clock.advance(hours=12)

@@ -1,0 +1,61 @@
+"""`profilesvc signing-keys`: what it prints and how it refuses."""
+
+import pytest
+
+from command_line import Run, printed, refused
+from profilesvc.fixtures import fixture_path
+from profilesvc.services.keyring import signing_key
+
+KID = signing_key(fixture_path("signing_key.pem").read_bytes()).kid
+
+
+def test_list_is_a_table_or_json(run: Run) -> None:
+    lines = run("signing-keys", "list").stdout.splitlines()
+    assert lines[0].split() == ["kid", "state", "created_at", "active_from", "removed_at"]
+    assert lines[1].split()[:2] == [KID, "active"]
+    (row,) = printed(run("signing-keys", "list", "--json"))
+    assert row == {
+        "kid": KID,
+        "state": "active",
+        "created_at": "2026-01-02T03:04:05.678Z",
+        "active_from": "2026-01-02T03:04:05.678Z",
+        "removed_at": None,
+    }
+
+
+def test_rotate_announces_one_key_and_now_brings_it_forward(run: Run) -> None:
+    made = printed(run("signing-keys", "rotate", "--json"))
+    assert made["state"] == "announced"
+    assert f"{made['kid']} is announced already" in refused(run("signing-keys", "rotate"))
+    hasty = printed(run("signing-keys", "rotate", "--now", "--json"))
+    assert hasty["kid"] == made["kid"]
+    assert hasty["active_from"] < made["active_from"]
+    assert len(printed(run("signing-keys", "list", "--json"))) == 2
+
+
+def test_remove_ends_a_key_for_good_and_leaves_another_active(run: Run) -> None:
+    removed = printed(run("signing-keys", "remove", KID, "--json"))
+    assert (removed["kid"], removed["state"]) == (KID, "removed")
+    assert printed(run("signing-keys", "remove", KID, "--json")) == removed
+    rows = printed(run("signing-keys", "list", "--json"))
+    assert sorted(row["state"] for row in rows) == ["active", "removed"]
+    assert run("users", "token", "alice@example.com").exit_code == 0
+
+
+@pytest.mark.parametrize("kid", ["x", "-a-kid-may-begin-with-a-dash", "--now"])
+def test_an_unknown_key_is_one_line(run: Run, kid: str) -> None:
+    assert f"There is no signing key {kid}." in refused(run("signing-keys", "remove", kid))
+
+
+@pytest.mark.parametrize("words", [["rotate", "x"], ["remove"], ["list", "--now"], ["burn"]])
+def test_wrong_usage_is_told_apart(run: Run, words: list[str]) -> None:
+    refused(run("signing-keys", *words), code=2)
+
+
+def test_a_wrong_passphrase_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_TOKENS__KEY_PASSPHRASE", "correct horse")
+    assert run("signing-keys", "list").exit_code == 0
+    monkeypatch.setenv("PROFILESVC_TOKENS__KEY_PASSPHRASE", "wrong")
+    line = refused(run("signing-keys", "list"))
+    assert line == f"profilesvc: PROFILESVC_TOKENS__KEY_PASSPHRASE does not open the signing key {KID}\n"
+    assert line == refused(run("users", "token", "alice@example.com"))

@@ -1,0 +1,158 @@
+"""Signing keys: their states, their schedule, their names, and their form at rest (D-13)."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profilesvc.domain.signing_keys import (
+    KNOWN_AFTER,
+    KeyDates,
+    Schedule,
+    active,
+    announced,
+    due,
+    in_order,
+    outlived,
+    soonest,
+    state,
+)
+from profilesvc.domain.world import DAY
+from profilesvc.fixtures import fixture_path
+from profilesvc.services.jose import b64_decode
+from profilesvc.services.keyring import generate, load_or_create, pem_of, signing_key, thumbprint
+
+NOW = 1_000 * DAY
+PLAN = Schedule(rotate=90 * DAY, announce=14 * DAY, keep=91 * DAY)
+
+
+def key(kid: str, active_from: int, removed_at: int | None = None) -> KeyDates:
+    return KeyDates(kid, active_from - 14 * DAY, active_from, removed_at)
+
+
+RING = [key("new", NOW + 1), key("old", NOW - 90 * DAY), key("gone", NOW, NOW), key("now", NOW)]
+
+
+class TestStates:
+    def test_follow_from_the_time(self) -> None:
+        assert {k.kid: state(k, RING, NOW) for k in RING} == {
+            "new": "announced",
+            "now": "active",
+            "old": "retired",
+            "gone": "removed",
+        }
+        assert {k.kid: state(k, RING, NOW - 1) for k in RING} == {
+            "new": "announced",
+            "now": "announced",
+            "old": "active",
+            "gone": "removed",
+        }
+        assert [k.kid for k in announced(RING, NOW - 1)] == ["now", "new"]
+
+    def test_there_is_an_active_one_also_when_the_clock_was_put_back(self) -> None:
+        found = active(RING, 0)
+        assert found is not None
+        assert found.kid == "old"
+        assert active([RING[2]], NOW) is None
+
+    @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans()), max_size=8), st.integers(0, 9))
+    def test_exactly_one_key_of_any_ring_is_active(self, made: list[tuple[int, int, bool]], now: int) -> None:
+        ring = [KeyDates(str(n), c, f, 0 if gone else None) for n, (c, f, gone) in enumerate(made)]
+        states = [state(k, ring, now) for k in ring]
+        assert states.count("active") == (1 if in_order(ring) else 0)
+        signing = active(ring, now)
+        for k, found in zip(ring, states, strict=True):
+            if signing is not None and found == "retired":
+                assert k.active_from <= signing.active_from <= now
+        assert signing is None or signing.kid not in outlived(ring, now, 0)
+
+
+class TestSchedule:
+    def test_announces_fourteen_days_ahead_of_the_ninetieth(self) -> None:
+        ring = [key("a", NOW)]
+        assert due(ring, NOW + 76 * DAY - 1, PLAN) is None
+        assert due(ring, NOW + 76 * DAY, PLAN) == NOW + 90 * DAY
+        ring.append(KeyDates("b", NOW + 76 * DAY, NOW + 90 * DAY))
+        assert due(ring, NOW + 76 * DAY, PLAN) is None
+        assert due(ring, NOW + 166 * DAY - 1, PLAN) is None
+
+    def test_announces_in_full_after_a_long_stop(self) -> None:
+        assert due([key("a", NOW)], NOW + 500 * DAY, PLAN) == NOW + 514 * DAY
+
+    def test_leaves_it_to_the_operator_who_has_a_file(self) -> None:
+        assert due([key("a", NOW)], NOW + 500 * DAY, Schedule(None, 14 * DAY, 91 * DAY)) is None
+        assert due([], NOW, PLAN) is None
+
+    def test_keeps_a_key_until_its_last_token_has_ended(self) -> None:
+        ring = [key("a", NOW), key("b", NOW + 90 * DAY)]
+        assert outlived(ring, NOW + 181 * DAY - 1, PLAN.keep) == []
+        assert outlived(ring, NOW + 181 * DAY, PLAN.keep) == ["a"]
+        assert outlived(ring[:1], NOW + 10_000 * DAY, PLAN.keep) == []
+
+    def test_a_key_signs_when_all_know_it_or_when_nobody_else_can(self) -> None:
+        assert soonest(NOW, RING, NOW) == NOW + KNOWN_AFTER
+        assert soonest(NOW - DAY, RING, NOW) == NOW
+        assert soonest(NOW, [], NOW) == NOW
+
+
+class TestKey:
+    def test_is_named_by_its_thumbprint(self) -> None:
+        """RFC 7638 §3.1: the example there."""
+        n = (
+            "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMs"
+            "tn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n9"
+            "1CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
+        )
+        numbers = rsa.RSAPublicNumbers(65537, int.from_bytes(b64_decode(n), "big"))
+        assert thumbprint(numbers.public_key()) == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
+        made = generate()
+        assert made.kid == thumbprint(made.public)
+
+    def test_rests_encrypted_under_a_passphrase(self) -> None:
+        made = generate()
+        pem = pem_of(made, b"correct horse")
+        assert "ENCRYPTED" in pem
+        assert signing_key(pem.encode(), b"correct horse").kid == made.kid
+        for wrong in (b"wrong", None):
+            with pytest.raises((ValueError, TypeError)):
+                signing_key(pem.encode(), wrong)
+
+    def test_is_read_as_it_is_where_the_passphrase_came_later(self) -> None:
+        pem = fixture_path("signing_key.pem").read_bytes()
+        assert signing_key(pem, b"correct horse").kid == signing_key(pem).kid
+        assert signing_key(pem_of(signing_key(pem), None).encode()).kid == signing_key(pem).kid
+
+    def test_must_be_rsa_of_2048_bits(self) -> None:
+        weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+        for private in (weak, ec.generate_private_key(ec.SECP256R1())):
+            pem = private.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+            with pytest.raises(ValueError, match="2048"):
+                signing_key(pem)
+
+
+class TestKeyFile:
+    """The development issuer keeps its key in one."""
+
+    def test_is_made_once_and_kept_private(self, tmp_path: Path) -> None:
+        path = tmp_path / "new" / "key.pem"
+        made = load_or_create(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert load_or_create(path).kid == made.kid
+        assert list(path.parent.iterdir()) == [path]
+
+    def test_is_one_key_for_all_who_start_at_once(self, tmp_path: Path) -> None:
+        kids: list[str] = []
+        path = tmp_path / "key.pem"
+        threads = [threading.Thread(target=lambda: kids.append(load_or_create(path).kid)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(kids) == 4
+        assert set(kids) == {load_or_create(path).kid}
