@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from conftest import START
+from profilesvc.domain.world import FrozenClock
 from profilesvc.serving import EmbeddedServer
 from support import assert_error
 
@@ -145,3 +146,16 @@ class FakeIssuer:
 
     def __exit__(self, *_: object) -> None:
         self._server.stop()
+
+
+class Logins:
+    """Numbered logins, each with an ID token of its own at the time that the clock tells."""
+
+    def __init__(self, http: httpx.AsyncClient, clock: FrozenClock) -> None:
+        self._http, self._clock, self._count = http, clock, 0
+
+    async def __call__(self, key: rsa.RSAPrivateKey | None = None, kid: str = "k1") -> httpx.Response:
+        self._count += 1
+        now = self._clock.now() // 1000
+        made = claims(iat=now, exp=now + 300, jti=str(self._count))
+        return await exchanged(self._http, signed(made, key, kid=kid))

@@ -99,11 +99,12 @@ class IdentitySettings(_Group):
 
 
 def _is_jwks_url(value: str, production: bool) -> bool:
-    parts = urlsplit(value)
-    loopback = parts.hostname in {"127.0.0.1", "::1", "localhost"}
-    return bool(parts.hostname) and (
-        parts.scheme == "https" or (parts.scheme == "http" and loopback and not production)
-    )
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    on_loopback = parts.hostname in {"127.0.0.1", "::1", "localhost"} and not production
+    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and on_loopback))
 
 
 class LabSettings(_Group):

@@ -37,6 +37,21 @@ class TestUsers:
         assert printed(run("users", "resume", ALICE, "--json"))["suspended_at"] is None
         assert printed(run("users", "logout", ALICE, "--json"))["email"] == ALICE
 
+    def test_a_login_is_linked_and_unlinked(self, run: Run) -> None:
+        linked = {"email": ALICE, "issuer": "https://login.example", "subject": "a-1"}
+        at = ("--issuer", "https://login.example", "--json")
+        assert printed(run("users", "link", ALICE, "a-1", *at)) == linked
+        assert "linked already" in refused(run("users", "link", "bob@example.com", "a-1", *at))
+        assert "no user" in refused(run("users", "link", "nobody@example.com", "a-2", *at))
+        assert "printable" in refused(run("users", "link", ALICE, "", *at))
+        assert printed(run("users", "unlink", "a-1", *at)) == linked
+        assert "nobody" in refused(run("users", "unlink", "a-1", *at))
+        assert printed(run("users", "link", ALICE, "a-1", "--json"))["issuer"] == "http://127.0.0.1:8000/dev/issuer"
+
+    def test_a_link_needs_an_issuer(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PROFILESVC_IDENTITY__DEV_ISSUER", "false")
+        assert "name the issuer" in refused(run("users", "link", ALICE, "a-1"))
+
     def test_token_prints_a_token_and_nothing_else(self, run: Run) -> None:
         line = run("users", "token", ALICE).stdout
         assert line.count("\n") == 1

@@ -41,7 +41,50 @@ def test_production_refuses_and_names_the_setting(
     assert not Path("untouched").exists()
 
 
+def test_production_refuses_the_issuer_that_signs_anyone_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**PRODUCTION, "IDENTITY__DEV_ISSUER": "true"}.items():
+        monkeypatch.setenv(f"PROFILESVC_{name}", value)
+    assert "PROFILESVC_IDENTITY__DEV_ISSUER" in refused(run("serve"))
+
+
 class TestSettings:
+    @pytest.mark.parametrize(
+        ("changes", "named"),
+        [
+            ({"CLIENT_ID": ""}, "CLIENT_ID"),
+            ({"JWKS_URL": ""}, "JWKS_URL"),
+            ({"JWKS_URL": "http://login.example/keys"}, "JWKS_URL"),
+            ({"JWKS_URL": "ftp://login.example/keys"}, "JWKS_URL"),
+            ({"JWKS_URL": "https://"}, "JWKS_URL"),
+            ({"JWKS_URL": "https://[bad/keys"}, "JWKS_URL"),
+            ({"ALGORITHMS": "RS256,HS256"}, "ALGORITHMS"),
+            ({"ALGORITHMS": "none"}, "ALGORITHMS"),
+            ({"ALGORITHMS": ""}, "ALGORITHMS"),
+            ({"ISSUER": "x" * 256}, "ISSUER"),
+        ],
+    )
+    def test_an_identity_provider_is_whole_and_speaks_https(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], named: str
+    ) -> None:
+        good = {"ISSUER": "https://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
+        for name, value in good.items():
+            monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
+        printed(run("users", "list", "--json"))
+        for name, value in changes.items():
+            monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
+        assert f"PROFILESVC_IDENTITY__{named}" in refused(run("users", "list"))
+
+    def test_keys_over_http_are_for_development_on_this_machine(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        here = {"ISSUER": "https://login.example", "JWKS_URL": "http://127.0.0.1:9/keys", "CLIENT_ID": "us"}
+        for name, value in here.items():
+            monkeypatch.setenv(f"PROFILESVC_IDENTITY__{name}", value)
+        printed(run("users", "list", "--json"))
+        for name, value in PRODUCTION.items():
+            monkeypatch.setenv(f"PROFILESVC_{name}", value)
+        assert "PROFILESVC_IDENTITY__JWKS_URL" in refused(run("users", "list"))
+
     @pytest.mark.parametrize(
         ("name", "value"),
         [("DATABASE_URL", "mysql://x"), ("DATABSE_URL", "x"), ("TOKENS__ACCESS_TTL_SECONDS", "soon")],

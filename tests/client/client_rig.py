@@ -10,6 +10,7 @@ from profilesvc.bootstrap import World, create_app
 from profilesvc.client import ProfileClient
 from profilesvc.contract.keys import KeyCreated
 from profilesvc.domain.world import FrozenClock, SeededEntropy
+from profilesvc.issuer.provider import DevIssuer
 from profilesvc.services import keys, tokens
 from profilesvc.services.context import Services
 from profilesvc.serving import EmbeddedServer
@@ -62,6 +63,10 @@ class Service:
         running: Services = self._app.extensions["profilesvc"]
         return running
 
+    @property
+    def issuer(self) -> DevIssuer | None:
+        return self._world.issuer
+
     def user_token(self, email: str = ALICE) -> str:
         return self.do(tokens.user_token(self.services, email))
 
@@ -89,11 +94,17 @@ class Recorded(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.grants: list[str] = []
+        self.lose = 0
         self._network, self._async_network = httpx.HTTPTransport(), httpx.AsyncHTTPTransport()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self._note(request)
-        return self._network.handle_request(request)
+        answer = self._network.handle_request(request)
+        if self.lose:
+            self.lose -= 1
+            answer.close()
+            raise httpx.ReadError("the answer was lost", request=request)
+        return answer
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self._note(request)

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from quart import Quart
 
-from identity_support import CLIENT, ISSUER, FakeIssuer
+from identity_support import CLIENT, ISSUER, FakeIssuer, Logins
+from profilesvc.domain.world import FrozenClock
 from profilesvc.services import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
@@ -30,3 +32,15 @@ def settings(settings: Settings, issuer: FakeIssuer) -> Settings:
 async def linked(app: Quart, services: Services) -> str:
     """The subject by which the issuer knows Alice."""
     return (await operator.link(services, ALICE, "alice-at-login")).subject
+
+
+@pytest.fixture
+def canary() -> Iterator[FakeIssuer]:
+    """The attacker's server: nobody may ever ask it."""
+    with FakeIssuer() as fake:
+        yield fake
+
+
+@pytest.fixture
+def login(http: httpx.AsyncClient, clock: FrozenClock) -> Logins:
+    return Logins(http, clock)

@@ -171,3 +171,13 @@ def test_a_forgotten_close_leaves_nothing(ending: str, tmp_path: Path) -> None:
     )
     assert (done.stdout, done.stderr) == ("", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_user_signs_in_at_the_identity_provider(lab: Lab) -> None:
+    alice = lab.client.signed_in("alice", lab.id_token("alice", nonce="n-1"), "n-1")
+    assert alice.businesses().businesses[0].name == "Harbour Coffee"
+    assert [call.line for call in lab.calls()] == ["POST /api/v1/auth/token 200", "GET /api/v1/businesses 200"]
+    with pytest.raises(InvalidToken):
+        lab.client.anonymous().exchange_id_token("a.b.c")
+    with pytest.raises(ValueError, match="cannot sign in"):
+        lab.id_token("nobody@example.com")

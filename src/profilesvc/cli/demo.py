@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quart import Quart
 
     from profilesvc.bootstrap import World
+    from profilesvc.issuer.provider import DevIssuer
     from profilesvc.services.context import Services
 
 HOST = "127.0.0.1"
@@ -62,7 +63,7 @@ def demo(port: Port = 8000) -> None:
 
         def ready() -> None:
             announced()
-            print(_introduction(url_of(HOST, listener), key, provider), flush=True)
+            print(_introduction(url_of(HOST, listener), key, provider, world.issuer), flush=True)
 
         both = app if provider is None else _Both(app, world, provider)
         listeners = [listener] if provider is None else [listener, provider]
@@ -145,7 +146,7 @@ async def _new_key(services: "Services") -> dict[str, Any]:
     return made.model_dump(include={"client_id", "client_secret", "name", "assigned_location_id", "created_at"})
 
 
-def _introduction(url: str, key: dict[str, Any], provider: "socket.socket | None") -> str:
+def _introduction(url: str, key: dict[str, Any], provider: "socket.socket | None", issuer: "DevIssuer | None") -> str:
     lines = [
         "",
         f"client id      {key['client_id']}",
@@ -154,6 +155,8 @@ def _introduction(url: str, key: dict[str, Any], provider: "socket.socket | None
         f"user token     {_command()} users token {OWNER}",
         f"API page       {url}/docs",
     ]
+    if issuer is not None:
+        lines.append(f"sign in        by OpenID Connect: issuer {issuer.url}, client {issuer.client_id}, no password")
     if provider is not None:
         lines.append(f"provider       {url_of(HOST, provider)} (the emulator; its controls are under /__emulator/)")
     grant = {"grant_type": "client_credentials", **{name: key[name] for name in ("client_id", "client_secret")}}

@@ -59,8 +59,21 @@ class AsyncProfileClient:
         return cls(base_url, BearerAuth(token), **options)
 
     @classmethod
+    async def signed_in(
+        cls, base_url: str, id_token: str, nonce: str | None = None, **options: Unpack[AsyncOptions]
+    ) -> Self:
+        """A user who has just signed in at the identity provider. InvalidToken, InsufficientPermissions."""
+        client = cls(base_url, None, **options)
+        try:
+            client._auth = BearerAuth((await client.exchange_id_token(id_token, nonce)).access_token)
+        except BaseException:
+            await client.aclose()
+            raise
+        return client
+
+    @classmethod
     def anonymous(cls, base_url: str, **options: Unpack[AsyncOptions]) -> Self:
-        """Nobody: good for validate_credentials only."""
+        """Nobody: good for validate_credentials and exchange_id_token only."""
         return cls(base_url, None, **options)
 
     def __repr__(self) -> str:
@@ -90,7 +103,7 @@ class AsyncProfileClient:
             await self._sleep(pause)
 
     async def _send(self, operation: Operation[T]) -> httpx.Response:
-        with network_told():
+        with network_told(operation):
             return await self._http.send(
                 request_of(self._http, operation), auth=self._auth if operation.bearer else None
             )
@@ -102,6 +115,7 @@ class AsyncProfileClient:
     businesses = async_call(operations.businesses)
     heartbeat = async_call(operations.heartbeat)
     validate_credentials = async_call(operations.validate_credentials)
+    exchange_id_token = async_call(operations.exchange_id_token)
     list_posts = async_call(profiles.list_posts)
     iter_posts = async_each(profiles.iter_posts)
     create_post = async_call(profiles.create_post)

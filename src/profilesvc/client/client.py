@@ -58,8 +58,19 @@ class ProfileClient:
         return cls(base_url, BearerAuth(token), **options)
 
     @classmethod
+    def signed_in(cls, base_url: str, id_token: str, nonce: str | None = None, **options: Unpack[SyncOptions]) -> Self:
+        """A user who has just signed in at the identity provider. InvalidToken, InsufficientPermissions."""
+        client = cls(base_url, None, **options)
+        try:
+            client._auth = BearerAuth(client.exchange_id_token(id_token, nonce).access_token)
+        except BaseException:
+            client.close()
+            raise
+        return client
+
+    @classmethod
     def anonymous(cls, base_url: str, **options: Unpack[SyncOptions]) -> Self:
-        """Nobody: good for validate_credentials only."""
+        """Nobody: good for validate_credentials and exchange_id_token only."""
         return cls(base_url, None, **options)
 
     def __repr__(self) -> str:
@@ -89,7 +100,7 @@ class ProfileClient:
             self._sleep(pause)
 
     def _send(self, operation: Operation[T]) -> httpx.Response:
-        with network_told():
+        with network_told(operation):
             return self._http.send(request_of(self._http, operation), auth=self._auth if operation.bearer else None)
 
     create_key = call(operations.create_key)
@@ -99,6 +110,7 @@ class ProfileClient:
     businesses = call(operations.businesses)
     heartbeat = call(operations.heartbeat)
     validate_credentials = call(operations.validate_credentials)
+    exchange_id_token = call(operations.exchange_id_token)
     list_posts = call(profiles.list_posts)
     iter_posts = each(profiles.iter_posts)
     create_post = call(profiles.create_post)

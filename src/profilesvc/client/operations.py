@@ -17,7 +17,7 @@ from profilesvc.contract.connection import (
 )
 from profilesvc.contract.envelope import Success
 from profilesvc.contract.keys import BusinessList, KeyCreated, KeyList, KeyRevoked
-from profilesvc.contract.tokens import Token
+from profilesvc.contract.tokens import Token, UserToken
 
 TOKEN_PATH = f"{PREFIX}/auth/token"
 
@@ -108,3 +108,17 @@ def refresh(refresh_token: str) -> Operation[Token]:
     """Exchange a refresh token, once, for a new pair (D-10)."""
     body = {"grant_type": "refresh_token", "refresh_token": refresh_token}
     return Operation("POST", TOKEN_PATH, Success[Token], body=body, bearer=False)
+
+
+def exchange_id_token(id_token: str, nonce: str | None = None) -> Operation[UserToken]:
+    """Exchange an ID token of the identity provider, once, for a user token (D-15). InvalidToken.
+
+    `nonce` is the one that the login was begun with. Not repeated after a lost answer: the user signs in again.
+    """
+    body = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": id_token,
+        "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+    }
+    proof = {"nonce": nonce} if nonce else {}
+    return Operation("POST", TOKEN_PATH, Success[UserToken], body={**body, **proof}, bearer=False)

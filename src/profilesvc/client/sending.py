@@ -34,12 +34,16 @@ def request_of(http: httpx.Client | httpx.AsyncClient, operation: Operation[T]) 
 
 
 @contextlib.contextmanager
-def network_told() -> Iterator[None]:
-    """Network trouble as TransportFailed; what cannot be sent at all, as to a URL without a scheme, as ValueError."""
+def network_told(operation: Operation[T]) -> Iterator[None]:
+    """Network trouble as TransportFailed; what cannot be sent at all, as to a URL without a scheme, as ValueError.
+
+    Trouble with the token that an operation needs is told as such: the operation itself was not sent.
+    """
     try:
         yield
     except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
         raise ValueError(f"the request cannot be sent: {error}") from error
     except httpx.RequestError as error:
-        sent = not (isinstance(error, _UNSENT) or error.request.url.path.endswith(operations.TOKEN_PATH))
+        for_token = operation.bearer and error.request.url.path.endswith(operations.TOKEN_PATH)
+        sent = not (isinstance(error, _UNSENT) or for_token)
         raise TransportFailed(f"{type(error).__name__}: {error}", sent) from error

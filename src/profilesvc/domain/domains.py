@@ -4,12 +4,14 @@ import re
 import unicodedata
 from functools import cache
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import idna
-from tldextract import TLDExtract
 
 from profilesvc.domain.errors import invalid, invalid_many
+
+if TYPE_CHECKING:
+    from tldextract import TLDExtract
 
 MAX_ENTRIES = 50
 _LONGEST = 253
@@ -30,8 +32,10 @@ _NUMBER = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z", re.ASCII)
 
 
 @cache
-def _public_suffixes() -> TLDExtract:
-    """The list that the package carries; it is never fetched."""
+def _public_suffixes() -> "TLDExtract":
+    """The list that the package carries; it is never fetched. Commands do without its import, which takes long."""
+    from tldextract import TLDExtract
+
     return TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 

@@ -33,6 +33,10 @@ class Clients:
         """`alice`, `bob` or `carol`."""
         return self._kept(ProfileClient.user(self._url, self._user_token(name), **self._options(name.capitalize())))
 
+    def signed_in(self, name: str, id_token: str, nonce: str | None = None) -> ProfileClient:
+        """A user by their ID token; the name is for the record."""
+        return self._kept(ProfileClient.signed_in(self._url, id_token, nonce, **self._options(name.capitalize())))
+
     def service(self, key: Any, permissions: list[str] | None = None) -> ProfileClient:
         """A site with a key: what its creation answered, as a dict or as a model."""
         key = members_of(key)

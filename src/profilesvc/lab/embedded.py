@@ -107,6 +107,18 @@ class Embedded:
         """A user token, minted as `profilesvc users token` does. ServiceError for an unknown user."""
         return self.run(tokens.user_token(self.services, email))
 
+    def id_token(self, email: str, nonce: str | None) -> str:
+        """An ID token of the development issuer, as its login page gives one. ValueError for who cannot sign in."""
+        issuer = self._world.issuer
+        if issuer is None:
+            raise ValueError("the development issuer is switched off")
+        people = self.run(issuer.users(self.services))
+        subject = next((person.subject for person in people if person.email == email), "")
+        token = self.run(issuer.id_token(self.services, subject, nonce))
+        if token is None:
+            raise ValueError(f"{email} cannot sign in at the development issuer")
+        return token
+
     def control(self, method: str, path: str, body: object = None) -> Any:
         """Call the emulator's control surface (provider/emulator/control.py). ValueError when it refuses."""
 
