@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from quart import Blueprint, Quart, Response
 from quart_schema import QuartSchema
+from werkzeug.routing import MapAdapter
 
 from profilesvc import __version__
 from profilesvc.api import (
@@ -23,6 +25,7 @@ from profilesvc.api import (
     wellknown,
 )
 from profilesvc.api.edge import Edge
+from profilesvc.api.lean import LeanConnection, NoSessions, url_adapter
 from profilesvc.api.openapi import Document
 from profilesvc.domain.world import Entropy
 from profilesvc.services.context import Services
@@ -42,7 +45,14 @@ _SECURITY = {
 
 
 class ProfileApp(Quart):
-    """Quart with the answers to OPTIONS that a JSON API gives."""
+    """Quart by the short way (`lean.py`), with the answers to OPTIONS that a JSON API gives."""
+
+    asgi_http_class = LeanConnection
+    session_interface = NoSessions()  # type: ignore[assignment]  # declared as narrower than it is used
+
+    def create_url_adapter(self, request: Any) -> MapAdapter | None:
+        """What the request's path is matched by."""
+        return super().create_url_adapter(request) if request is None else url_adapter(self, request)
 
     async def make_default_options_response(self) -> Response:
         """204 with Allow (A095), and what a browser's preflight asks for (A124)."""

@@ -25,6 +25,7 @@ from profilesvc.services import origins
 from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import accounts, connection, keys, locations
+from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
 
 _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
@@ -32,8 +33,7 @@ _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
 
 async def record_contact(services: Services, key: KeyState) -> None:
     """Note that a key's site is alive, whatever else is wrong with the key (D-28)."""
-    async with services.storage.write() as session:
-        await connection.beat(session, key.id, services.clock.now(), {})
+    await services.beats.add(Beat(key.id, services.clock.now()))
 
 
 async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_agent: str = "") -> HeartbeatReceived:
@@ -45,8 +45,10 @@ async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_ag
     reported = body.model_dump(exclude_none=True)
     if "detected_plugins" in reported:
         reported["detected_plugins"] = json.dumps(reported["detected_plugins"])
-    async with services.storage.write() as session:
-        await connection.beat(session, caller.key.id, services.clock.now(), reported, site_host(user_agent))
+    now, site = services.clock.now(), site_host(user_agent)
+    await services.beats.add(
+        Beat(caller.key.id, now, **reported, site_host=site, site_host_at=None if site is None else now)
+    )
     return HeartbeatReceived(next_heartbeat_in=rules.NEXT_HEARTBEAT_SECONDS)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
@@ -15,6 +16,8 @@ from profilesvc.services.id_tokens import TrustedIssuer
 from profilesvc.services.refresh import Refreshes
 from profilesvc.services.signing import Signer
 from profilesvc.settings import Settings
+from profilesvc.storage.batches import Batches
+from profilesvc.storage.connection import Beat, record
 from profilesvc.storage.engine import Storage
 from profilesvc.storage.keys import KeyState
 
@@ -65,6 +68,11 @@ class Services:
     identity: TrustedIssuer | None = None
     background: Background = field(default_factory=Background)
     refreshes: Refreshes = field(default_factory=Refreshes)
+
+    @cached_property
+    def beats(self) -> Batches[Beat]:
+        """Where heartbeats are written: those that arrive together share a commit."""
+        return Batches(self.storage, record)
 
     @property
     def pepper(self) -> bytes | None:

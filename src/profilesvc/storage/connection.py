@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, select, update
+from sqlalchemy import and_, bindparam, case, exists, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.connection import ONLINE_FOR, Span
@@ -35,43 +35,56 @@ async def last_contact(session: Executor, key_id: int) -> LastContact | None:
     return LastContact._make(rows[0]) if rows else None
 
 
-async def beat(
-    session: AsyncSession, key_id: int, now: int, reported: dict[str, str], site_host: str | None = None
-) -> None:
-    """Record a heartbeat: the later receipt wins, what is not reported keeps its value (D-55)."""
-    site = {} if site_host is None else {"site_host": site_host, "site_host_at": now}
-    statement = insert_into(session, connections).values(key_id=key_id, last_heartbeat_at=now, **reported, **site)
-    await session.execute(
-        statement.on_conflict_do_update(
-            index_elements=[connections.c.key_id],
-            set_={"last_heartbeat_at": now, **reported, **site, **(_site_before(site_host) if site_host else {})},
-            where=connections.c.last_heartbeat_at <= now,
-        )
-    )
-    await _extend_contact(session, key_id, now)
+class Beat(NamedTuple):
+    """A heartbeat as it is stored: when it was received, what it reported (None keeps what is there), its site."""
+
+    key_id: int
+    last_heartbeat_at: int
+    plugin_version: str | None = None
+    wp_version: str | None = None
+    php_version: str | None = None
+    detected_plugins: str | None = None
+    site_host: str | None = None
+    site_host_at: int | None = None
 
 
-def _site_before(site_host: str) -> dict[str, Any]:
-    """The row's site becomes the other one when a heartbeat names a new one; one statement, so no race loses it."""
-    site, other = connections.c.site_host, connections.c.other_site_host
-    moved = and_(site.is_not(None), site != site_host)
-    return {
-        "other_site_host": case((moved, site), else_=other),
-        "other_site_host_at": case((moved, connections.c.site_host_at), else_=connections.c.other_site_host_at),
+async def record(session: AsyncSession, beats: list[Beat]) -> None:
+    """Record heartbeats: the later receipt wins, what is not reported keeps its value (D-55)."""
+    beats = sorted(
+        beats, key=lambda beat: beat[:2]
+    )  # two processes that take rows in one order cannot wait for each other
+    await session.execute(_upsert(insert_into(session, connections)), [beat._asdict() for beat in beats])
+    times = [{"key": beat.key_id, "now": beat.last_heartbeat_at} for beat in beats]
+    await session.execute(_EXTEND, times)
+    await session.execute(_begin(insert_into(session, contacts)), times)
+
+
+def _upsert(insert: Any) -> Any:
+    new, old = insert.excluded, connections.c
+    kept = {name: func.coalesce(new[name], old[name]) for name in Beat._fields[2:]}
+    # The row's site becomes the other one when a heartbeat names a new one; one statement, so no race loses it.
+    moved = and_(old.site_host.is_not(None), new.site_host.is_not(None), old.site_host != new.site_host)
+    sites = {
+        "other_site_host": case((moved, old.site_host), else_=old.other_site_host),
+        "other_site_host_at": case((moved, old.site_host_at), else_=old.other_site_host_at),
     }
-
-
-async def _extend_contact(session: AsyncSession, key_id: int, now: int) -> None:
-    """Lengthen the running contact, or start a new one after a gap of more than the online window."""
-    extended = (
-        update(contacts)
-        .where(contacts.c.key_id == key_id, contacts.c.ended_at >= now - ONLINE_FOR, contacts.c.started_at <= now)
-        .values(ended_at=case((contacts.c.ended_at < now, now), else_=contacts.c.ended_at))
-        .returning(contacts.c.started_at)
+    return insert.on_conflict_do_update(
+        index_elements=[old.key_id],
+        set_={"last_heartbeat_at": new.last_heartbeat_at, **kept, **sites},
+        where=old.last_heartbeat_at <= new.last_heartbeat_at,
     )
-    if (await session.execute(extended)).first() is None:
-        started = insert_into(session, contacts).values(key_id=key_id, started_at=now, ended_at=now)
-        await session.execute(started.on_conflict_do_nothing())
+
+
+_KEY = bindparam("key", type_=contacts.c.key_id.type)
+_NOW = bindparam("now", type_=contacts.c.ended_at.type)
+_RUNNING = and_(contacts.c.key_id == _KEY, contacts.c.ended_at >= _NOW - ONLINE_FOR, contacts.c.started_at <= _NOW)
+_EXTEND = update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW)
+
+
+def _begin(insert: Any) -> Any:
+    """A new run of contact after a gap of more than the online window; none while one is running."""
+    begun = select(_KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
+    return insert.from_select(["key_id", "started_at", "ended_at"], begun).on_conflict_do_nothing()
 
 
 async def spans(session: Executor, key_id: int, since: int) -> list[Span]:

@@ -1,0 +1,121 @@
+"""The way of a request through Quart without what this API has no use for: a third of the framework's cost.
+
+Quart gives each request two tasks and two timers, so that a body can be read while it arrives and a handler dies with
+its client. A request whose body is there, or that has none, needs neither: it is served in the server's own task.
+Everything else takes Quart's way, with its time and size limits.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlparse
+
+from quart import Quart, Request, Response
+from quart.asgi import ASGIHTTPConnection
+from quart.sessions import NullSession, SessionInterface
+from werkzeug.datastructures import Headers
+from werkzeug.routing import MapAdapter
+
+_WHOLE_BODY = 64 * 1024
+_LATE = 0.001
+
+
+class LeanConnection(ASGIHTTPConnection):
+    """One request; in one task when its body, if any, arrives at once."""
+
+    async def __call__(self, receive: Any, send: Any) -> None:
+        """Serve the request."""
+        length = _announced(self.scope["headers"])
+        if length is None or length > _WHOLE_BODY:
+            await super().__call__(receive, send)
+            return
+        message: dict[str, Any] = {"type": "http.request", "body": b""}
+        if length:
+            try:
+                async with asyncio.timeout(self.app.config["BODY_TIMEOUT"]):
+                    message = await receive()
+            except TimeoutError:  # it has waited: Quart shall answer as it does, and not wait for as long again
+                await self._serve(send, body_timeout=_LATE)
+                return
+        if message["type"] != "http.request":
+            return
+        if message.get("more_body", False):
+            await super().__call__(_again(message, receive), send)
+            return
+        await self._serve(send, body=message.get("body", b""))
+
+    async def _serve(self, send: Any, body: bytes | None = None, body_timeout: float | None = None) -> None:
+        request = self._create_request_from_scope(send)
+        if body is None:
+            request.body_timeout = body_timeout  # type: ignore[assignment]
+        else:
+            request.body.set_result(body)
+        await self.handle_request(request, send)
+
+    def _create_request_from_scope(self, send: Any) -> Request:
+        headers = Headers([(name.decode("latin1"), value.decode("latin1")) for name, value in self.scope["headers"]])
+        headers.set("Remote-Addr", (self.scope.get("client") or ("<local>", 0))[0])
+        if self.scope["http_version"] < "1.1":
+            headers.setdefault("Host", "")
+        path = self.scope["path"]
+        return self.app.request_class(
+            self.scope["method"],
+            self.scope["scheme"],
+            path if path.startswith("/") else urlparse(path).path,
+            self.scope["query_string"],
+            headers,
+            self.scope.get("root_path", ""),
+            self.scope["http_version"],
+            max_content_length=self.app.config["MAX_CONTENT_LENGTH"],
+            body_timeout=self.app.config["BODY_TIMEOUT"],
+            send_push_promise=_no_push,
+            scope=self.scope,
+        )
+
+    async def _send_response(self, send: Any, response: Any) -> None:
+        if not isinstance(response, Response) or not hasattr(response.response, "data"):
+            await super()._send_response(send, response)
+            return
+        fields = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in response.headers]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": fields})
+        await send({"type": "http.response.body", "body": response.response.data, "more_body": False})
+
+
+def _announced(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """The length of the body in bytes, 0 for none, None for a body of unknown length."""
+    length = 0
+    for name, value in headers:
+        if name == b"transfer-encoding":
+            return None
+        if name == b"content-length":
+            length = int(value) if value.isdigit() and len(value) < 10 else _WHOLE_BODY + 1
+    return length
+
+
+def _again(first: dict[str, Any], receive: Any) -> Any:
+    """`receive` that gives a message back first."""
+    waiting = [first]
+
+    async def both() -> Any:
+        return waiting.pop() if waiting else await receive()
+
+    return both
+
+
+async def _no_push(_path: str, _headers: Headers) -> None:
+    """HTTP/2 push, which this API does not use."""
+
+
+class NoSessions(SessionInterface):
+    """There are no sessions: every request brings its own token."""
+
+    async def open_session(self, _app: Quart, _request: Any) -> Any:
+        """The null session, which is never saved."""
+        return NullSession()
+
+
+def url_adapter(app: Quart, request: Any) -> MapAdapter:
+    """Routing by method and path alone; which host a request named was settled at the edge."""
+    return MapAdapter(
+        app.url_map, "localhost", "/", "", request.scheme, request.path, request.method, request.query_string
+    )

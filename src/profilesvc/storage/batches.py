@@ -1,0 +1,54 @@
+"""Group commit: writes of one kind that arrive together share one transaction; each is answered after the commit."""
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.storage.engine import BUSY_SECONDS, Storage, unavailable_as_refusal
+
+Item = TypeVar("Item")
+_LARGEST = 500
+
+
+class Batches(Generic[Item]):
+    """While one batch is being committed the next one gathers; alone, an item waits for nobody."""
+
+    def __init__(self, storage: Storage, work: Callable[[AsyncSession, list[Item]], Awaitable[None]]) -> None:
+        self._storage, self._work = storage, work
+        self._waiting: list[tuple[Item, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    async def add(self, item: Item) -> None:
+        """Return when the item is durable. SERVICE_UNAVAILABLE in the time that any write may take."""
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, done))
+        if self._writer is None:
+            # Its units have a time of their own, not what is left of the request that happened to come first.
+            self._writer = asyncio.get_running_loop().create_task(self._write(), context=contextvars.Context())
+        with unavailable_as_refusal():
+            async with asyncio.timeout(BUSY_SECONDS):
+                await done
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:_LARGEST], self._waiting[_LARGEST:]
+            await self._commit([(item, done) for item, done in batch if not done.done()])
+        self._writer = None
+
+    async def _commit(self, batch: list[tuple[Item, asyncio.Future[None]]]) -> None:
+        failure: Exception | None = None
+        try:
+            async with self._storage.write() as session:
+                await self._work(session, [item for item, _ in batch])
+        except Exception as error:  # whoever waits for the batch is told
+            failure = error
+        for _, done in batch:
+            if done.done():
+                continue
+            if failure is None:
+                done.set_result(None)
+            else:
+                done.set_exception(failure)
