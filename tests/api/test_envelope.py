@@ -19,6 +19,7 @@ JSON = {"Content-Type": "application/json"}
 SAMPLES = {
     "<location:locationId>": "111",
     "<post:postId>": "nopost",
+    "<review:reviewId>": "noreview",
     "<client_id>": "svcid_1_1_x",
     "<name>": "docs.js",
 }
