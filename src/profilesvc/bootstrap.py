@@ -4,7 +4,7 @@ What serving alone needs is imported when it is needed, so that a command starts
 """
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, cast
@@ -16,7 +16,7 @@ from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, 
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.provider.port import Provider
-from profilesvc.services import signing_keys
+from profilesvc.services import signing_keys, upkeep
 from profilesvc.services.context import Services
 from profilesvc.services.id_tokens import TrustedIssuer
 from profilesvc.services.keyring import Keyring, SigningKey, generate, signing_key
@@ -102,8 +102,9 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
             identity = open_identity(settings, world)
             services = Services(settings, world.clock, world.entropy, storage, reached, signer, plans, identity)
             await _open_signing_keys(services)
-            async with signing_keys.kept(services):
+            async with signing_keys.kept(services), upkeep.kept_up(services) if provider else nullcontext():
                 yield services
+            services.background.spawn(services.notes.write(services))
             await services.background.drain()
             await services.refreshes.drain()
     finally:

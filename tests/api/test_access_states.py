@@ -8,7 +8,8 @@ from conftest import AsUser
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import accounts
-from profilesvc.storage.keys import raise_epoch, remove_holds
+from profilesvc.storage.holds import lift, of_key
+from profilesvc.storage.keys import raise_epoch
 from profilesvc.storage.tables import keys, users
 from support import ALICE, Site, assert_error, assert_ok
 
@@ -47,7 +48,7 @@ async def test_A080_tokens_from_before_a_security_concern_never_work_again(
 ) -> None:
     await key_service.deactivate(services, plugin.key["client_id"], "security_concern")
     async with services.storage.write() as session:
-        await remove_holds(session, plugin.key["service_client_id"], ["security_concern"])
+        await lift(session, of_key(plugin.key["service_client_id"]), "security_concern")
     response = await plugin.http.get(LOCATIONS)
     assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
     refresh = {"grant_type": "refresh_token", "refresh_token": plugin.tokens["refresh_token"]}

@@ -37,6 +37,7 @@ JSON = {"Content-Type": "application/json"}
 # Every route that takes a body, for a key or a user that may call it.
 BODIES = [
     ("user", "POST", KEYS),
+    ("user", "POST", f"{KEYS}/svcid_1_1_x/roll"),
     ("key", "POST", HEARTBEAT),
     ("nobody", "POST", TOKEN),
     ("nobody", "POST", VALIDATE),

@@ -10,10 +10,9 @@ from sqlalchemy import func, select
 from conftest import AsService, client_of, make_settings
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import DAY, SECOND, FrozenClock, SeededEntropy
-from profilesvc.services import rotation
+from profilesvc.services import rotation, upkeep
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, TokenSettings
-from profilesvc.storage import families, revocations
 from profilesvc.storage.tables import audit
 from profilesvc.storage.tables import families as family_table
 from profilesvc.storage.tables import revocations as revoked_table
@@ -196,10 +195,9 @@ class TestLifetime:
         async with services.storage.read() as session:
             stored = (await session.execute(select(family_table.c.successor))).scalar_one()
         assert successor["refresh_token"].split(".")[1] not in stored
-        clock.advance(days=30)
-        async with services.storage.write() as session:
-            await families.prune(session, clock.now())
-            await revocations.prune(session, clock.now())
+        clock.advance(days=31)
+        await upkeep.once(services)
+        async with services.storage.read() as session:
             assert (await session.execute(select(func.count()).select_from(family_table))).scalar_one() == 0
             assert (await session.execute(select(func.count()).select_from(revoked_table))).scalar_one() == 1
         assert_error(await bearer(http, successor), 401, "AUTH_INVALID_TOKEN")

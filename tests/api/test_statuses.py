@@ -87,6 +87,11 @@ REQUESTS: dict[str, Request] = {
     "compare_profile": ("GET", "/api/v1/sync/comparison/111", None, {}),
     "sync_profile": ("POST", "/api/v1/sync/111", {"title": "T", "x": 1}, {}),
     "list_sync_history": ("GET", "/api/v1/sync/history/111", None, {}),
+    "roll_key": ("POST", "/api/v1/developer/credentials/CLIENT/roll", {}, {}),
+    "deactivate_key": ("POST", "/api/v1/developer/credentials/CLIENT/deactivate", None, {}),
+    "reactivate_key": ("POST", "/api/v1/developer/credentials/CLIENT/reactivate", None, {}),
+    "list_key_events": ("GET", "/api/v1/developer/credentials/CLIENT/audit", None, {}),
+    "list_events": ("GET", "/api/v1/audit", None, {}),
     "revoke_key": ("DELETE", "/api/v1/developer/credentials/CLIENT", None, {}),
 }
 BY_KEY = {"send_heartbeat"}
@@ -112,6 +117,10 @@ class Surface:
         """The operations that promise a status."""
         found = self.record.promised() - NEVER
         return [name for name in REQUESTS if (name, status) in found]
+
+    def client_id(self, site: str) -> str:
+        """The client id of a site's key."""
+        return str(self._sites[site].key["client_id"])
 
     async def ask(self, name: str, *, site: str = "good", token: str | None = None, **changes: Any) -> httpx.Response:
         """Send a request; `changes` replace `path`, `body`, `params`, or add `content` and `headers`."""
@@ -146,6 +155,8 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "get_connection_status": {"params": {"history": "x"}},
     "list_keys": {"params": {"include_revoked": "x"}},
     "list_locations": {"params": {"page": "0"}},
+    "list_key_events": {"params": {"before": "x"}},
+    "list_events": {"params": {"limit": "0"}},
     "get_location": {"path": "/api/v1/external-business/locations/a b"},
     "refresh_verification": {"path": "/api/v1/external-business/locations/a b/refresh-verification"},
     "list_posts": {"params": {}},
@@ -186,6 +197,8 @@ async def refusals_of_the_request(surface: Surface) -> None:
 
 async def refusals_of_the_state(surface: Surface, emulator: httpx.AsyncClient, services: Services) -> None:
     await surface.ask("create_key", body={**NEW_KEY, "assigned_location_id": "114"})
+    held = REQUESTS["roll_key"][1].replace("CLIENT", surface.client_id("held"))
+    await surface.ask("roll_key", path=held)
     await surface.ask("switch_sync", path="/api/v1/external-business/locations/113/sync")
     await surface.ask("sync_profile", path="/api/v1/sync/112")
     for name in surface.promising("422"):

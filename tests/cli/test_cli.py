@@ -93,9 +93,17 @@ class TestKeys:
     def test_the_life_of_a_key(self, run: Run) -> None:
         client_id = create_key(run)["client_id"]
         held = printed(run("keys", "deactivate", client_id, "--reason", "billing_issue", "--json"))
-        assert held == {"client_id": client_id, "deactivation_reason": "billing_issue", "changed": True}
+        since = held.pop("deactivated_at")
+        assert since.endswith("Z")
+        assert held == {
+            "client_id": client_id,
+            "status": "deactivated",
+            "deactivation_reason": "billing_issue",
+            "changed": True,
+        }
         assert printed(run("keys", "list", ALICE, "--json"))[0]["status"] == "deactivated"
-        assert printed(run("keys", "reactivate", client_id, "--json"))["holds_lifted"] == 1
+        lifted = printed(run("keys", "reactivate", client_id, "--json"))
+        assert (lifted["status"], lifted["lifted"], lifted["left"]) == ("active", ["billing_issue"], [])
         assert printed(run("keys", "revoke", client_id, "--json"))["revoked"] is True
         assert printed(run("keys", "list", "--json")) == []
         assert printed(run("keys", "list", "--revoked", "--json"))[0]["status"] == "revoked"

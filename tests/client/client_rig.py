@@ -71,7 +71,7 @@ class Service:
         return self.do(tokens.user_token(self.services, email))
 
     def deactivate(self, client_id: str, reason: str = "billing_issue") -> None:
-        assert self.do(keys.deactivate(self.services, client_id, reason))
+        assert self.do(keys.deactivate(self.services, client_id, reason)).changed
 
     def provider(self, method: str, path: str, body: Any) -> None:
         """Call the emulator's control surface: /faults, /state."""

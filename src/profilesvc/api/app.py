@@ -11,6 +11,7 @@ from werkzeug.routing import MapAdapter
 
 from profilesvc import __version__
 from profilesvc.api import (
+    audit,
     connection,
     converters,
     failures,
@@ -81,7 +82,7 @@ def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprin
     )
     app.register_blueprint(health.blueprint)
     app.register_blueprint(wellknown.blueprint)
-    for noun in (keys, tokens, connection, posts, reviews, locations, sync):
+    for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync):
         app.register_blueprint(noun.routes.blueprint)
     for blueprint in more:
         app.register_blueprint(blueprint)

@@ -3,15 +3,26 @@
 from profilesvc.api.access import USER, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, PLAN_RESTRICTION
-from profilesvc.contract.keys import BusinessList, KeyCreate, KeyCreated, KeyList, KeyListQuery, KeyRevoked
-from profilesvc.services import keys
+from profilesvc.contract.keys import (
+    BusinessList,
+    KeyCreate,
+    KeyCreated,
+    KeyList,
+    KeyListQuery,
+    KeyRevoked,
+    KeyRoll,
+    KeyRolled,
+    KeyStanding,
+)
+from profilesvc.services import credentials, keys
 from profilesvc.services.context import Caller
 
 routes = Routes("keys")
+KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
 
 
 @routes.endpoint(
-    "POST /developer/credentials",
+    f"POST {KEYS}",
     access=USER,
     body=KeyCreate,
     data=KeyCreated,
@@ -21,21 +32,47 @@ routes = Routes("keys")
 )
 async def create_key(caller: Caller, body: KeyCreate) -> KeyCreated:
     """Create an API key; its secret is shown in this answer only."""
-    return await keys.create(services(), caller, body)
+    return await credentials.create(services(), caller, body)
 
 
-@routes.endpoint("GET /developer/credentials", access=USER, query=KeyListQuery, data=KeyList, no_store=True)
+@routes.endpoint(f"GET {KEYS}", access=USER, query=KeyListQuery, data=KeyList, no_store=True)
 async def list_keys(caller: Caller, query: KeyListQuery) -> KeyList:
     """List your API keys, newest first; never their secrets."""
     return await keys.list_all(services(), caller, query.include_revoked == "true")
 
 
-@routes.endpoint(
-    "DELETE /developer/credentials/<client_id>", access=USER, data=KeyRevoked, no_store=True, errors=(NOT_FOUND,)
-)
+@routes.endpoint(f"DELETE {KEY}", access=USER, data=KeyRevoked, no_store=True, errors=(NOT_FOUND,))
 async def revoke_key(caller: Caller, client_id: str) -> KeyRevoked:
     """Revoke an API key; all tokens issued with it are invalid at once."""
     return await keys.revoke(services(), caller, client_id)
+
+
+@routes.endpoint(
+    f"POST {KEY}/roll", access=USER, body=KeyRoll, data=KeyRolled, no_store=True, errors=(NOT_FOUND, CONFLICT)
+)
+async def roll_key(caller: Caller, client_id: str, body: KeyRoll) -> KeyRolled:
+    """Give an API key a new secret, shown in this answer only. An addition of this service (D-26).
+
+    The old secret stays good for the overlap; the client id, the location and the tokens stay as they are. An overlap
+    of 0 is for a secret that leaked: every older secret and every token ends at once.
+    """
+    return await credentials.roll(services(), caller, client_id, body)
+
+
+@routes.endpoint(f"POST {KEY}/deactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
+async def deactivate_key(caller: Caller, client_id: str) -> KeyStanding:
+    """Switch an API key off until you switch it on again. An addition of this service (D-27)."""
+    changed = await keys.deactivate(services(), client_id, "user_requested", caller=caller)
+    return changed.standing
+
+
+@routes.endpoint(f"POST {KEY}/reactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
+async def reactivate_key(caller: Caller, client_id: str) -> KeyStanding:
+    """Switch an API key on that you switched off; its tokens work again. An addition of this service (D-27).
+
+    What you did not set you cannot lift: the refusal carries the three details of a deactivated key.
+    """
+    return await keys.reactivate_own(services(), caller, client_id)
 
 
 @routes.endpoint("GET /businesses", access=USER, data=BusinessList)

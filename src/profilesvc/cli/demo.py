@@ -133,11 +133,11 @@ async def _new_key(services: "Services") -> dict[str, Any]:
     from profilesvc.api.parsing import checked
     from profilesvc.contract.keys import KeyCreate
     from profilesvc.domain.errors import ServiceError
-    from profilesvc.services import keys, operator
+    from profilesvc.services import credentials, operator
 
     try:
         owner = await operator.act_for(services, OWNER)
-        made = await keys.create(services, owner, checked(KeyCreate, _KEY, "key"))
+        made = await credentials.create(services, owner, checked(KeyCreate, _KEY, "key"))
     except ServiceError as refusal:
         raise SettingsError(
             f"no demo key can be made in this database ({refusal.message}): name a folder for the demo in "

@@ -9,6 +9,7 @@ from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
 if TYPE_CHECKING:
+    from profilesvc.contract.audit import AuditTrail
     from profilesvc.contract.keys import KeyCreated, KeyList
     from profilesvc.services.context import Services
 
@@ -22,6 +23,11 @@ class Reason(StrEnum):
     BILLING_ISSUE = "billing_issue"
     PLAN_DOWNGRADE = "plan_downgrade"
     USER_REQUESTED = "user_requested"
+
+
+Version = Annotated[
+    int | None, typer.Option(min=1, help="Of the billing event: one that comes late or twice changes nothing.")
+]
 
 
 @app.command()
@@ -50,10 +56,10 @@ def create(
 async def _create(services: "Services", email: str, body: dict[str, Any]) -> "KeyCreated":
     from profilesvc.api.parsing import checked
     from profilesvc.contract.keys import KeyCreate
-    from profilesvc.services import keys, operator
+    from profilesvc.services import credentials, operator
 
     owner = await operator.act_for(services, email)
-    return await keys.create(services, owner, checked(KeyCreate, body, "key"))
+    return await credentials.create(services, owner, checked(KeyCreate, body, "key"))
 
 
 @app.command("list")
@@ -77,24 +83,91 @@ async def _list(services: "Services", email: str | None, revoked: bool) -> "KeyL
 @app.command()
 def revoke(client_id: str, as_json: AsJson = False) -> None:
     """Revoke a key and all tokens issued with it, for good."""
-    from profilesvc.services import operator
+    from profilesvc.services import keys
 
-    show(run(lambda services: operator.revoke_key(services, client_id)).model_dump(), as_json)
+    show(run(lambda services: keys.revoke(services, None, client_id)).model_dump(), as_json)
+
+
+def _check_version(version: int | None, reason: Reason | None) -> None:
+    if version is not None and reason is not Reason.BILLING_ISSUE:
+        raise typer.BadParameter("goes with --reason billing_issue only", param_hint="--version")
 
 
 @app.command()
-def deactivate(client_id: str, reason: Annotated[Reason, typer.Option()], as_json: AsJson = False) -> None:
-    """Hold a key back for a reason; again is harmless."""
+def deactivate(
+    client_id: str, reason: Annotated[Reason, typer.Option()], version: Version = None, as_json: AsJson = False
+) -> None:
+    """Hold a key back for a reason; again is harmless. The most severe reason is shown."""
     from profilesvc.services import keys
 
-    changed = run(lambda services: keys.deactivate(services, client_id, reason.value))
-    show({"client_id": client_id, "deactivation_reason": reason.value, "changed": changed}, as_json)
+    _check_version(version, reason)
+    done = run(lambda services: keys.deactivate(services, client_id, reason.value, version=version))
+    show({**done.standing.model_dump(), "changed": done.changed}, as_json)
 
 
 @app.command()
-def reactivate(client_id: str, as_json: AsJson = False) -> None:
-    """Lift every hold of a key, except a security concern."""
+def reactivate(
+    client_id: str,
+    reason: Annotated[Reason | None, typer.Option(help="Lift this hold alone; all without it.")] = None,
+    roll: Annotated[
+        bool, typer.Option("--roll", help="Give the key a new secret; the old one and all tokens end.")
+    ] = False,
+    version: Version = None,
+    as_json: AsJson = False,
+) -> None:
+    """Lift the holds of a key. A security concern needs --roll; what the plan holds back stays."""
     from profilesvc.services import keys
 
-    lifted = run(lambda services: keys.reactivate(services, client_id))
-    show({"client_id": client_id, "holds_lifted": lifted}, as_json)
+    _check_version(version, reason)
+    value = None if reason is None else reason.value
+    done = run(lambda services: keys.reactivate(services, client_id, value, roll=roll, version=version))
+    secret = {} if done.rolled is None else done.rolled.model_dump(include={"client_secret", "warning"})
+    show({**done.standing.model_dump(), "lifted": done.lifted, "left": done.left, **secret}, as_json)
+
+
+@app.command()
+def roll(
+    client_id: str,
+    overlap: Annotated[int, typer.Option(min=0, max=604_800, help="Seconds that the old secret stays good.")] = 86_400,
+    as_json: AsJson = False,
+) -> None:
+    """Give a key a new secret, printed now and never again; with --overlap 0 the old one and all tokens end now."""
+    from profilesvc.contract.keys import KeyRoll
+    from profilesvc.services import credentials
+
+    body = KeyRoll(overlap_seconds=overlap)
+    show(run(lambda services: credentials.roll(services, None, client_id, body)).model_dump(), as_json)
+
+
+@app.command()
+def audit(
+    client_id: Annotated[str | None, typer.Argument(help="One key; everything without it.")] = None,
+    user: Annotated[str | None, typer.Option(help="E-mail address: a user and all of their keys.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100)] = 50,
+    before: Annotated[str | None, typer.Option(help="next_before of the page before.", metavar="ID")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what happened, newest first (kept for 400 days)."""
+    if client_id is not None and user is not None:
+        raise typer.BadParameter("name a key or a user, not both", param_hint="--user")
+    trail = run(lambda services: _audit(services, client_id, user, {"limit": limit, "before": before})).model_dump()
+    if as_json:
+        show(trail, as_json)
+    else:
+        show([{**event, "details": _words(event["details"])} for event in trail["events"]], as_json)
+
+
+def _words(details: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in details.items()) or "-"
+
+
+async def _audit(services: "Services", client_id: str | None, user: str | None, page: dict[str, Any]) -> "AuditTrail":
+    from profilesvc.api.parsing import checked
+    from profilesvc.contract.audit import AuditQuery
+    from profilesvc.services import audit, operator
+
+    query = checked(AuditQuery, page, "page")
+    if client_id is not None:
+        return await audit.of_key(services, None, client_id, query)
+    owner = None if user is None else (await operator.act_for(services, user)).user_id
+    return await audit.of_user(services, owner, query)

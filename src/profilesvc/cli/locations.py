@@ -49,3 +49,12 @@ def assign(
 
     run(lambda services: locations.assign(services, location, business_id))
     show({"location": location, "business_id": business_id}, as_json)
+
+
+@app.command()
+def unassign(location: Annotated[str, typer.Argument(callback=_location)], as_json: AsJson = False) -> None:
+    """Take a location from its business; that frees a slot of the plan. It must have no live key."""
+    from profilesvc.services import operator
+
+    lifted = run(lambda services: operator.unassign_location(services, location))
+    show({"location": location, "lifted": lifted}, as_json)

@@ -99,3 +99,17 @@ def logout(email: str, as_json: AsJson = False) -> None:
     from profilesvc.services import operator
 
     show(_row(run(lambda services: operator.logout(services, email))), as_json)
+
+
+@app.command()
+def billing(
+    email: str,
+    paid: Annotated[bool, typer.Option("--paid/--failed", help="What the billing side says.")],
+    version: Annotated[int, typer.Option(min=1, help="Orders the events: a late or repeated one changes nothing.")],
+    as_json: AsJson = False,
+) -> None:
+    """Hold back or let go all keys of a user, as their invoices are unpaid or paid."""
+    from profilesvc.services import holds
+
+    effect = run(lambda services: holds.billing_event(services, email, paid, version))
+    show({"email": email, **effect._asdict()}, as_json)

@@ -8,7 +8,7 @@ from typing import Self, TypeVar, Unpack
 import httpx
 
 from profilesvc.client import operations, profiles
-from profilesvc.client.auth import BearerAuth, ServiceAuth
+from profilesvc.client.auth import BearerAuth, ServiceAuth, use_secret
 from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import async_call, async_each
 from profilesvc.client.operation import Operation
@@ -85,6 +85,10 @@ class AsyncProfileClient:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
+    def use_secret(self, client_secret: str) -> None:
+        """Go on with the new secret of a rolled key; the tokens stay. ValueError for a client without credentials."""
+        use_secret(self._auth, client_secret)
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
@@ -111,6 +115,12 @@ class AsyncProfileClient:
     create_key = async_call(operations.create_key)
     list_keys = async_call(operations.list_keys)
     revoke_key = async_call(operations.revoke_key)
+    roll_key = async_call(operations.roll_key)
+    deactivate_key = async_call(operations.deactivate_key)
+    reactivate_key = async_call(operations.reactivate_key)
+    key_events = async_call(operations.key_events)
+    iter_key_events = async_each(operations.iter_key_events)
+    events = async_call(operations.events)
     connection_status = async_call(operations.connection_status)
     businesses = async_call(operations.businesses)
     heartbeat = async_call(operations.heartbeat)

@@ -68,7 +68,8 @@ class ServiceAuth(httpx.Auth):
     ) -> None:
         self._url = base_url.rstrip("/") + operations.TOKEN_PATH
         self._client_id = client_id
-        self._credentials = operations.client_credentials(client_id, client_secret, permissions)
+        self._permissions = permissions
+        self.use_secret(client_secret)
         self._clock = clock
         self._held: _Held | None = None
         self._refresh_token: str | None = None
@@ -77,6 +78,10 @@ class ServiceAuth(httpx.Auth):
 
     def __repr__(self) -> str:
         return f"ServiceAuth(client_id={self._client_id!r}, client_secret=…)"
+
+    def use_secret(self, client_secret: str) -> None:
+        """Ask with another secret from now on, as after a roll; the tokens stay (D-26)."""
+        self._credentials = operations.client_credentials(self._client_id, client_secret, self._permissions)
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         """For httpx.Client. ProfileApiError when no token is granted."""
@@ -174,3 +179,10 @@ class ServiceAuth(httpx.Auth):
         early = min(EARLY_SECONDS, token.expires_in / 2)
         expires = asked + token.expires_in
         return _Held(token.access_token, expires - early, expires, asked + token.refresh_expires_in)
+
+
+def use_secret(auth: httpx.Auth | None, client_secret: str) -> None:
+    """Give a service's authentication the new secret of its key. ValueError for another kind."""
+    if not isinstance(auth, ServiceAuth):
+        raise ValueError("only a client with an API key has a secret")  # noqa: TRY004
+    auth.use_secret(client_secret)

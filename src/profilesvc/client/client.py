@@ -7,7 +7,7 @@ from typing import Self, TypeVar, Unpack
 import httpx
 
 from profilesvc.client import operations, profiles
-from profilesvc.client.auth import BearerAuth, ServiceAuth
+from profilesvc.client.auth import BearerAuth, ServiceAuth, use_secret
 from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import call, each
 from profilesvc.client.operation import Operation
@@ -82,6 +82,10 @@ class ProfileClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def use_secret(self, client_secret: str) -> None:
+        """Go on with the new secret of a rolled key; the tokens stay. ValueError for a client without credentials."""
+        use_secret(self._auth, client_secret)
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -106,6 +110,12 @@ class ProfileClient:
     create_key = call(operations.create_key)
     list_keys = call(operations.list_keys)
     revoke_key = call(operations.revoke_key)
+    roll_key = call(operations.roll_key)
+    deactivate_key = call(operations.deactivate_key)
+    reactivate_key = call(operations.reactivate_key)
+    key_events = call(operations.key_events)
+    iter_key_events = each(operations.iter_key_events)
+    events = call(operations.events)
     connection_status = call(operations.connection_status)
     businesses = call(operations.businesses)
     heartbeat = call(operations.heartbeat)

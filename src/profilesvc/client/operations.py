@@ -7,7 +7,8 @@ it raises stands with it.
 
 from typing import Required, TypedDict, Unpack
 
-from profilesvc.client.operation import PREFIX, Operation, segment
+from profilesvc.client.operation import PREFIX, Operation, Pages, segment
+from profilesvc.contract.audit import AuditEntry, AuditTrail
 from profilesvc.contract.connection import (
     ConnectionStatus,
     CredentialsInvalid,
@@ -16,10 +17,11 @@ from profilesvc.contract.connection import (
     StatePeriod,
 )
 from profilesvc.contract.envelope import Success
-from profilesvc.contract.keys import BusinessList, KeyCreated, KeyList, KeyRevoked
+from profilesvc.contract.keys import BusinessList, KeyCreated, KeyList, KeyRevoked, KeyRolled, KeyStanding
 from profilesvc.contract.tokens import Token, UserToken
 
 TOKEN_PATH = f"{PREFIX}/auth/token"
+_KEYS = f"{PREFIX}/developer/credentials"
 
 
 class Connection(ConnectionStatus):
@@ -49,18 +51,22 @@ class Report(TypedDict, total=False):
     detected_plugins: list[str] | None
 
 
+def _key(client_id: str, what: str = "") -> str:
+    return f"{_KEYS}/{segment(client_id)}{what}"
+
+
 def create_key(**members: Unpack[NewKey]) -> Operation[KeyCreated]:
     """Create an API key; its `client_secret` is in this answer only. Never repeated: a second key would be made.
 
     ValidationFailed, NotFound, Conflict, PlanRestriction.
     """
-    return Operation("POST", f"{PREFIX}/developer/credentials", Success[KeyCreated], body=members)
+    return Operation("POST", _KEYS, Success[KeyCreated], body=members)
 
 
 def list_keys(include_revoked: bool = False) -> Operation[KeyList]:
     """The user's keys, newest first."""
     params = {"include_revoked": "true"} if include_revoked else {}
-    return Operation("GET", f"{PREFIX}/developer/credentials", Success[KeyList], params, repeatable=True)
+    return Operation("GET", _KEYS, Success[KeyList], params, repeatable=True)
 
 
 def revoke_key(client_id: str) -> Operation[KeyRevoked]:
@@ -68,7 +74,48 @@ def revoke_key(client_id: str) -> Operation[KeyRevoked]:
 
     Not repeated after a lost answer, which tells when it happened: call again, NotFound then means that it is done.
     """
-    return Operation("DELETE", f"{PREFIX}/developer/credentials/{segment(client_id)}", Success[KeyRevoked])
+    return Operation("DELETE", _key(client_id), Success[KeyRevoked])
+
+
+def roll_key(client_id: str, overlap_seconds: int = 86_400) -> Operation[KeyRolled]:
+    """Give a key a new secret, in this answer only; the old one stays good for the overlap. Never repeated.
+
+    0 is for a secret that leaked: every older secret and all tokens end at once. NotFound, Conflict.
+    """
+    return Operation("POST", _key(client_id, "/roll"), Success[KeyRolled], body={"overlap_seconds": overlap_seconds})
+
+
+def deactivate_key(client_id: str) -> Operation[KeyStanding]:
+    """Switch a key off until it is switched on again. NotFound."""
+    return Operation("POST", _key(client_id, "/deactivate"), Success[KeyStanding], repeatable=True)
+
+
+def reactivate_key(client_id: str) -> Operation[KeyStanding]:
+    """Switch a key on that its owner switched off. NotFound; KeyDeactivated for another reason, which it names."""
+    return Operation("POST", _key(client_id, "/reactivate"), Success[KeyStanding], repeatable=True)
+
+
+def key_events(client_id: str, limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
+    """One page of what happened to a key, revoked or not, newest first; at most 100. NotFound."""
+    return Operation("GET", _key(client_id, "/audit"), Success[AuditTrail], _page(limit, before), repeatable=True)
+
+
+def iter_key_events(client_id: str, limit: int = 100, before: str | None = None) -> Pages[AuditTrail, AuditEntry]:
+    """All that happened to a key, newest first, fetched page by page."""
+
+    def rest(page: AuditTrail) -> Pages[AuditTrail, AuditEntry] | None:
+        return iter_key_events(client_id, limit, page.next_before) if page.next_before else None
+
+    return Pages(key_events(client_id, limit, before), lambda page: page.events, rest)
+
+
+def events(limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
+    """One page of the user's log-ins and of what happened to all of their keys, newest first; at most 100."""
+    return Operation("GET", f"{PREFIX}/audit", Success[AuditTrail], _page(limit, before), repeatable=True)
+
+
+def _page(limit: int, before: str | None) -> dict[str, str]:
+    return {"limit": str(limit)} | ({} if before is None else {"before": before})
 
 
 def connection_status(client_id: str, history: bool = False) -> Operation[Connection]:

@@ -19,7 +19,7 @@ def _storable(value: str) -> str:
     return value
 
 
-def _whole_number(value: Any) -> Any:
+def whole_number(value: Any) -> Any:
     """PHP writes 10.0 for 10; everything else that is not an integer is left to the strict check (D-23a)."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -75,8 +75,8 @@ def _location_name(value: str) -> str:
 
 STORABLE = AfterValidator(_storable)  # after a length, which is counted in characters only of a bare str
 Text = Annotated[str, STORABLE]
-Int32 = Annotated[int, BeforeValidator(_whole_number), Field(ge=-(2**31), le=2**31 - 1)]
-Id = Annotated[int, BeforeValidator(_whole_number), Field(ge=1, le=2**63 - 1)]
+Int32 = Annotated[int, BeforeValidator(whole_number), Field(ge=-(2**31), le=2**31 - 1)]
+Id = Annotated[int, BeforeValidator(whole_number), Field(ge=1, le=2**63 - 1)]
 PageNumber = Annotated[int, BeforeValidator(_query_number), Field(ge=1)]
 UtcTime = Annotated[
     str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-02T03:04:05.678Z"]})

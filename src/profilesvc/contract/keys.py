@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from profilesvc.contract.common import (
     STORABLE,
@@ -15,6 +15,7 @@ from profilesvc.contract.common import (
     Query,
     Text,
     UtcTime,
+    whole_number,
 )
 
 SECRET_WARNING = "Store client_secret now: it is shown only in this answer and cannot be retrieved again."  # noqa: S105
@@ -84,6 +85,36 @@ class KeyRevoked(Data):
     client_id: str
     revoked: Literal[True] = True
     revoked_at: UtcTime
+
+
+class KeyRoll(Body):
+    """How to replace the secret of a key."""
+
+    overlap_seconds: Annotated[
+        int,
+        BeforeValidator(whole_number),
+        Field(ge=0, le=7 * 86_400, description="How long the old secret stays good; 0 ends it and all tokens."),
+    ] = 86_400
+
+
+class KeyRolled(Data):
+    """The new secret of a key, shown once. Ours (D-26)."""
+
+    client_id: str
+    client_secret: str = Field(description="48 random bytes in base64; never shown again.", repr=False)
+    service_client_id: int
+    rolled_at: UtcTime
+    previous_secret_expires_at: UtcTime = Field(description="Until then the old secret is good too.")
+    warning: str
+
+
+class KeyStanding(Data):
+    """Whether a key is held back, and why. Ours (D-27)."""
+
+    client_id: str
+    status: Literal["active", "deactivated"]
+    deactivation_reason: DeactivationReason | None = Field(description="The most severe reason.")
+    deactivated_at: UtcTime | None
 
 
 class KeyListQuery(Query):

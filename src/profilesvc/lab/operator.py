@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from profilesvc.lab.embedded import Embedded
-from profilesvc.services import keys, operator, signing_keys
+from profilesvc.services import holds, keys, operator, signing_keys
 
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
 
@@ -19,10 +19,16 @@ class OperatorControl:
         lab = self._embedded()
         lab.run(keys.deactivate(lab.services, client_id, reason))
 
-    def reactivate(self, client_id: str) -> None:
-        """`profilesvc keys reactivate`. ServiceError (CONFLICT) for a security concern."""
+    def reactivate(self, client_id: str, *, roll: bool = False) -> str | None:
+        """`profilesvc keys reactivate`; with `roll` the new secret. ServiceError (CONFLICT) for a security concern."""
         lab = self._embedded()
-        lab.run(keys.reactivate(lab.services, client_id))
+        rolled = lab.run(keys.reactivate(lab.services, client_id, roll=roll)).rolled
+        return None if rolled is None else rolled.client_secret
+
+    def billing(self, user: str, *, paid: bool, version: int) -> None:
+        """`profilesvc users billing`: what the billing side says, in the order of its versions."""
+        lab = self._embedded()
+        lab.run(holds.billing_event(lab.services, EMAILS.get(user, user), paid, version))
 
     def assign_plan(self, user: str, plan: str) -> None:
         """`profilesvc plans assign`: starter, growth, pro or agency."""

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
@@ -107,3 +109,19 @@ async def reach(services: Services, caller: Caller, name: str) -> Reached:
         if not await locations.is_owned(session, name, caller.user_id):
             raise ServiceError(NOT_FOUND, "There is no such location.")
     return Reached(name, caller.user_id, caller.plan)
+
+
+def missing(what: str) -> ServiceError:
+    """The same answer for what does not exist and for what is another user's (D-19)."""
+    return ServiceError(NOT_FOUND, f"You have no such {what}.")
+
+
+async def own_key(services: Services, session: AsyncSession, caller: Caller | None, client_id: str) -> KeyState:
+    """A live key of the caller, which nobody else changes until the transaction ends; NOT_FOUND.
+
+    Without a caller anyone's, for the operator.
+    """
+    key = await keys.locked(session, client_id)
+    if key is None or key.gone(services.clock.now()) or (caller is not None and key.user_id != caller.user_id):
+        raise missing("API key")
+    return key

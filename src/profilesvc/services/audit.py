@@ -1,30 +1,26 @@
 """The audit trail: what happened to a key or a user, by whom, from where (D-61). Never a secret or a token."""
 
+import asyncio
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.audit import MAX_LIMIT, AuditEntry, AuditQuery, AuditTrail, Event
+from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.addresses import network
-from profilesvc.services.context import Services
-from profilesvc.storage import audit
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import DAY, HOUR, iso
+from profilesvc.storage import audit, keys
+from profilesvc.storage.keys import KeyState
 
-Event = Literal[
-    "key.created",
-    "key.rolled",
-    "key.deactivated",
-    "key.reactivated",
-    "key.revoked",
-    "key.expired",
-    "token.issued",
-    "token.refreshed",
-    "token.refresh_replayed",
-    "token.refresh_reuse",
-    "auth.failed",
-    "user.login",
-]
+if TYPE_CHECKING:  # the services hold the notes
+    from profilesvc.services.context import Caller, Services
+
+KEPT = 400 * DAY
+_GATHER_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +36,136 @@ class Trace:
 trace: ContextVar[Trace] = ContextVar("trace", default=Trace())  # noqa: B039  frozen
 
 
+def known(actor: str) -> None:
+    """Say who is asking, once a request without a bearer token has proven it: `user:ID` or `key:ID`."""
+    trace.set(replace(trace.get(), actor=actor))
+
+
 async def record(
-    services: Services, session: AsyncSession, event: Event, user_id: int, key_id: int | None = None, **details: Any
+    services: "Services", session: AsyncSession, event: Event, user_id: int, key_id: int | None = None, **details: Any
 ) -> None:
     """Append an event inside the transaction that it tells of."""
+    await audit.add(session, [_row(services.clock.now(), event, user_id, key_id, details)])
+
+
+async def record_each(
+    services: "Services", session: AsyncSession, event: Event, user_id: int, key_ids: list[int], **details: Any
+) -> None:
+    """Append an event for each of a user's keys, in one statement."""
+    now = services.clock.now()
+    await audit.add(session, [_row(now, event, user_id, key_id, details) for key_id in key_ids])
+
+
+def _row(at: int, event: Event, user_id: int, key_id: int | None, details: dict[str, Any]) -> dict[str, Any]:
     who = trace.get()
-    await audit.add(
-        session,
-        at=services.clock.now(),
-        event=event,
-        user_id=user_id,
-        key_id=key_id,
-        actor=who.actor,
-        ip_prefix=None if who.ip is None else network(who.ip, 24, 48),
-        request_id=who.request_id,
-        details=orjson.dumps(details).decode() if details else None,
+    return {
+        "at": at,
+        "event": event,
+        "user_id": user_id,
+        "key_id": key_id,
+        "actor": who.actor,
+        "ip_prefix": None if who.ip is None else network(who.ip, 24, 48),
+        "request_id": who.request_id,
+        "details": orjson.dumps(details).decode() if details else None,
+    }
+
+
+class Notes:
+    """Events that no answer waits for: gathered for a moment, then written together.
+
+    A grant costs no transaction of its own, and a thousand wrong secrets cost as much as one.
+    """
+
+    def __init__(self) -> None:
+        self._issued: list[dict[str, Any]] = []
+        self._failed: dict[str, dict[str, Any]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._turn = asyncio.Lock()
+
+    def issued(self, services: "Services", key: KeyState, permissions: list[str]) -> None:
+        """A token was granted to a key."""
+        self._issued.append(
+            _row(services.clock.now(), "token.issued", key.user_id, key.id, {"permissions": permissions})
+        )
+        self._write_soon(services)
+
+    def failed(self, services: "Services", key: KeyState) -> None:
+        """Somebody knew a key's client id and not its secret: one event per key, network and hour (D-61)."""
+        hour = services.clock.now() // HOUR * HOUR
+        row = _row(hour, "auth.failed", key.user_id, key.id, {})
+        once = f"failed:{key.id}:{hour}:{row['ip_prefix']}"
+        seen = self._failed.setdefault(once, row | {"request_id": None, "once": once, "times": 0})
+        seen["times"] += 1
+        self._write_soon(services)
+
+    def _write_soon(self, services: "Services") -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_GATHER_SECONDS, lambda: services.background.spawn(self.write(services)))
+
+    async def write(self, services: "Services") -> None:
+        """Write what was gathered so far; it is written when this returns, whoever began to."""
+        async with self._turn:
+            if self._timer is None:
+                return
+            self._timer.cancel()
+            self._timer = None
+            issued, self._issued = self._issued, []
+            failed, self._failed = self._failed, {}
+            async with services.storage.write() as session:
+                await audit.add(session, issued)
+                await audit.count(session, [failed[once] for once in sorted(failed)])  # in one order: no deadlock
+
+
+async def of_key(services: "Services", caller: "Caller | None", client_id: str, query: AuditQuery) -> AuditTrail:
+    """What happened to a key, live or not, newest first; without a caller anyone's, for the operator. NOT_FOUND."""
+    await services.notes.write(services)
+    now = services.clock.now()
+    async with services.storage.read() as session:
+        key = await keys.state(session, client_id)
+    if key is None or (caller is not None and key.user_id != caller.user_id):
+        raise ServiceError(NOT_FOUND, "You have no such API key.")
+    if key.expires_at is not None and key.expires_at <= now:
+        await note_expired(services)
+    return await _page(services, {"key_id": key.id}, query)
+
+
+async def of_user(services: "Services", user_id: int | None, query: AuditQuery) -> AuditTrail:
+    """What happened to a user and all of their keys, newest first; to everyone without a user."""
+    await services.notes.write(services)
+    return await _page(services, {} if user_id is None else {"user_id": user_id}, query)
+
+
+async def note_expired(services: "Services") -> None:
+    """Record the end of the keys that have expired, each once."""
+    now = services.clock.now()
+    async with services.storage.write() as session:
+        await audit.note_expired(session, now, now - KEPT)
+
+
+async def _page(services: "Services", of: dict[str, int], query: AuditQuery) -> AuditTrail:
+    limit = min(query.limit, MAX_LIMIT)
+    before = None
+    if query.before is not None:
+        at, _, event_id = query.before.partition("-")
+        before = int(at), int(event_id)
+    async with services.storage.read() as session:
+        rows = await audit.page(session, of, before, limit + 1)
+    shown = rows[:limit]
+    next_before = f"{shown[-1].at}-{shown[-1].id}" if len(rows) > limit else None
+    return AuditTrail(events=[_entry(row) for row in shown], limit=limit, next_before=next_before)
+
+
+def _entry(row: Any) -> AuditEntry:
+    details = {} if row.details is None else orjson.loads(row.details)
+    if row.event == "auth.failed":
+        details["count"] = row.times
+    return AuditEntry(
+        event=row.event,
+        at=iso(row.at),
+        client_id=row.client_id,
+        actor=row.actor.partition(":")[0],
+        ip_prefix=row.ip_prefix,
+        request_id=row.request_id,
+        details=details,
     )

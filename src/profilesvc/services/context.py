@@ -12,6 +12,7 @@ from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
 from profilesvc.domain.world import Clock, Entropy, iso
 from profilesvc.provider.port import Provider
+from profilesvc.services.audit import Notes
 from profilesvc.services.id_tokens import TrustedIssuer
 from profilesvc.services.refresh import Refreshes
 from profilesvc.services.signing import Signer
@@ -68,6 +69,7 @@ class Services:
     identity: TrustedIssuer | None = None
     background: Background = field(default_factory=Background)
     refreshes: Refreshes = field(default_factory=Refreshes)
+    notes: Notes = field(default_factory=Notes)
 
     @cached_property
     def beats(self) -> Batches[Beat]:

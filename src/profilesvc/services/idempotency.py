@@ -94,7 +94,6 @@ async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Re
     now = services.clock.now()
     async with services.storage.write() as session:
         if await idempotency.insert_first(session, scope, fingerprint, now, now + LEASE):
-            await idempotency.prune(session, now - 2 * KEPT)
             return Claim(scope, 1, now)
         seen = await idempotency.find(session, scope)
         if seen is None:  # released this very moment

@@ -44,6 +44,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         user = await _user(services, session, identity)
         if user.suspended_at is not None:
             raise _refused("suspended")
+        audit.known(f"user:{user.id}")
         await audit.record(services, session, "user.login", user.id, issuer=identity.issuer)
     return UserToken(
         plan=user.plan,

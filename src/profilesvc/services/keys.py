@@ -1,124 +1,36 @@
-"""Create, list and revoke API keys; deactivate and reactivate them for the operator."""
+"""API keys from their first day to their last: list, deactivate, reactivate, revoke."""
 
-import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import CONFLICT, NOT_FOUND
-from profilesvc.contract.keys import (
-    SECRET_WARNING,
-    BusinessEntry,
-    BusinessList,
-    KeyCreate,
-    KeyCreated,
-    KeyEntry,
-    KeyList,
-    KeyRevoked,
-)
-from profilesvc.contract.times import parse_timestamp
-from profilesvc.domain.domains import allowed_domains
-from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.keys import clean_name, client_id, new_secret, secret_digest
-from profilesvc.domain.permissions import ALL, grant
-from profilesvc.domain.world import iso, parse_iso
-from profilesvc.services.context import Caller, Services
-from profilesvc.services.locations import take_slot
-from profilesvc.storage import accounts, keys, locations
-
-_END_OF_TIME = 253_402_300_800_000  # the first millisecond of the year 10000, which RFC 3339 cannot write
+from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.keys import BusinessEntry, BusinessList, KeyEntry, KeyList, KeyRevoked, KeyRolled, KeyStanding
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import iso
+from profilesvc.services import audit
+from profilesvc.services.access import own_key
+from profilesvc.services.context import Caller, Services, deactivated
+from profilesvc.services.credentials import renew
+from profilesvc.services.holds import covered, hold, lift
+from profilesvc.storage import accounts, holds, keys
+from profilesvc.storage.keys import KeyState
 
 
-def _missing(what: str) -> ServiceError:
-    """The same answer for what does not exist and for what is another user's (D-19)."""
-    return ServiceError(NOT_FOUND, f"You have no such {what}.")
+class Deactivated(NamedTuple):
+    """How a key stands after a hold was put on it; `changed` is False when it had it, or the event came late."""
+
+    standing: KeyStanding
+    changed: bool
 
 
-async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCreated:
-    """Make a key for one of the caller's locations and show its secret once (D-21 to D-23).
+class Reactivated(NamedTuple):
+    """How a key stands after holds were lifted: which, which are left, and the new secret if there is one."""
 
-    VALIDATION_ERROR; NOT_FOUND for a business or location that is not the caller's; CONFLICT for a location of
-    another business or too many live keys; PLAN_RESTRICTION when assigning exceeds the plan's locations.
-    """
-    now = services.clock.now()
-    development = not services.settings.production
-    allowed = allowed_domains(body.primary_domain, body.allowed_domains or [], development=development)
-    name, expires_at = clean_name(body.name), _expiry(body, now)
-    permissions = grant(ALL, body.permissions)
-    secret = new_secret(services.entropy)
-    async with services.storage.write() as session:
-        business = await accounts.business_name(session, body.business_id, caller.user_id)
-        if business is None:
-            raise _missing("business or location")
-        await _take_location(services, session, caller, body)
-        values: dict[str, Any] = {
-            "client_id": await _free_client_id(session, caller.user_id, now, name),
-            "user_id": caller.user_id,
-            "business_id": body.business_id,
-            "location_name": body.assigned_location_id,
-            "name": name,
-            "permissions": " ".join(permissions),
-            "primary_domain": allowed[0] if body.primary_domain is not None else None,
-            "allowed_domains": json.dumps(allowed),
-            "created_at": now,
-            "expires_at": expires_at,
-        }
-        key_id = await keys.add(session, values, secret_digest(secret, services.pepper))
-    return KeyCreated.model_validate(
-        {
-            "client_id": values["client_id"],
-            "client_secret": secret,
-            "service_client_id": key_id,
-            "name": name,
-            "plan": caller.plan.name,
-            "business_id": body.business_id,
-            "business_name": business,
-            "assigned_location_id": body.assigned_location_id,
-            "primary_domain": values["primary_domain"],
-            "allowed_domains": allowed,
-            "created_at": iso(now),
-            "warning": SECRET_WARNING,
-            "permissions": permissions,
-            "expires_at": None if expires_at is None else iso(expires_at),
-        }
-    )
-
-
-def _expiry(body: KeyCreate, now: int) -> int | None:
-    if body.expires_at is None:
-        return None
-    try:
-        parse_timestamp(body.expires_at)
-        expires_at = parse_iso(body.expires_at)
-    except ValueError:
-        raise invalid("body", "expires_at", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
-    if expires_at >= _END_OF_TIME:
-        raise invalid("body", "expires_at", "must lie before the year 10000")
-    if expires_at <= now:
-        raise invalid("body", "expires_at", "must lie in the future")
-    return expires_at
-
-
-async def _take_location(services: Services, session: AsyncSession, caller: Caller, body: KeyCreate) -> None:
-    """The location must be the caller's; an unassigned one is assigned by this very creation (D-23)."""
-    name = body.assigned_location_id
-    location = await locations.state(session, name)
-    if location is None or location.user_id != caller.user_id:
-        raise _missing("business or location")
-    await take_slot(services, session, location, body.business_id)
-    if await keys.count_live(session, name, services.clock.now()) >= caller.plan.live_keys_per_location:
-        raise ServiceError(
-            CONFLICT,
-            f"The location has {caller.plan.live_keys_per_location} live keys; revoke one first.",
-            limit=caller.plan.live_keys_per_location,
-        )
-
-
-async def _free_client_id(session: AsyncSession, user_id: int, now: int, name: str) -> str:
-    """The next free millisecond for this name: two keys of one moment get two ids (D-22)."""
-    while await keys.client_id_taken(session, candidate := client_id(user_id, now, name)):
-        now += 1
-    return candidate
+    standing: KeyStanding
+    lifted: list[str]
+    left: list[str]
+    rolled: KeyRolled | None
 
 
 def _status(row: Any, now: int) -> str:
@@ -148,16 +60,20 @@ async def list_all(services: Services, caller: Caller | None, include_revoked: b
     """The caller's keys, newest first (D-24); without a caller everyone's, for the operator."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        rows = await keys.listing(session, None if caller is None else caller.user_id, include_revoked)
+        rows = await keys.listing(session, None if caller is None else caller.user_id, None if include_revoked else now)
     return KeyList(credentials=[_entry(row, now) for row in rows])
 
 
-async def revoke(services: Services, caller: Caller, client_id: str) -> KeyRevoked:
-    """Revoke for good; the tokens of the key fail from the moment of this answer on (D-25). NOT_FOUND."""
+async def revoke(services: Services, caller: Caller | None, client_id: str) -> KeyRevoked:
+    """Revoke for good; the tokens of the key fail from the moment of this answer on (D-25). NOT_FOUND.
+
+    Without a caller anyone's, for the operator.
+    """
     now = services.clock.now()
     async with services.storage.write() as session:
-        if not await keys.revoke(session, client_id, caller.user_id, now):
-            raise _missing("API key")
+        key = await own_key(services, session, caller, client_id)
+        await keys.revoke(session, key.id, now)
+        await audit.record(services, session, "key.revoked", key.user_id, key.id)
     return KeyRevoked(client_id=client_id, revoked_at=iso(now))
 
 
@@ -168,24 +84,85 @@ async def businesses(services: Services, caller: Caller) -> BusinessList:
     return BusinessList(businesses=[BusinessEntry(id=row[0], name=row[2]) for row in rows])
 
 
-async def deactivate(services: Services, client_id: str, reason: str) -> bool:
-    """Put a hold on a key (D-27); False when it already has it. NOT_FOUND for an unknown or revoked key."""
-    now = services.clock.now()
+async def deactivate(
+    services: Services, client_id: str, reason: str, *, caller: Caller | None = None, version: int | None = None
+) -> Deactivated:
+    """Put a hold on a key; again is harmless (D-27). NOT_FOUND. Without a caller on anyone's, for the operator.
+
+    `version` orders billing events: one that comes late changes nothing. A security concern ends all tokens for good.
+    """
     async with services.storage.write() as session:
-        key = await keys.state(session, client_id)
-        if key is None or key.revoked_at is not None:
-            raise _missing("API key")
-        if reason == "security_concern":
-            await keys.raise_epoch(session, key.id)  # its tokens never work again
-        return await keys.add_hold(session, key.id, reason, now)
+        key = await own_key(services, session, caller, client_id)
+        changed = False
+        if version is None or await keys.advance_billing(session, holds.of_key(key.id), version):
+            changed = bool(await hold(services, session, key.user_id, holds.of_key(key.id), reason))
+        if changed and reason == "security_concern":
+            await keys.raise_epoch(session, key.id)
+        return Deactivated(await _standing(session, key), changed)
 
 
-async def reactivate(services: Services, client_id: str) -> int:
-    """Lift every hold of a key; how many there were. CONFLICT for a security concern, which needs a new secret."""
+async def reactivate_own(services: Services, caller: Caller, client_id: str) -> KeyStanding:
+    """Lift the hold that the owner set; again is harmless (D-27). NOT_FOUND.
+
+    AUTH_INSUFFICIENT_PERMISSIONS, with the three details, while there is a hold that the owner did not set.
+    """
     async with services.storage.write() as session:
-        key = await keys.state(session, client_id)
-        if key is None or key.revoked_at is not None:
-            raise _missing("API key")
-        if key.hold_reason == "security_concern":
-            raise ServiceError(CONFLICT, "A key held for a security concern comes back only with a new secret.")
-        return await keys.remove_holds(session, key.id, ["billing_issue", "plan_downgrade", "user_requested"])
+        key = await own_key(services, session, caller, client_id)
+        if key.hold is not None and key.hold.reason != "user_requested":  # the most severe; the owner's is the mildest
+            raise deactivated(services, key.hold)
+        await lift(services, session, key.user_id, holds.of_key(key.id), "user_requested")
+        return await _standing(session, key)
+
+
+async def reactivate(
+    services: Services, client_id: str, reason: str | None = None, *, roll: bool = False, version: int | None = None
+) -> Reactivated:
+    """Lift a hold, or all that may be lifted, for the operator or a billing hook. NOT_FOUND.
+
+    What the plan holds back stays so (D-27). A security concern is lifted only together with a roll, in this one
+    transaction, that ends the old secret and all tokens. CONFLICT when that is missing, or when the plan alone is in
+    the way.
+    """
+    async with services.storage.write() as session:
+        key = await _locked_with_owner(services, session, client_id)
+        present = [found.reason for found in await holds.on_key(session, key.id)]
+        wanted = [name for name in present if reason in (None, name)]
+        if version is not None and not await keys.advance_billing(session, holds.of_key(key.id), version):
+            wanted = []
+        if "security_concern" in wanted and not roll:
+            raise ServiceError(
+                CONFLICT, "A key held for a security concern comes back only with a new secret: add --roll."
+            )
+        lifted = [name for name in wanted if name != "plan_downgrade" or await _within_plan(services, session, key)]
+        if wanted and not lifted:
+            raise ServiceError(CONFLICT, "The location is beyond its owner's plan; a larger one or a freed slot helps.")
+        for name in lifted:
+            await lift(services, session, key.user_id, holds.of_key(key.id), name)
+        rolled = await renew(services, session, key, 0) if roll else None
+        left = [name for name in present if name not in lifted]
+        return Reactivated(await _standing(session, key), lifted, left, rolled)
+
+
+async def _locked_with_owner(services: Services, session: AsyncSession, client_id: str) -> KeyState:
+    """The owner first, as a change of plan does, so that the two never wait for each other."""
+    found = await keys.state(session, client_id)
+    if found is not None:
+        await accounts.lock_user(session, found.user_id)
+    return await own_key(services, session, None, client_id)
+
+
+async def _within_plan(services: Services, session: AsyncSession, key: KeyState) -> bool:
+    within, _ = await covered(services, session, await accounts.lock_user(session, key.user_id))
+    return key.location_name in within
+
+
+async def _standing(session: AsyncSession, key: KeyState) -> KeyStanding:
+    worst = next(iter(await holds.on_key(session, key.id)), None)
+    return KeyStanding.model_validate(
+        {
+            "client_id": key.client_id,
+            "status": "active" if worst is None else "deactivated",
+            "deactivation_reason": None if worst is None else worst.reason,
+            "deactivated_at": None if worst is None else iso(worst.set_at),
+        }
+    )

@@ -16,6 +16,7 @@ from profilesvc.provider.port import Document, ProviderError, Verification
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import accounts, locations, sync
+from profilesvc.storage.accounts import UserState
 from profilesvc.storage.locations import LocationState
 
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
@@ -134,11 +135,15 @@ async def assign(services: Services, name: str, business_id: int) -> None:
         await take_slot(services, session, row, business_id)
 
 
-async def take_slot(services: Services, session: AsyncSession, row: LocationState, business_id: int) -> None:
-    """Assign within the plan's number of locations (D-23); one that a downgrade left beyond it is refused (D-27)."""
+async def take_slot(services: Services, session: AsyncSession, row: LocationState, business_id: int) -> UserState:
+    """Assign within the plan's number of locations (D-23); one that a downgrade left beyond it is refused (D-27).
+
+    The owner, who stays locked.
+    """
     if row.business_id not in {None, business_id}:
         raise ServiceError(CONFLICT, "The location belongs to another business of its owner.")
-    plan = services.plans.get((await accounts.lock_user(session, row.user_id)).plan)
+    owner = await accounts.lock_user(session, row.user_id)
+    plan = services.plans.get(owner.plan)
     assigned = await locations.assigned(session, row.user_id)
     place = assigned.index(row.name) if row.name in assigned else len(assigned)
     if place >= plan.locations:
@@ -147,6 +152,7 @@ async def take_slot(services: Services, session: AsyncSession, row: LocationStat
         )
     if row.business_id is None and not await locations.assign(session, row.name, business_id, services.clock.now()):
         raise ServiceError(CONFLICT, "The location was assigned a moment ago.")
+    return owner
 
 
 async def import_account(services: Services, email: str, account: str) -> list[str]:

@@ -6,12 +6,11 @@ from typing import NamedTuple
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
-from profilesvc.contract.keys import KeyRevoked
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.plans import Plan
-from profilesvc.services import keys as key_life
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.holds import fit_plan
 from profilesvc.storage import accounts, identities, keys, locations
 from profilesvc.storage.accounts import UserState
 from profilesvc.storage.engine import Executor
@@ -164,11 +163,24 @@ async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
     async with services.storage.write() as session:
         user = await accounts.lock_user(session, (await _user(session, email)).id)
         await accounts.update_user(session, user.id, plan=chosen.name)
-        assigned = await locations.assigned(session, user.id)
-        within, beyond = assigned[: chosen.locations], assigned[chosen.locations :]
-        held = await keys.hold_locations(session, beyond, "plan_downgrade", services.clock.now())
-        lifted = await keys.release_locations(session, within, "plan_downgrade")
-    return PlanChange(user.email, chosen.name, held, lifted)
+        effect = await fit_plan(services, session, user._replace(plan=chosen.name))
+    return PlanChange(user.email, chosen.name, effect.held, effect.lifted)
+
+
+async def unassign_location(services: Services, name: str) -> list[str]:
+    """Take a location from its business, which frees a slot of the plan; the client ids of keys let go (D-27).
+
+    NOT_FOUND for an unknown or unassigned location, CONFLICT while it has live keys.
+    """
+    async with services.storage.write() as session:
+        row = await locations.state(session, name)
+        if row is None or row.business_id is None:
+            raise ServiceError(NOT_FOUND, f"There is no assigned location {name}.")
+        user = await accounts.lock_user(session, row.user_id)
+        if await keys.count_live(session, name, services.clock.now()):
+            raise ServiceError(CONFLICT, f"{name} has live keys; revoke them first.")
+        await locations.change(session, name, business_id=None, assigned_at=None)
+        return (await fit_plan(services, session, user)).lifted
 
 
 async def act_for(services: Services, email: str) -> Caller:
@@ -176,13 +188,3 @@ async def act_for(services: Services, email: str) -> Caller:
     async with services.storage.read() as session:
         user = await _user(session, email)
     return Caller(user.id, _plan(services, user.plan), frozenset(ALL))
-
-
-async def revoke_key(services: Services, client_id: str) -> KeyRevoked:
-    """Revoke anyone's key for good (D-25). NOT_FOUND."""
-    async with services.storage.read() as session:
-        key = await keys.state(session, client_id)
-    if key is None:
-        raise ServiceError(NOT_FOUND, f"There is no API key {client_id}.")
-    owner = Caller(key.user_id, _plan(services, key.plan), frozenset(ALL))
-    return await key_life.revoke(services, owner, client_id)

@@ -6,7 +6,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.world import MINUTE
-from profilesvc.services import origins, rotation, signing_keys
+from profilesvc.services import audit, origins, rotation, signing_keys
 from profilesvc.services.access import ids, note_use
 from profilesvc.services.context import Services, deactivated
 from profilesvc.services.signing import TokenRefused, random_id
@@ -38,6 +38,8 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     unknown = secret_digest("", services.pepper)
     good = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [unknown]]
     if key is None or not digests or not any(good) or key.ended(now):
+        if key is not None:
+            services.notes.failed(services, key)
         return None
     return key
 
@@ -51,12 +53,14 @@ async def client_credentials(services: Services, body: ClientCredentialsGrant) -
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
         raise _bad_credentials()
+    audit.known(f"key:{key.id}")
     origins.weigh(services, key)
     if key.hold is not None:
         raise deactivated(services, key.hold)
     origins.require()
     granted = grant(key.permissions.split(), body.permissions)
     await signing_keys.reload(services)
+    services.notes.issued(services, key, granted)
     return _answer(services, key, rotation.first_pair(services, key, granted))
 
 
@@ -77,6 +81,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     if key is None or key.ended(now) or key.revoked:
         raise _bad_refresh_token()
     await _check_client(services, body, key)
+    audit.known(f"key:{key.id}")
     origins.weigh(services, key)
     if key.hold is not None:
         raise deactivated(services, key.hold)

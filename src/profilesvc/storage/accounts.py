@@ -21,9 +21,11 @@ class UserState(NamedTuple):
     plan: str
     epoch: int
     suspended_at: int | None
+    billing_version: int
+    unpaid_since: int | None
 
 
-USER = select(users.c.id, users.c.email, users.c.name, users.c.plan, users.c.epoch, users.c.suspended_at)
+USER = select(*(users.c[name] for name in UserState._fields))
 _TOKEN_USER = Prepared(USER.where(users.c.id == bindparam("user_id"), ~revocations.any_of))
 
 

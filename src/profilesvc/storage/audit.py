@@ -1,31 +1,52 @@
-"""The audit trail: appended, read by owner or key, pruned by age (D-61)."""
+"""The audit trail: appended, read by owner or key (D-61)."""
 
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select
+from sqlalchemy import Row, String, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.storage.dialect import insert_into
 from profilesvc.storage.engine import Executor
-from profilesvc.storage.tables import audit
+from profilesvc.storage.tables import audit, keys
+
+Event = dict[str, Any]
+Place = tuple[int, int]  # time and id of an event
 
 
-async def add(session: AsyncSession, **values: Any) -> None:
-    """Append an event."""
-    await session.execute(insert(audit).values(**values))
+async def add(session: AsyncSession, events: list[Event]) -> None:
+    """Append events."""
+    if events:
+        await session.execute(insert(audit), events)
 
 
-async def of_key(session: Executor, key_id: int, before: int | None, limit: int) -> list[Row[Any]]:
-    """Events of a key, newest first, older than the event `before`."""
-    query = select(audit).where(audit.c.key_id == key_id).order_by(audit.c.id.desc()).limit(limit)
-    return list(await session.execute(query if before is None else query.where(audit.c.id < before)))
+async def count(session: AsyncSession, events: list[Event]) -> None:
+    """Append events that carry `once`, or add their `times` to those that are there."""
+    if not events:
+        return
+    statement = insert_into(session, audit)
+    times = audit.c.times + statement.excluded.times
+    await session.execute(statement.on_conflict_do_update(index_elements=[audit.c.once], set_={"times": times}), events)
 
 
-async def of_user(session: Executor, user_id: int, before: int | None, limit: int) -> list[Row[Any]]:
-    """Events of a user and all of their keys, newest first, older than the event `before`."""
-    query = select(audit).where(audit.c.user_id == user_id).order_by(audit.c.id.desc()).limit(limit)
-    return list(await session.execute(query if before is None else query.where(audit.c.id < before)))
+async def note_expired(session: AsyncSession, now: int, since: int) -> None:
+    """Append the end of each key that expired after `since` and by now, once (D-61)."""
+    once = literal("expired:") + cast(keys.c.id, String)
+    ended = keys.c.revoked_at.is_(None) & (keys.c.expires_at <= now) & (keys.c.expires_at > since)
+    ends = select(keys.c.expires_at, literal("key.expired"), keys.c.user_id, keys.c.id, literal("service"), once).where(
+        ended, ~exists().where(audit.c.once == once)
+    )
+    columns = ["at", "event", "user_id", "key_id", "actor", "once"]
+    await session.execute(insert_into(session, audit).from_select(columns, ends).on_conflict_do_nothing())
 
 
-async def prune(session: AsyncSession, before: int) -> None:
-    """Forget events older than an instant."""
-    await session.execute(delete(audit).where(audit.c.at < before))
+async def page(session: Executor, of: dict[str, int], before: Place | None, limit: int) -> list[Row[Any]]:
+    """Events newest first, older than a place; `of` is `key_id` or `user_id`, nothing for everyone's."""
+    query = (
+        select(audit, keys.c.client_id)
+        .outerjoin(keys, keys.c.id == audit.c.key_id)
+        .where(*(audit.c[name] == value for name, value in of.items()))
+        .order_by(audit.c.at.desc(), audit.c.id.desc())
+        .limit(limit)
+    )
+    older = [] if before is None else [tuple_(audit.c.at, audit.c.id) < before]
+    return list(await session.execute(query.where(*older)))

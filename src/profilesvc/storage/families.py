@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import case, delete, select, update
+from sqlalchemy import case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage.dialect import insert_into
@@ -55,8 +55,3 @@ async def find(session: Executor, family: str) -> Family | None:
     query = select(families.c.generation, families.c.rotated_at, families.c.successor).where(families.c.id == family)
     row = (await session.execute(query)).one_or_none()
     return None if row is None else Family._make(row)
-
-
-async def prune(session: AsyncSession, now: int) -> None:
-    """Forget families whose last refresh token has expired: no token is left that could be replayed."""
-    await session.execute(delete(families).where(families.c.expires_at <= now))

@@ -93,8 +93,3 @@ async def release(session: AsyncSession, scope: str, fence: int) -> None:
             idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None)
         )
     )
-
-
-async def prune(session: AsyncSession, before: int) -> None:
-    """Forget what is older than an instant."""
-    await session.execute(delete(idempotency).where(idempotency.c.created_at < before))

@@ -3,10 +3,10 @@
 import json
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.domain.keys import SEVERITY, Hold
+from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, revocations
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.prepared import Prepared, fetch
@@ -39,10 +39,13 @@ class KeyState(NamedTuple):
         """The most severe hold."""
         return None if self.hold_reason is None else Hold(self.hold_reason, self.hold_set_at or 0)
 
+    def gone(self, now: int) -> bool:
+        """Revoked or expired, which is as good as revoked."""
+        return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
+
     def ended(self, now: int) -> bool:
-        """Revoked, expired, or its owner is suspended: its secret and tokens are worth nothing."""
-        expired = self.expires_at is not None and self.expires_at <= now
-        return self.revoked_at is not None or expired or self.owner_suspended_at is not None
+        """Gone, or its owner is suspended: its secret and tokens are worth nothing."""
+        return self.gone(now) or self.owner_suspended_at is not None
 
 
 _STATE = Prepared(
@@ -78,6 +81,15 @@ async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None
     return KeyState._make(rows[0]) if rows else None
 
 
+async def locked(session: AsyncSession, client_id: str) -> KeyState | None:
+    """The state of a key that nobody else changes until the transaction ends.
+
+    Two statements on purpose: what is read after the lock was waited for is what the one before left.
+    """
+    await session.execute(select(keys.c.id).where(keys.c.client_id == client_id).with_for_update(key_share=True))
+    return await state(session, client_id)
+
+
 async def digests(session: Executor, key_id: int, now: int) -> list[str]:
     """The digests of the secrets that are good now."""
     query = select(secrets.c.digest, secrets.c.expires_at).where(secrets.c.key_id == key_id)
@@ -92,6 +104,20 @@ async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int
     return key_id
 
 
+async def retiring_until(session: AsyncSession, key_id: int, now: int) -> int | None:
+    """When the secret before the present one ends; None when it has, or there was none (D-26)."""
+    query = select(func.max(secrets.c.expires_at)).where(secrets.c.key_id == key_id, secrets.c.expires_at > now)
+    found = (await session.execute(query)).scalar_one()
+    return None if found is None else int(found)
+
+
+async def replace_secret(session: AsyncSession, key_id: int, digest: str, now: int, until: int) -> None:
+    """Add a secret; those there are end at `until`, or before if they do anyway."""
+    older = or_(secrets.c.expires_at.is_(None), secrets.c.expires_at > until)
+    await session.execute(update(secrets).where(secrets.c.key_id == key_id, older).values(expires_at=until))
+    await session.execute(insert(secrets).values(key_id=key_id, digest=digest, created_at=now))
+
+
 async def client_id_taken(session: Executor, client_id: str) -> bool:
     """True when a key, live or not, has this client id."""
     return (await session.execute(select(keys.c.id).where(keys.c.client_id == client_id))).first() is not None
@@ -99,11 +125,12 @@ async def client_id_taken(session: Executor, client_id: str) -> bool:
 
 async def count_live(session: Executor, location: str, now: int) -> int:
     """Keys of a location that are neither revoked nor expired."""
-    query = select(func.count()).where(keys.c.location_name == location, _is_live(now))
+    query = select(func.count()).where(keys.c.location_name == location, live(now))
     return int((await session.execute(query)).scalar_one())
 
 
-def _is_live(now: int) -> ColumnElement[bool]:
+def live(now: int) -> ColumnElement[bool]:
+    """Neither revoked nor expired: a condition for other queries."""
     return and_(keys.c.revoked_at.is_(None), or_(keys.c.expires_at.is_(None), keys.c.expires_at > now))
 
 
@@ -132,28 +159,20 @@ def _listing() -> Select[Any]:
     ).join(businesses, businesses.c.id == keys.c.business_id)
 
 
-async def listing(session: Executor, user_id: int | None, include_revoked: bool) -> list[Row[Any]]:
-    """The keys of a user (None: of everyone), newest first."""
+async def listing(session: Executor, user_id: int | None, live_at: int | None) -> list[Row[Any]]:
+    """The keys of a user (None: of everyone), newest first; those that are live at an instant, or all."""
     query = _listing().order_by(keys.c.id.desc())
     if user_id is not None:
         query = query.where(keys.c.user_id == user_id)
-    if not include_revoked:
-        query = query.where(keys.c.revoked_at.is_(None))
+    if live_at is not None:
+        query = query.where(live(live_at))
     return list(await session.execute(query))
 
 
-async def revoke(session: AsyncSession, client_id: str, user_id: int, now: int) -> bool:
-    """Revoke a live key of its owner; False when there is none."""
-    statement = (
-        update(keys)
-        .where(keys.c.client_id == client_id, keys.c.user_id == user_id, keys.c.revoked_at.is_(None))
-        .values(revoked_at=now)
-        .returning(keys.c.id)
-    )
-    revoked = (await session.execute(statement)).first()
-    if revoked is not None:
-        await domains.drop(session, revoked.id)
-    return revoked is not None
+async def revoke(session: AsyncSession, key_id: int, now: int) -> None:
+    """Revoke a key."""
+    await session.execute(update(keys).where(keys.c.id == key_id).values(revoked_at=now))
+    await domains.drop(session, key_id)
 
 
 async def set_last_used(session: AsyncSession, key_id: int, now: int) -> None:
@@ -165,49 +184,10 @@ async def set_last_used(session: AsyncSession, key_id: int, now: int) -> None:
     )
 
 
-async def add_hold(session: AsyncSession, key_id: int, reason: str, now: int) -> bool:
-    """Put a hold on a key; False when it already has it."""
-    present = select(holds.c.key_id).where(holds.c.key_id == key_id, holds.c.reason == reason)
-    if (await session.execute(present)).first() is not None:
-        return False
-    values = {"key_id": key_id, "reason": reason, "severity": SEVERITY[reason], "set_at": now}
-    await session.execute(insert(holds).values(values))
-    return True
-
-
-async def remove_holds(session: AsyncSession, key_id: int, reasons: list[str]) -> int:
-    """Lift holds; the number that was there."""
-    statement = delete(holds).where(holds.c.key_id == key_id, holds.c.reason.in_(reasons)).returning(holds.c.reason)
-    return len((await session.execute(statement)).all())
-
-
-async def hold_locations(session: AsyncSession, names: list[str], reason: str, now: int) -> list[str]:
-    """Put a hold on every live key of these locations that does not have it; the client ids."""
-    held = select(holds.c.key_id).where(holds.c.key_id == keys.c.id, holds.c.reason == reason).exists()
-    query = (
-        select(keys.c.id, keys.c.client_id)
-        .where(keys.c.location_name.in_(names), _is_live(now), ~held)
-        .order_by(keys.c.id)
-    )
-    found = list(await session.execute(query))
-    if found:
-        hold = {"reason": reason, "severity": SEVERITY[reason], "set_at": now}
-        await session.execute(insert(holds), [{"key_id": row.id, **hold} for row in found])
-    return [row.client_id for row in found]
-
-
-async def release_locations(session: AsyncSession, names: list[str], reason: str) -> list[str]:
-    """Lift a hold from every key of these locations that has it; the client ids."""
-    query = (
-        select(keys.c.id, keys.c.client_id)
-        .join(holds, holds.c.key_id == keys.c.id)
-        .where(keys.c.location_name.in_(names), holds.c.reason == reason)
-        .order_by(keys.c.id)
-    )
-    found = list(await session.execute(query))
-    ids = [row.id for row in found]
-    await session.execute(delete(holds).where(holds.c.key_id.in_(ids), holds.c.reason == reason))
-    return [row.client_id for row in found]
+async def advance_billing(session: AsyncSession, which: ColumnElement[bool], version: int) -> list[int]:
+    """Note a billing event on the keys that have heard of none as new; their ids (D-27)."""
+    statement = update(keys).where(which, keys.c.billing_version < version).values(billing_version=version)
+    return list((await session.execute(statement.returning(keys.c.id))).scalars())
 
 
 async def raise_epoch(session: AsyncSession, key_id: int) -> None:

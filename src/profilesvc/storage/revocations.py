@@ -6,7 +6,7 @@ revocation holds on every process from the moment it is committed (D-14).
 
 from typing import Literal
 
-from sqlalchemy import bindparam, delete, exists
+from sqlalchemy import bindparam, exists
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage.dialect import insert_into
@@ -27,8 +27,3 @@ async def add(session: AsyncSession, kind: Kind, revoked_id: str, now: int, expi
     """Revoke an id until what carries it has expired by itself; again is harmless."""
     values = {"id": revoked_id, "kind": kind, "revoked_at": now, "expires_at": expires_at}
     await session.execute(insert_into(session, revocations).values(values).on_conflict_do_nothing())
-
-
-async def prune(session: AsyncSession, now: int) -> None:
-    """Forget what would be refused for its age."""
-    await session.execute(delete(revocations).where(revocations.c.expires_at <= now))

@@ -37,6 +37,9 @@ class UserRow(Table, table=True):
     epoch: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
     suspended_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    # The newest billing event that was heard of: an older one that comes late changes nothing (D-27).
+    billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    unpaid_since: int | None = Field(default=None, sa_column=Column(BigInteger))
 
 
 class BusinessRow(Table, table=True):
@@ -98,7 +101,7 @@ class KeyRow(Table, table=True):
     expires_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     revoked_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     last_used_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    # The newest billing event that was heard of: an older one that comes late changes nothing (D-27).
+    # The newest billing event for this key, as for its owner.
     billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
 
 
@@ -293,10 +296,14 @@ class ExchangeRow(Table, table=True):
 
 
 class AuditRow(Table, table=True):
-    """One event of the audit trail (D-61); appended, never changed, pruned after 400 days."""
+    """One event of the audit trail (D-61), pruned after 400 days; appended, and never changed but for `times`.
+
+    Events that are one however often they are noticed carry the same `once`: the failures of an hour, which are
+    counted in `times`, and the end of a key.
+    """
 
     __tablename__ = "audit"
-    __table_args__ = (Index("ix_audit_owner", "user_id", "id"), Index("ix_audit_key", "key_id", "id"))
+    __table_args__ = (Index("ix_audit_owner", "user_id", "at", "id"), Index("ix_audit_key", "key_id", "at", "id"))
 
     id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
     at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
@@ -307,6 +314,8 @@ class AuditRow(Table, table=True):
     ip_prefix: str | None = Field(default=None, sa_column=Column(String(64)))
     request_id: str | None = Field(default=None, sa_column=Column(String(64)))
     details: str | None = Field(default=None, sa_column=Column(Text))
+    once: str | None = Field(default=None, sa_column=Column(String(120), unique=True))
+    times: int = Field(default=1, sa_column=Column(BigInteger, nullable=False, server_default="1"))
 
 
 # The same tables for queries that select columns (reads never build entities).

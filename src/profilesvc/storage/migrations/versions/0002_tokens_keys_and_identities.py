@@ -73,14 +73,17 @@ def upgrade() -> None:
         sa.Column("ip_prefix", sa.String(length=64), nullable=True),
         sa.Column("request_id", sa.String(length=64), nullable=True),
         sa.Column("details", sa.Text(), nullable=True),
+        sa.Column("once", sa.String(length=120), nullable=True),
+        sa.Column("times", sa.BigInteger(), server_default="1", nullable=False),
         sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name=op.f("fk_audit_key_id")),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_audit_user_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit")),
+        sa.UniqueConstraint("once", name=op.f("uq_audit_once")),
     )
     with op.batch_alter_table("audit", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_audit_at"), ["at"], unique=False)
-        batch_op.create_index("ix_audit_key", ["key_id", "id"], unique=False)
-        batch_op.create_index("ix_audit_owner", ["user_id", "id"], unique=False)
+        batch_op.create_index("ix_audit_key", ["key_id", "at", "id"], unique=False)
+        batch_op.create_index("ix_audit_owner", ["user_id", "at", "id"], unique=False)
 
     op.create_table(
         "families",
@@ -118,6 +121,10 @@ def upgrade() -> None:
     with op.batch_alter_table("key_domains", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_key_domains_key_id"), ["key_id"], unique=False)
 
+    with op.batch_alter_table("users", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("billing_version", sa.BigInteger(), server_default="0", nullable=False))
+        batch_op.add_column(sa.Column("unpaid_since", sa.BigInteger(), nullable=True))
+
     # ### end Alembic commands ###
     _fill(key_domains)
 
@@ -141,6 +148,10 @@ def downgrade() -> None:
         batch_op.drop_index(batch_op.f("ix_key_domains_key_id"))
 
     op.drop_table("key_domains")
+
+    op.drop_column("users", "unpaid_since")  # not by batch: SQLite would make a table anew that others refer to
+    op.drop_column("users", "billing_version")
+
     with op.batch_alter_table("keys", schema=None) as batch_op:
         batch_op.drop_column("billing_version")
 

@@ -1,0 +1,29 @@
+"""The audit trail, for the owner."""
+
+from profilesvc.api.access import USER, services
+from profilesvc.api.endpoint import Routes
+from profilesvc.contract.audit import AuditQuery, AuditTrail
+from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.services import audit
+from profilesvc.services.context import Caller
+
+routes = Routes("audit")
+
+
+@routes.endpoint(
+    "GET /developer/credentials/<client_id>/audit",
+    access=USER,
+    query=AuditQuery,
+    data=AuditTrail,
+    no_store=True,
+    errors=(NOT_FOUND,),
+)
+async def list_key_events(caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
+    """List what happened to an API key, revoked or not, newest first. An addition of this service (D-61)."""
+    return await audit.of_key(services(), caller, client_id, query)
+
+
+@routes.endpoint("GET /audit", access=USER, query=AuditQuery, data=AuditTrail, no_store=True)
+async def list_events(caller: Caller, query: AuditQuery) -> AuditTrail:
+    """List your log-ins and what happened to all of your API keys. An addition of this service (D-61)."""
+    return await audit.of_user(services(), caller.user_id, query)

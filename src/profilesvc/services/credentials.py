@@ -1,0 +1,159 @@
+"""What shows a secret, once: a new key, and a new secret for a key (D-21 to D-23, D-26)."""
+
+import json
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.keys import SECRET_WARNING, KeyCreate, KeyCreated, KeyRoll, KeyRolled
+from profilesvc.contract.times import parse_timestamp
+from profilesvc.domain.domains import allowed_domains
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.keys import clean_name, client_id, new_secret, secret_digest
+from profilesvc.domain.permissions import ALL, grant
+from profilesvc.domain.world import SECOND, iso, parse_iso
+from profilesvc.services import audit
+from profilesvc.services.access import missing, own_key
+from profilesvc.services.context import Caller, Services
+from profilesvc.services.holds import hold
+from profilesvc.services.locations import take_slot
+from profilesvc.storage import accounts, holds, keys, locations
+from profilesvc.storage.accounts import UserState
+from profilesvc.storage.keys import KeyState
+
+_END_OF_TIME = 253_402_300_800_000  # the first millisecond of the year 10000, which RFC 3339 cannot write
+
+
+async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCreated:
+    """Make a key for one of the caller's locations and show its secret once (D-21 to D-23).
+
+    VALIDATION_ERROR; NOT_FOUND for a business or location that is not the caller's; CONFLICT for a location of
+    another business or too many live keys; PLAN_RESTRICTION when assigning exceeds the plan's locations.
+    """
+    now = services.clock.now()
+    development = not services.settings.production
+    allowed = allowed_domains(body.primary_domain, body.allowed_domains or [], development=development)
+    name, expires_at = clean_name(body.name), _expiry(body, now)
+    permissions = grant(ALL, body.permissions)
+    secret = new_secret(services.entropy)
+    async with services.storage.write() as session:
+        business = await accounts.business_name(session, body.business_id, caller.user_id)
+        if business is None:
+            raise missing("business or location")
+        owner = await _take_location(services, session, caller, body)
+        values: dict[str, Any] = {
+            "client_id": await _free_client_id(session, caller.user_id, now, name),
+            "user_id": caller.user_id,
+            "business_id": body.business_id,
+            "location_name": body.assigned_location_id,
+            "name": name,
+            "permissions": " ".join(permissions),
+            "primary_domain": allowed[0] if body.primary_domain is not None else None,
+            "allowed_domains": json.dumps(allowed),
+            "created_at": now,
+            "expires_at": expires_at,
+            "billing_version": owner.billing_version,
+        }
+        key_id = await keys.add(session, values, secret_digest(secret, services.pepper))
+        where = body.assigned_location_id
+        await audit.record(services, session, "key.created", caller.user_id, key_id, location=where)
+        if owner.unpaid_since is not None:  # a new key is no way around an unpaid invoice
+            await hold(services, session, caller.user_id, holds.of_key(key_id), "billing_issue")
+    return KeyCreated.model_validate(
+        {
+            "client_id": values["client_id"],
+            "client_secret": secret,
+            "service_client_id": key_id,
+            "name": name,
+            "plan": caller.plan.name,
+            "business_id": body.business_id,
+            "business_name": business,
+            "assigned_location_id": body.assigned_location_id,
+            "primary_domain": values["primary_domain"],
+            "allowed_domains": allowed,
+            "created_at": iso(now),
+            "warning": SECRET_WARNING,
+            "permissions": permissions,
+            "expires_at": None if expires_at is None else iso(expires_at),
+        }
+    )
+
+
+def _expiry(body: KeyCreate, now: int) -> int | None:
+    if body.expires_at is None:
+        return None
+    try:
+        parse_timestamp(body.expires_at)
+        expires_at = parse_iso(body.expires_at)
+    except ValueError:
+        raise invalid("body", "expires_at", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
+    if expires_at >= _END_OF_TIME:
+        raise invalid("body", "expires_at", "must lie before the year 10000")
+    if expires_at <= now:
+        raise invalid("body", "expires_at", "must lie in the future")
+    return expires_at
+
+
+async def _take_location(services: Services, session: AsyncSession, caller: Caller, body: KeyCreate) -> UserState:
+    """The location must be the caller's; an unassigned one is assigned by this very creation (D-23). The owner."""
+    name = body.assigned_location_id
+    location = await locations.state(session, name)
+    if location is None or location.user_id != caller.user_id:
+        raise missing("business or location")
+    owner = await take_slot(services, session, location, body.business_id)
+    if await keys.count_live(session, name, services.clock.now()) >= caller.plan.live_keys_per_location:
+        raise ServiceError(
+            CONFLICT,
+            f"The location has {caller.plan.live_keys_per_location} live keys; revoke one first.",
+            limit=caller.plan.live_keys_per_location,
+        )
+    return owner
+
+
+async def _free_client_id(session: AsyncSession, user_id: int, now: int, name: str) -> str:
+    """The next free millisecond for this name: two keys of one moment get two ids (D-22)."""
+    while await keys.client_id_taken(session, candidate := client_id(user_id, now, name)):
+        now += 1
+    return candidate
+
+
+async def roll(services: Services, caller: Caller | None, client_id: str, body: KeyRoll) -> KeyRolled:
+    """Give a key a new secret; the old one stays good for the overlap, to the millisecond (D-26).
+
+    The id, location, tokens and statistics stay, but an overlap of 0 ends the tokens too: that is for a secret that
+    leaked. Without a caller anyone's key, for the operator. NOT_FOUND; CONFLICT for a third live secret, and for a
+    deactivated key of its owner.
+    """
+    async with services.storage.write() as session:
+        key = await own_key(services, session, caller, client_id)
+        if caller is not None and key.hold is not None:
+            raise ServiceError(
+                CONFLICT, "A deactivated key cannot be given a new secret.", deactivation_reason=key.hold.reason
+            )
+        return await renew(services, session, key, body.overlap_seconds)
+
+
+async def renew(services: Services, session: AsyncSession, key: KeyState, overlap_seconds: int) -> KeyRolled:
+    """The roll itself, inside a transaction that holds the key locked."""
+    now, secret = services.clock.now(), new_secret(services.entropy)
+    retiring = await keys.retiring_until(session, key.id, now)
+    if overlap_seconds and retiring is not None:  # without an overlap all older secrets end now
+        raise ServiceError(
+            CONFLICT,
+            "The secret before this one is still good; wait until it ends, or roll without an overlap.",
+            previous_secret_expires_at=iso(retiring),
+        )
+    until = now + overlap_seconds * SECOND
+    await keys.replace_secret(session, key.id, secret_digest(secret, services.pepper), now, until)
+    if not overlap_seconds:
+        await keys.raise_epoch(session, key.id)
+    await audit.record(services, session, "key.rolled", key.user_id, key.id, overlap_seconds=overlap_seconds)
+    return KeyRolled(
+        client_id=key.client_id,
+        client_secret=secret,
+        service_client_id=key.id,
+        rolled_at=iso(now),
+        previous_secret_expires_at=iso(until),
+        warning=SECRET_WARNING,
+    )

@@ -1,0 +1,70 @@
+"""Holds by rule: what the plan and the invoices of an owner do to all of their keys (D-27)."""
+
+from typing import NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.domain.errors import ServiceError
+from profilesvc.services import audit
+from profilesvc.services.context import Services
+from profilesvc.storage import accounts, holds, keys, locations
+from profilesvc.storage.accounts import UserState
+from profilesvc.storage.holds import Which
+
+
+class Effect(NamedTuple):
+    """The client ids of keys that are held from now on, and of those that a hold was lifted from."""
+
+    held: list[str]
+    lifted: list[str]
+
+
+async def hold(services: Services, session: AsyncSession, user_id: int, which: Which, reason: str) -> list[str]:
+    """Put a hold on keys of a user and record it; the client ids of those that did not have it."""
+    changed = await holds.put(session, which, reason, services.clock.now())
+    ids = [key.id for key in changed]
+    await audit.record_each(services, session, "key.deactivated", user_id, ids, reason=reason)
+    return [key.client_id for key in changed]
+
+
+async def lift(services: Services, session: AsyncSession, user_id: int, which: Which, reason: str) -> list[str]:
+    """Lift a hold from keys of a user and record it; the client ids of those that had it."""
+    changed = await holds.lift(session, which, reason)
+    ids = [key.id for key in changed]
+    await audit.record_each(services, session, "key.reactivated", user_id, ids, reason=reason)
+    return [key.client_id for key in changed]
+
+
+async def covered(services: Services, session: AsyncSession, user: UserState) -> tuple[list[str], list[str]]:
+    """The assigned locations of a user within the plan, those assigned first, and those beyond it."""
+    assigned, limit = await locations.assigned(session, user.id), services.plans.get(user.plan).locations
+    return assigned[:limit], assigned[limit:]
+
+
+async def fit_plan(services: Services, session: AsyncSession, user: UserState) -> Effect:
+    """Hold every key of a location beyond the plan, and let go those of the locations within; the user is locked."""
+    within, beyond = await covered(services, session, user)
+    held = await hold(services, session, user.id, holds.at_locations(beyond), "plan_downgrade")
+    lifted = await lift(services, session, user.id, holds.at_locations(within), "plan_downgrade")
+    return Effect(held, lifted)
+
+
+async def billing_event(services: Services, email: str, paid: bool, version: int) -> Effect:
+    """What the billing side says of a user: the last invoice failed, or is paid. For a hook or a command.
+
+    Events are ordered by their version: one that comes late or twice changes nothing (D-27). Keys that are made while
+    an invoice is unpaid are held from the start. NOT_FOUND.
+    """
+    async with services.storage.write() as session:
+        user = await accounts.user_by_email(session, email)
+        if user is None:
+            raise ServiceError(NOT_FOUND, f"There is no user {email}.")
+        if (await accounts.lock_user(session, user.id)).billing_version >= version:
+            return Effect([], [])
+        unpaid_since = None if paid else services.clock.now()
+        await accounts.update_user(session, user.id, billing_version=version, unpaid_since=unpaid_since)
+        which = holds.of_keys(await keys.advance_billing(session, holds.of_user(user.id), version))
+        if paid:
+            return Effect([], await lift(services, session, user.id, which, "billing_issue"))
+        return Effect(await hold(services, session, user.id, which, "billing_issue"), [])

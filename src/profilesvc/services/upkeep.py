@@ -1,0 +1,74 @@
+"""What has to be done from time to time, whoever asks for what: note the end of keys, forget what is old."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from profilesvc.domain.connection import HISTORY
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import HOUR
+from profilesvc.services import audit, idempotency
+from profilesvc.services.context import Services
+from profilesvc.storage import upkeep
+from profilesvc.storage.upkeep import What
+
+log = logging.getLogger("profilesvc")
+FIRST_SECONDS, PAUSE_SECONDS = 60.0, 3600.0
+# For how long things are kept, in milliseconds after the time that stands in them.
+KEPT: dict[What, int] = {
+    "audit": audit.KEPT,
+    "idempotency": 2 * idempotency.KEPT,
+    "contacts": HISTORY,
+    "revocations": HOUR,  # a clock may be set back
+    "families": HOUR,
+    "exchanges": HOUR,
+    "secrets": HOUR,
+    "key_domains": HOUR,
+}
+
+
+async def once(services: Services) -> None:
+    """One round. Several processes may do it at the same time: what is deleted or noted twice is so once."""
+    await audit.note_expired(services)
+    now = services.clock.now()
+    for what, kept in KEPT.items():
+        more = True
+        while more:
+            services.storage.renew()
+            async with services.storage.write() as session:
+                more = await upkeep.prune(session, what, now - kept)
+
+
+async def run(services: Services, stopped: Callable[[float], Awaitable[bool]]) -> None:
+    """A round soon after the start and every hour; one that fails is made up for by the next.
+
+    `stopped` waits for as many seconds, or less: True ends the rounds.
+    """
+    pause = FIRST_SECONDS
+    while not await stopped(pause):
+        pause = PAUSE_SECONDS
+        try:
+            await once(services)
+        except ServiceError as error:
+            log.warning("upkeep: %s", error.kind.code)
+        except Exception:  # a defect must not end the rounds
+            log.exception("upkeep: unexpected")
+
+
+@contextlib.asynccontextmanager
+async def kept_up(services: Services) -> AsyncIterator[None]:
+    """Rounds for as long as the block runs; one that has begun is ended in order."""
+    stop = asyncio.Event()
+
+    async def stopped(seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), seconds)
+        return stop.is_set()
+
+    rounds = asyncio.create_task(run(services, stopped))
+    try:
+        yield
+    finally:
+        stop.set()
+        await rounds

@@ -1,0 +1,29 @@
+"""What has had its time is deleted, a piece at a time."""
+
+from typing import Literal
+
+from sqlalchemy import Column, delete, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.storage import tables
+
+What = Literal["audit", "revocations", "families", "exchanges", "idempotency", "contacts", "secrets", "key_domains"]
+_AGES: dict[What, Column[int]] = {
+    "audit": tables.audit.c.at,
+    "revocations": tables.revocations.c.expires_at,
+    "families": tables.families.c.expires_at,
+    "exchanges": tables.exchanges.c.expires_at,
+    "idempotency": tables.idempotency.c.created_at,
+    "contacts": tables.contacts.c.ended_at,
+    "secrets": tables.secrets.c.expires_at,
+    "key_domains": tables.key_domains.c.until,
+}
+PIECE = 5_000  # rows of one transaction: far below the time that a statement may take
+
+
+async def prune(session: AsyncSession, what: What, before: int) -> bool:
+    """Delete a piece of what is older than an instant; True when there may be more."""
+    age = _AGES[what]
+    key = tuple_(*age.table.primary_key)
+    old = select(*age.table.primary_key).where(age < before).limit(PIECE)
+    return len((await session.execute(delete(age.table).where(key.in_(old)).returning(age))).all()) == PIECE

@@ -1,0 +1,223 @@
+"""The audit trail: what is recorded, who may read it, page by page, and how long it is kept (D-61)."""
+
+from typing import Any
+
+import httpx
+from sqlalchemy import Table, func, select
+
+from conftest import AsService, AsUser
+from profilesvc.contract.audit import AuditQuery
+from profilesvc.domain.world import HOUR, FrozenClock, iso
+from profilesvc.services import audit, holds, operator, upkeep
+from profilesvc.services import keys as key_service
+from profilesvc.services.context import Services
+from profilesvc.storage import keys, tables
+from support import ALICE, BOB, Site, assert_error, assert_ok, fields
+from token_support import PATH as TOKEN
+from token_support import grant
+
+KEYS = "/api/v1/developer/credentials"
+
+
+def path(site: Site, what: str = "/audit") -> str:
+    return f"{KEYS}/{site.key['client_id']}{what}"
+
+
+async def events(owner: httpx.AsyncClient, site: Site, **query: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = assert_ok(await owner.get(path(site), params=query))["events"]
+    return found
+
+
+def names(found: list[dict[str, Any]]) -> list[str]:
+    return [event["event"] for event in found]
+
+
+async def rows_of(services: Services, table: Table) -> int:
+    async with services.storage.read() as session:
+        return int((await session.execute(select(func.count()).select_from(table))).scalar_one())
+
+
+class TestKey:
+    async def test_tells_the_life_of_a_key_newest_first(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        clock.advance(seconds=1)
+        assert_ok(await alice.post(path(plugin, "/roll"), json={"overlap_seconds": 60}))
+        for _ in range(2):
+            assert_ok(await alice.post(path(plugin, "/deactivate")))
+        for _ in range(2):
+            assert_ok(await alice.post(path(plugin, "/reactivate")))
+        await key_service.deactivate(services, plugin.key["client_id"], "security_concern")
+        await key_service.reactivate(services, plugin.key["client_id"], roll=True)
+        assert_ok(await alice.delete(path(plugin, "")))
+        found = await events(alice, plugin)  # of a revoked key, too
+        assert [(event["event"], event["actor"], event["details"]) for event in found] == [
+            ("key.revoked", "user", {}),
+            ("key.rolled", "operator", {"overlap_seconds": 0}),
+            ("key.reactivated", "operator", {"reason": "security_concern"}),
+            ("key.deactivated", "operator", {"reason": "security_concern"}),
+            ("key.reactivated", "user", {"reason": "user_requested"}),
+            ("key.deactivated", "user", {"reason": "user_requested"}),
+            ("key.rolled", "user", {"overlap_seconds": 60}),
+            ("token.issued", "key", {"permissions": ["business.read", "business.write"]}),
+            ("key.created", "user", {"location": "locations/111"}),
+        ]
+        assert {event["at"] for event in found[:-2]} == {iso(clock.now())}
+        assert {event["client_id"] for event in found} == {plugin.key["client_id"]}
+
+    async def test_tells_from_where_and_by_which_request_and_no_secret(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        clock.advance(seconds=1)
+        response = await alice.post(path(plugin, "/roll"), json={})
+        rolled = assert_ok(response)
+        answer = await alice.get(path(plugin))
+        event = assert_ok(answer)["events"][0]
+        assert event["ip_prefix"] == "127.0.0.0/24"
+        assert event["request_id"] == response.headers["x-request-id"]
+        for word in (rolled["client_secret"], plugin.key["client_secret"], plugin.tokens["access_token"]):
+            assert word not in answer.text
+        assert answer.headers["cache-control"] == "no-store"
+
+    async def test_is_the_owners(self, alice: httpx.AsyncClient, plugin: Site, as_user: AsUser) -> None:
+        bob = await as_user(BOB)
+        foreign, missing = await bob.get(path(plugin)), await bob.get(f"{KEYS}/svcid_1_1_x/audit")
+        assert_error(foreign, 404, "NOT_FOUND")
+        assert foreign.content == missing.content
+        assert_error(await plugin.http.get(path(plugin)), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+
+    async def test_comes_in_pages(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+        for _ in range(3):
+            assert_ok(await alice.post(path(plugin, "/deactivate")))
+            assert_ok(await alice.post(path(plugin, "/reactivate")))
+        whole = await events(alice, plugin)
+        assert len(whole) == 8
+        pages, before = [], None
+        while True:
+            query = {"limit": "3"} | ({} if before is None else {"before": before})
+            page = assert_ok(await alice.get(path(plugin), params=query))
+            assert page["limit"] == 3
+            pages.append(page["events"])
+            before = page["next_before"]
+            if before is None:
+                break
+        assert [len(page) for page in pages] == [3, 3, 2]
+        assert [event for page in pages for event in page] == whole
+        assert assert_ok(await alice.get(path(plugin), params={"limit": "9999"}))["limit"] == 100
+        for place in ("x", "-1", "", "1-" + "1" * 19, "1-1\n", "1-1-1", "1"):
+            response = await alice.get(path(plugin), params={"before": place})
+            assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["before"]
+        for limit in ("0", "x", "+1"):
+            response = await alice.get(path(plugin), params={"limit": limit})
+            assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["limit"]
+
+    async def test_the_end_of_a_key_is_told_once(
+        self, alice: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
+    ) -> None:
+        short = await as_service(expires_at="2026-01-03T00:00:00Z")
+        await upkeep.once(services)
+        assert "key.expired" not in names(await events(alice, short))
+        clock.advance(days=1)
+        found = await events(alice, short)
+        assert (found[0]["event"], found[0]["at"], found[0]["actor"]) == (
+            "key.expired",
+            "2026-01-03T00:00:00.000Z",
+            "service",
+        )
+        await upkeep.once(services)
+        assert await events(alice, short) == found
+
+
+class TestUser:
+    async def test_sees_all_of_their_keys_and_nobody_elses(
+        self, alice: httpx.AsyncClient, as_user: AsUser, as_service: AsService
+    ) -> None:
+        one, two = await as_service(), await as_service("locations/112")
+        await as_service("locations/311")
+        found = assert_ok(await alice.get("/api/v1/audit"))["events"]
+        assert {event["client_id"] for event in found} == {one.key["client_id"], two.key["client_id"]}
+        assert names(found).count("token.issued") == 2
+        assert assert_ok(await (await as_user(BOB)).get("/api/v1/audit"))["events"] == []
+
+    async def test_the_operator_sees_everything(self, as_service: AsService, services: Services) -> None:
+        await as_service()
+        await as_service("locations/311")
+        everything = (await audit.of_user(services, None, AuditQuery())).events
+        assert len({event.client_id for event in everything}) == 2
+
+
+class TestRules:
+    async def test_a_plan_and_an_invoice_tell_it_of_every_key(
+        self, alice: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
+    ) -> None:
+        first = await as_service()
+        clock.advance(seconds=1)
+        last = await as_service("locations/119")
+        clock.advance(seconds=1)
+        await operator.assign_plan(services, ALICE, "starter")
+        await operator.assign_plan(services, ALICE, "pro")
+        await holds.billing_event(services, ALICE, False, 1)
+        await holds.billing_event(services, ALICE, False, 1)
+        billed = ("key.deactivated", {"reason": "billing_issue"})
+        assert [(event["event"], event["details"]) for event in (await events(alice, last))[:3]] == [
+            billed,
+            ("key.reactivated", {"reason": "plan_downgrade"}),
+            ("key.deactivated", {"reason": "plan_downgrade"}),
+        ]
+        found = await events(alice, first)
+        assert [(event["event"], event["details"]) for event in found[:1]] == [billed]
+        assert names(found).count("key.deactivated") == 1
+
+    async def test_what_is_refused_is_not_recorded(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        await key_service.deactivate(services, plugin.key["client_id"], "billing_issue")
+        before = await events(alice, plugin)
+        assert_error(await alice.post(path(plugin, "/roll"), json={}), 409, "CONFLICT")
+        assert_error(await alice.post(path(plugin, "/reactivate")), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        assert await events(alice, plugin) == before
+
+
+class TestFailures:
+    async def test_are_counted_by_key_network_and_hour(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock, services: Services
+    ) -> None:
+        wrong = grant(plugin, client_secret="A" * 64)
+        for _ in range(5):
+            assert_error(await http.post(TOKEN, json=wrong), 401, "AUTH_INVALID_TOKEN")
+        await services.notes.write(services)
+        for _ in range(2):
+            assert_error(await http.post(TOKEN, json=wrong), 401, "AUTH_INVALID_TOKEN")
+        (event,) = [found for found in await events(alice, plugin) if found["event"] == "auth.failed"]
+        assert event["at"] == iso(clock.now() // HOUR * HOUR)
+        assert (event["actor"], event["ip_prefix"], event["details"]) == ("client", "127.0.0.0/24", {"count": 7})
+        assert event["request_id"] is None  # there were many
+        clock.advance(hours=1)
+        checked = await http.post(
+            "/api/v1/auth/validate-service-credentials", json={**plugin.credentials, "client_secret": "x"}
+        )
+        assert assert_ok(checked)["valid"] is False
+        counts = [found["details"] for found in await events(alice, plugin) if found["event"] == "auth.failed"]
+        assert counts == [{"count": 1}, {"count": 7}]
+
+    async def test_of_an_unknown_id_leave_nothing(self, http: httpx.AsyncClient, services: Services) -> None:
+        body = {"grant_type": "client_credentials", "client_id": "svcid_1_1_nobody", "client_secret": "A" * 64}
+        assert_error(await http.post(TOKEN, json=body), 401, "AUTH_INVALID_TOKEN")
+        await services.notes.write(services)
+        assert (await audit.of_user(services, None, AuditQuery())).events == []
+
+    async def test_a_grant_costs_no_transaction_of_its_own(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        async with services.storage.read() as session:
+            key = await keys.state(session, plugin.key["client_id"])
+        assert key is not None
+        await services.notes.write(services)
+        before = await rows_of(services, tables.audit)
+        for _ in range(20):
+            services.notes.issued(services, key, ["business.read"])
+            services.notes.failed(services, key)
+        assert await rows_of(services, tables.audit) == before
+        found = await events(alice, plugin, limit="100")  # whoever reads sees them all
+        assert names(found).count("token.issued") == 21
+        assert names(found).count("auth.failed") == 1

@@ -1,0 +1,154 @@
+"""A new secret for a key: what it changes and what not (A117, A118; D-26)."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsService, AsUser
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import DAY, FrozenClock, iso
+from profilesvc.services import credentials
+from profilesvc.services import keys as key_service
+from profilesvc.services.context import Services
+from profilesvc.storage import keys
+from support import BOB, Site, assert_error, assert_ok, fields
+from token_support import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
+from token_support import PATH as TOKEN
+
+KEYS = "/api/v1/developer/credentials"
+WEEK = 604_800
+
+
+def path(site: Site, what: str = "") -> str:
+    return f"{KEYS}/{site.key['client_id']}{what}"
+
+
+async def listed(owner: httpx.AsyncClient, site: Site) -> dict[str, Any]:
+    found = assert_ok(await owner.get(KEYS, params={"include_revoked": "true"}))["credentials"]
+    return next(entry for entry in found if entry["client_id"] == site.key["client_id"])
+
+
+async def refusal(work: Any) -> tuple[str, str]:
+    with pytest.raises(ServiceError) as caught:
+        await work
+    return caught.value.kind.code, caught.value.message
+
+
+class TestRoll:
+    async def test_shows_a_new_secret_once_and_changes_nothing_else(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        before = await listed(alice, plugin)
+        response = await alice.post(path(plugin, "/roll"), json={})
+        data = assert_ok(response)
+        assert response.headers["cache-control"] == "no-store"
+        secret = data.pop("client_secret")
+        assert len(secret) == 64
+        assert secret != plugin.key["client_secret"]
+        assert data.pop("warning")
+        assert data == {
+            "client_id": plugin.key["client_id"],
+            "service_client_id": plugin.key["service_client_id"],
+            "rolled_at": iso(clock.now()),
+            "previous_secret_expires_at": iso(clock.now() + DAY),
+        }
+        assert await listed(alice, plugin) == before
+        assert_ok(await plugin.http.get(LOCATIONS))
+
+    async def test_A117_overlaps_that_are_none(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+        for overlap in (-1, WEEK + 1, "1", 1.5, True, None, [], 10**30):
+            response = await alice.post(path(plugin, "/roll"), json={"overlap_seconds": overlap})
+            assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["overlap_seconds"], overlap
+        response = await alice.post(path(plugin, "/roll"), json={"overlap_seconds": float(WEEK)})
+        assert_ok(response)  # PHP writes whole numbers so
+
+    async def test_A117_a_third_live_secret(
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock, http: httpx.AsyncClient
+    ) -> None:
+        first = assert_ok(await alice.post(path(plugin, "/roll"), json={"overlap_seconds": 60}))
+        refused = await alice.post(path(plugin, "/roll"), json={"overlap_seconds": 60})
+        details = assert_error(refused, 409, "CONFLICT")
+        assert details == {"previous_secret_expires_at": first["previous_secret_expires_at"]}
+        assert_ok(await http.post(TOKEN, json=grant(plugin)))
+        assert_ok(await http.post(TOKEN, json=grant(plugin, client_secret=first["client_secret"])))
+        clock.advance(seconds=60)
+        assert_ok(await alice.post(path(plugin, "/roll"), json={"overlap_seconds": 60}))
+
+    async def test_A117_of_two_rolls_at_once_one_is_too_many(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        answers = await asyncio.gather(*(alice.post(path(plugin, "/roll"), json={}) for _ in range(8)))
+        assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+
+    async def test_A117_a_deactivated_key_for_its_owner_and_for_the_operator(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        await key_service.deactivate(services, plugin.key["client_id"], "billing_issue")
+        response = await alice.post(path(plugin, "/roll"), json={})
+        assert assert_error(response, 409, "CONFLICT") == {"deactivation_reason": "billing_issue"}
+        body = credentials.KeyRoll()
+        assert (await credentials.roll(services, None, plugin.key["client_id"], body)).client_secret
+        assert (await listed(alice, plugin))["status"] == "deactivated"
+
+    @pytest.mark.parametrize("overlap", [1, 60, WEEK])
+    async def test_A118_the_old_secret_is_good_to_the_exact_second(
+        self, alice: httpx.AsyncClient, plugin: Site, http: httpx.AsyncClient, clock: FrozenClock, overlap: int
+    ) -> None:
+        rolled = assert_ok(await alice.post(path(plugin, "/roll"), json={"overlap_seconds": overlap}))
+        clock.advance(seconds=overlap - 1)
+        assert_ok(await http.post(TOKEN, json=grant(plugin)))
+        clock.advance(milliseconds=999)
+        assert_ok(await http.post(TOKEN, json=grant(plugin)))
+        clock.advance(milliseconds=1)
+        assert_bad_credentials(await http.post(TOKEN, json=grant(plugin)))
+        assert_ok(await http.post(TOKEN, json=grant(plugin, client_secret=rolled["client_secret"])))
+
+    async def test_without_an_overlap_all_secrets_and_tokens_end_at_once(
+        self, alice: httpx.AsyncClient, plugin: Site, http: httpx.AsyncClient
+    ) -> None:
+        second = assert_ok(await alice.post(path(plugin, "/roll"), json={}))["client_secret"]
+        third = assert_ok(await alice.post(path(plugin, "/roll"), json={"overlap_seconds": 0}))["client_secret"]
+        for secret in (plugin.key["client_secret"], second):
+            assert_bad_credentials(await http.post(TOKEN, json=grant(plugin, client_secret=secret)))
+        assert assert_error(await plugin.http.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
+        assert_bad_refresh(await http.post(TOKEN, json=refresh(plugin)))
+        assert_ok(await http.post(TOKEN, json=grant(plugin, client_secret=third)))
+
+    async def test_needs_a_live_key_of_the_caller(
+        self, alice: httpx.AsyncClient, as_user: AsUser, as_service: AsService, clock: FrozenClock
+    ) -> None:
+        """The same answer for unknown, foreign, revoked and expired, by every one of the three routes."""
+        gone, short = await as_service(), await as_service(expires_at="2026-01-03T00:00:00Z")
+        bob = await as_user(BOB)
+        foreign = await as_service()
+        assert_ok(await alice.delete(path(gone)))
+        clock.advance(days=1)
+        answers = [
+            await client.post(f"{KEYS}/{client_id}/{what}", json={})
+            for what in ("roll", "deactivate", "reactivate")
+            for client, client_id in [
+                (alice, "svcid_1_1_nobody"),
+                (bob, foreign.key["client_id"]),
+                (alice, gone.key["client_id"]),
+                (alice, short.key["client_id"]),
+            ]
+        ]
+        for answer in answers:
+            assert_error(answer, 404, "NOT_FOUND")
+            assert answer.content == answers[0].content
+
+
+async def test_a_grant_that_read_the_key_before_a_roll_without_overlap_is_worth_nothing(
+    plugin: Site, services: Services, alice: httpx.AsyncClient
+) -> None:
+    """The epoch is read before the secrets: a roll in between leaves a token of the old epoch, or none."""
+    async with services.storage.read() as session:
+        before = await keys.state(session, plugin.key["client_id"])
+    assert before is not None
+    assert_ok(await alice.post(path(plugin, "/roll"), json={"overlap_seconds": 0}))
+    async with services.storage.read() as session:
+        after = await keys.state(session, plugin.key["client_id"])
+    assert after is not None
+    assert after.epoch == before.epoch + 1

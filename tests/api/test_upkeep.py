@@ -1,0 +1,109 @@
+"""What is forgotten, when, and that the rounds go on (D-40, D-55, D-61)."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import httpx
+from sqlalchemy import Table, func, insert, select
+
+from profilesvc.contract.audit import AuditQuery
+from profilesvc.domain.world import DAY, HOUR, FrozenClock
+from profilesvc.services import audit, upkeep
+from profilesvc.services.context import Services
+from profilesvc.storage import tables
+from profilesvc.storage.engine import Storage
+from profilesvc.storage.upkeep import PIECE
+from support import Site, assert_ok
+
+
+async def rows_of(services: Services, table: Table) -> int:
+    async with services.storage.read() as session:
+        return int((await session.execute(select(func.count()).select_from(table))).scalar_one())
+
+
+class TestUpkeep:
+    async def test_forgets_what_had_its_time_and_nothing_else(self, plugin: Site, services: Services) -> None:
+        now, key_id = services.clock.now(), plugin.key["service_client_id"]
+        await services.notes.write(services)
+
+        def old(kept: int) -> list[int]:
+            return [now - kept - 1, now - kept + HOUR]
+
+        async def remaining() -> dict[str, int]:
+            return {name: await rows_of(services, table) for name, table in seeded.items()}
+
+        seeded = {name: tables.metadata.tables[name] for name in upkeep.KEPT}
+        before = await remaining()
+        rows: dict[str, list[dict[str, Any]]] = {
+            "audit": [{"at": at, "event": "user.login", "user_id": 1, "actor": "user"} for at in old(400 * DAY)],
+            "idempotency": [
+                {"scope": str(at), "fingerprint": "x", "fence": 1, "lease_until": 0, "created_at": at}
+                for at in old(2 * DAY)
+            ],
+            "contacts": [{"key_id": key_id, "started_at": at - 5, "ended_at": at} for at in old(30 * DAY)],
+            "revocations": [{"id": str(at), "kind": "token", "revoked_at": 0, "expires_at": at} for at in old(HOUR)],
+            "exchanges": [{"digest": str(at), "expires_at": at} for at in old(HOUR)],
+            "secrets": [{"key_id": key_id, "digest": "x", "created_at": 0, "expires_at": at} for at in old(HOUR)],
+            "key_domains": [{"domain": "x.example", "until": at, "key_id": key_id} for at in old(HOUR)],
+            "families": [
+                {
+                    "id": str(at),
+                    "key_id": key_id,
+                    "generation": 1,
+                    "rotated_at": 0,
+                    "expires_at": at,
+                    "successor": "{}",
+                }
+                for at in old(HOUR)
+            ],
+        }
+        async with services.storage.write() as session:
+            for name, values in rows.items():
+                await session.execute(insert(seeded[name]), values)
+        await upkeep.once(services)
+        assert await remaining() == {name: count + 1 for name, count in before.items()}
+
+    async def test_forgets_more_than_a_piece(self, plugin: Site, services: Services) -> None:
+        row = {"event": "user.login", "user_id": 1, "actor": "user", "at": services.clock.now() - 401 * DAY}
+        async with services.storage.write() as session:
+            await session.execute(insert(tables.audit), [row] * (2 * PIECE + 1))
+        await upkeep.once(services)
+        async with services.storage.read() as session:
+            count = select(func.count()).select_from(tables.audit).where(tables.audit.c.event == "user.login")
+            assert (await session.execute(count)).scalar_one() == 0
+
+    async def test_an_old_secret_is_forgotten_after_its_overlap(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        roll = f"/api/v1/developer/credentials/{plugin.key['client_id']}/roll"
+        assert_ok(await alice.post(roll, json={"overlap_seconds": 60}))
+        await upkeep.once(services)
+        assert await rows_of(services, tables.secrets) == 2
+        clock.advance(hours=2)
+        await upkeep.once(services)
+        assert await rows_of(services, tables.secrets) == 1
+
+    async def test_goes_on_after_a_round_that_failed(self, services: Services, clock: FrozenClock) -> None:
+        """The pauses are passed in: the third one ends the test."""
+        row = {"event": "user.login", "user_id": 1, "actor": "user", "at": clock.now() - 401 * DAY}
+        async with services.storage.write() as session:
+            await session.execute(insert(tables.audit), [row])
+        pauses: list[float] = []
+
+        class Failing:
+            """A database that is a defect in the first round."""
+
+            renew = services.storage.renew
+
+            def write(self) -> Any:
+                if len(pauses) == 1:
+                    raise RuntimeError("broken")
+                return services.storage.write()
+
+        async def stopped(seconds: float) -> bool:
+            pauses.append(seconds)
+            return len(pauses) == 3
+
+        await upkeep.run(replace(services, storage=cast(Storage, Failing())), stopped)
+        assert pauses == [60.0, 3600.0, 3600.0]
+        assert (await audit.of_user(services, None, AuditQuery())).events == []
