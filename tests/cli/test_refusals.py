@@ -1,5 +1,6 @@
 """What cannot be started or used is said in one line that names the setting."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,6 +108,23 @@ def test_a_port_that_is_taken_is_said_in_one_line(run: Run) -> None:
         for words in (["demo"], ["serve"], ["emulator", "serve"]):
             said = refused(run(*words, "--port", port))
             assert said.startswith(f"profilesvc: cannot listen on http://127.0.0.1:{port}: ")
+
+
+def test_production_without_a_passphrase_is_one_warning(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, value in PRODUCTION.items():
+        monkeypatch.setenv(f"PROFILESVC_{name}", value)
+    with bind("127.0.0.1", 0) as taken:
+        words = ("serve", "--port", str(taken.getsockname()[1]))
+        assert "cannot listen" in refused(run(*words))
+        assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == [
+            "signing keys are stored unencrypted: set PROFILESVC_TOKENS__KEY_PASSPHRASE"
+        ]
+        caplog.clear()
+        monkeypatch.setenv("PROFILESVC_TOKENS__KEY_PASSPHRASE", "correct horse")
+        assert "cannot listen" in refused(run(*words))
+        assert caplog.records == []
 
 
 def test_a_database_of_somebody_else_is_no_demo(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,28 @@ def test_other_lifetimes_keep_the_labs_signing_key() -> None:
     assert run() == run()
 
 
+def test_the_operator_rotates_and_removes_signing_keys_while_clients_run(lab: Lab) -> None:
+    key = key_of(lab)
+    site, where = lab.service(key), {"locationId": lab.location}
+    ((first, state),) = lab.operator.signing_keys()
+    assert state == "active"
+    second = lab.operator.rotate_signing_key(now=True)
+    lab.advance(seconds=10)
+    assert dict(lab.operator.signing_keys()) == {first: "retired", second: "active"}
+    assert site.get("/api/v1/posts", params=where).status_code == 200
+    client = lab.client.service(key)
+    assert client.heartbeat()
+    lab.operator.remove_signing_key(first)
+    answer = site.get("/api/v1/posts", params=where)
+    assert answer.json()["error"]["details"]["reason"] == "invalid"
+    assert client.heartbeat()
+    lab.operator.remove_signing_key(second)
+    assert client.heartbeat()  # a new token, asked for by itself
+    assert sorted(state for _, state in lab.operator.signing_keys()) == ["active", "removed", "removed"]
+    lab.advance(days=1)
+    lab.operator.keep_signing_schedule()
+
+
 def test_the_clock_moves_only_by_hand(lab: Lab) -> None:
     assert lab.time == "2026-01-02T03:04:05.678Z"
     site = lab.service(key_of(lab))

@@ -1,6 +1,8 @@
 """`serve` on PostgreSQL: migrations first, several processes on one socket."""
 
+import concurrent.futures
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -34,6 +36,19 @@ def service(tmp_path: Path, database_url: str) -> Iterator[Server]:
     words = ("serve", "--demo", "--workers", "2", "--port", "0")
     with serving(tmp_path, *words, DATABASE_URL=database_url) as server:
         yield server
+
+
+def test_two_processes_that_start_at_once_on_an_empty_database_agree_on_one_key(
+    tmp_path: Path, database_url: str
+) -> None:
+    assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
+    words = ("signing-keys", "list", "--json")
+    folders = [str(tmp_path / name) for name in ("one", "two")]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        listing = [pool.submit(command, tmp_path, *words, DATABASE_URL=database_url, DATA_DIR=f) for f in folders]
+    (one,), (two,) = (json.loads(done.result().stdout) for done in listing)
+    assert one == two
+    assert one["state"] == "active"
 
 
 def workers(server: Server) -> set[int]:
