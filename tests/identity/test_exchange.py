@@ -164,6 +164,17 @@ async def test_A033_no_faulty_id_token_is_exchanged(
     assert_ok(await exchanged(http, signed()))
 
 
+async def test_the_log_tells_which_check_a_genuine_token_fails_and_nothing_more(
+    http: httpx.AsyncClient, issuer: FakeIssuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", logger="profilesvc")
+    token = signed(claims(aud="a-secret-audience", sub="a-secret-subject"))
+    assert_refused(await exchanged(http, token))
+    assert_refused(await exchanged(http, signed(claims(aud="other"), key=rsa_key(1))))
+    ours = [record.getMessage() for record in caplog.records if record.name == "profilesvc"]
+    assert ours == [f"a genuine ID token of {ISSUER} is refused: aud"]
+
+
 async def test_A033_what_is_no_token_at_all(http: httpx.AsyncClient, issuer: FakeIssuer) -> None:
     good = signed()
     for token in (

@@ -54,25 +54,36 @@ class TrustedIssuer:
         Raises TokenRefused, and ServiceError SERVICE_UNAVAILABLE when the issuer's keys cannot be had. No key is
         looked for before the token says all that makes it worth a look.
         """
-        if not is_compact(token, MAX_LENGTH):
-            raise TokenRefused("malformed")
+        claims = await self._genuine(token)
         try:
-            header, claims = taken_apart(token)
-            self._check_origin(header, claims)
-        except Exception as error:  # whatever an attacker makes a parser raise is the same refusal
-            raise _refused(error) from error
-        key = await self.keys.find(header.get("kid"), header["alg"])
-        try:
-            self._check_signature(token, header["alg"], key)
             self._check(claims, nonce, now // 1000)
-        except Exception as error:
-            raise _refused(error) from error
+        except ValueError as error:  # the issuer's own token: whoever connects it must see which check it fails
+            log.warning("a genuine ID token of %s is refused: %s", self.issuer, error)
+            raise TokenRefused("invalid") from error
         end = min(claims["exp"], claims["iat"] + MAX_AGE_SECONDS + 1)
         if end * 1000 <= now:
             raise TokenRefused("expired")
         # What was signed, and not the signature: that of an elliptic curve can be written in two ways.
         digest = hashlib.sha256(token.rpartition(".")[0].encode()).hexdigest()
         return Identity(self.issuer, claims["sub"], digest, end * 1000, claims)
+
+    async def _genuine(self, token: str) -> dict[str, Any]:
+        """The claims of a token that the issuer has signed, whatever they are."""
+        if not is_compact(token, MAX_LENGTH):
+            raise TokenRefused("malformed")
+        try:
+            header, claims = taken_apart(token)
+            self._check_origin(header, claims)
+        except Exception as error:  # whatever an attacker makes a parser raise is the same refusal
+            raise TokenRefused("invalid") from error
+        key, alg = await self.keys.find(header.get("kid"), header["alg"]), header["alg"]
+        try:
+            if key is None:
+                raise ValueError("no such key")
+            jwt.PyJWS(algorithms=[alg]).decode(token, key, algorithms=[alg])
+        except Exception as error:
+            raise TokenRefused("invalid") from error
+        return claims
 
     def _check_origin(self, header: dict[str, Any], claims: dict[str, Any]) -> None:
         """Everything that the signature is not needed for; ValueError when it is off."""
@@ -85,11 +96,6 @@ class TrustedIssuer:
             raise ValueError("kid")
         if claims.get("iss") != self.issuer:
             raise ValueError("iss")
-
-    def _check_signature(self, token: str, alg: str, key: PublicKey | None) -> None:
-        if key is None:
-            raise ValueError("kid")
-        jwt.PyJWS(algorithms=[alg]).decode(token, key, algorithms=[alg])
 
     def _check(self, claims: dict[str, Any], nonce: str | None, now: int) -> None:
         """Types and values, except age, which has a refusal of its own; `now` in seconds."""
@@ -112,10 +118,3 @@ class TrustedIssuer:
 
 def _is_begun(not_before: object, now: int) -> bool:
     return is_instant(not_before) and not_before <= now + IAT_LEEWAY_SECONDS  # type: ignore[operator]  # a number then
-
-
-def _refused(error: Exception) -> TokenRefused:
-    """The caller learns only that; the operator who connects a provider reads in the log which check failed."""
-    what = str(error) if type(error) is ValueError else type(error).__name__
-    log.info("ID token refused: %s", what)
-    return TokenRefused("invalid")
