@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 from quart import Quart
 
+from oauth_support import assert_oauth_error
+from profilesvc.api.failures import STANDARD_PATHS
 from support import assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
@@ -120,7 +122,10 @@ class TestFramework:
         for path, methods in rules(app):
             for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "FOO"} - methods:
                 response = await everywhere.request(method, path)
-                assert_error(response, 405, "METHOD_NOT_ALLOWED")
+                if path.startswith(STANDARD_PATHS):  # D-02
+                    assert_oauth_error(response, 405, "invalid_request")
+                else:
+                    assert_error(response, 405, "METHOD_NOT_ALLOWED")
                 assert set(response.headers["allow"].split(", ")) == methods, path
 
     async def test_A094_a_method_override_is_ignored(

@@ -14,6 +14,7 @@ from quart import Quart
 from sqlalchemy import delete
 
 from conftest import AsService, client_of
+from oauth_support import assert_oauth_error
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import KNOWN_AFTER
@@ -83,7 +84,7 @@ class TestPublished:
         (key,) = response.json()["keys"]
         assert set(key) == {"kty", "n", "e", "kid", "use", "alg"}
         assert (key["kty"], key["e"], key["use"], key["alg"]) == ("RSA", "AQAB", "sig", "RS256")
-        assert_error(await http.post(JWKS), 405, "METHOD_NOT_ALLOWED")
+        assert_oauth_error(await http.post(JWKS), 405, "invalid_request")
 
     async def test_another_verifier_takes_our_tokens_by_it_before_and_after_a_rotation(
         self, http: httpx.AsyncClient, app: Quart, plugin: Site, services: Services, clock: FrozenClock

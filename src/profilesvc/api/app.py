@@ -18,6 +18,7 @@ from profilesvc.api import (
     health,
     keys,
     locations,
+    oauth2,
     origin,
     posts,
     reviews,
@@ -42,6 +43,7 @@ _INFO = {
 _SECURITY = {
     "userToken": {"type": "http", "scheme": "bearer", "bearer_format": "JWT"},
     "serviceToken": {"type": "http", "scheme": "bearer", "bearer_format": "JWT"},
+    "client": {"type": "http", "scheme": "basic"},
 }
 
 
@@ -81,8 +83,7 @@ def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprin
         conversion_preference="pydantic",
     )
     app.register_blueprint(health.blueprint)
-    app.register_blueprint(wellknown.blueprint)
-    for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync):
+    for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown):
         app.register_blueprint(noun.routes.blueprint)
     for blueprint in more:
         app.register_blueprint(blueprint)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from profilesvc.api.failures import REQUEST_ID, failure_body
+from profilesvc.api.failures import REQUEST_ID, body_for
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
 
@@ -52,7 +52,7 @@ class Edge:
         if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
             problem = problem or (NOT_FOUND, "There is no such path.")
         if problem is not None:
-            await _refuse(named, *problem)
+            await _refuse(named, scope["path"], *problem)
         else:
             await self._app(scope, receive, named)
 
@@ -90,8 +90,8 @@ def _framing_problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[
     return None
 
 
-async def _refuse(send: Send, kind: ErrorKind, message: str) -> None:
-    body = failure_body(kind, message, {})
+async def _refuse(send: Send, path: str, kind: ErrorKind, message: str) -> None:
+    body = body_for(path, kind, message, {})
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

@@ -56,6 +56,7 @@ class Endpoint:
     errors: tuple[ErrorKind, ...] = ()
     max_body: int = 256 * KB
     no_store: bool = False
+    media_hint: str | None = None
     wants: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -85,7 +86,7 @@ class Routes:
     def endpoint(self, route: str, *, access: Access, data: Any, **options: Any) -> Callable[[Handler], Handler]:
         """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
 
-        Options are the fields of Endpoint: query, body, body_schema, status, errors, max_body, no_store.
+        Options are the fields of Endpoint: query, body, body_schema, status, errors, max_body, no_store, media_hint.
         """
         method, path = route.split(" ", 1)
 
@@ -113,7 +114,7 @@ class Routes:
 async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     """Size and media type, caller, permission, syntax, location, body, then the operation (D-03)."""
     running = services()
-    audit.trace.set(_trace(running))
+    audit.trace.set(trace_of(running))
     raw = await _body_bytes(endpoint)
     arguments: dict[str, Any] = {}
     if not endpoint.access.public:
@@ -134,7 +135,7 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     return _respond(endpoint, await (operation if endpoint.method == "GET" else running.background.finish(operation)))
 
 
-def _trace(running: Services) -> audit.Trace:
+def trace_of(running: Services) -> audit.Trace:
     """Who is asking, as far as is known before the caller is: from where, and under which name in the log."""
     peer = request.scope.get("client")
     forwarded = request.headers.getlist("X-Forwarded-For")
@@ -146,13 +147,19 @@ async def _body_bytes(endpoint: Endpoint) -> bytes:
     """The body of a route that takes one; other routes ignore theirs."""
     if endpoint.body is None:
         return b""
-    if (request.content_length or 0) > endpoint.max_body:
-        raise ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {endpoint.max_body // KB} KB.")
-    raw = await request.get_data(cache=False, as_text=False, parse_form_data=False)
-    if len(raw) > endpoint.max_body:
-        raise ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {endpoint.max_body // KB} KB.")
+    raw = await limited_body(endpoint.max_body)
     if raw and not parsing.is_json(request.headers.get("Content-Type")):
-        raise ServiceError(UNSUPPORTED_MEDIA_TYPE)
+        raise ServiceError(UNSUPPORTED_MEDIA_TYPE, endpoint.media_hint)
+    return raw
+
+
+async def limited_body(limit: int) -> bytes:
+    """The body as it came; PAYLOAD_TOO_LARGE beyond the limit, told before it is read when it says how long it is."""
+    raw = b""
+    if (request.content_length or 0) <= limit:
+        raw = await request.get_data(cache=False, as_text=False, parse_form_data=False)
+    if max(request.content_length or 0, len(raw)) > limit:
+        raise ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {limit // KB} KB.")
     return raw
 
 

@@ -1,4 +1,4 @@
-"""Every failure becomes the envelope here and nowhere else (D-02)."""
+"""Every failure becomes the envelope here and nowhere else, or what a standard's own route says instead (D-02)."""
 
 import logging
 from typing import Any
@@ -18,10 +18,13 @@ from profilesvc.contract.errors import (
     VALIDATION_ERROR,
     ErrorKind,
 )
+from profilesvc.contract.oauth2 import INVALID_CLIENT, error_members
 from profilesvc.domain.errors import ServiceError
 
 log = logging.getLogger("profilesvc")
 REQUEST_ID = "profilesvc.request_id"  # where the edge leaves it in the ASGI scope
+STANDARD_PATHS = ("/oauth2/", "/.well-known/")
+NOT_CACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
 
 
 def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
@@ -32,12 +35,25 @@ def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> byte
     return orjson.dumps({"status": "error", "error": error})
 
 
+def body_for(path: str, kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
+    """The failure as the path speaks: the envelope, or a standard's own members (D-02)."""
+    if path.startswith(STANDARD_PATHS):
+        return orjson.dumps(error_members(kind, message, details))
+    return failure_body(kind, message, details)
+
+
 def render(error: ServiceError) -> Response:
     """The answer for a refusal."""
     response = Response(
-        failure_body(error.kind, error.message, error.details), error.kind.status, content_type="application/json"
+        body_for(request.path, error.kind, error.message, error.details),
+        error.kind.status,
+        content_type="application/json",
     )
+    if request.path.startswith(STANDARD_PATHS):
+        response.headers.update(NOT_CACHED)
     response.headers.update(error.headers)
+    if error.kind is INVALID_CLIENT:
+        response.headers["WWW-Authenticate"] = 'Basic realm="profilesvc"'
     if error.kind is AUTH_INVALID_TOKEN:
         response.headers["Cache-Control"] = "no-store"
     return response

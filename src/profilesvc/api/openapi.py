@@ -12,7 +12,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json
 from quart_schema.openapi import OpenAPIProvider
 from werkzeug.routing import Rule
 
+from profilesvc.api import openapi_standard
 from profilesvc.api.endpoint import PREFIX, Endpoint
+from profilesvc.api.standard import Standard
 from profilesvc.contract.envelope import Failure
 from profilesvc.contract.errors import INTERNAL_ERROR, SERVICE_UNAVAILABLE, ErrorKind
 
@@ -52,26 +54,31 @@ class Document(OpenAPIProvider):
     def schema(self) -> dict[str, Any]:
         """The whole document, in a stable order."""
         document = super().schema()
-        endpoints = [self._endpoint(rule) for rule in self.generate_rules()]
-        document["components"]["schemas"] = _components([found for found in endpoints if found is not None])
+        declared = [self._declared(rule) for rule in self.generate_rules()]
+        endpoints = [found for found in declared if isinstance(found, Endpoint)]
+        standards = [found for found in declared if isinstance(found, Standard)]
+        document["components"]["schemas"] = _components(endpoints, standards)
         document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}
         document["info"] = {name: value for name, value in document["info"].items() if value is not None}
         return document
 
     def generate_rules(self) -> Any:
-        """The API's own routes."""
-        return [rule for rule in self._app.url_map.iter_rules() if self._endpoint(rule) is not None]
+        """The API's own routes, and those that speak a standard."""
+        return [rule for rule in self._app.url_map.iter_rules() if self._declared(rule) is not None]
 
-    def _endpoint(self, rule: Rule) -> Endpoint | None:
-        return getattr(self._app.view_functions[rule.endpoint], "endpoint", None)
+    def _declared(self, rule: Rule) -> Endpoint | Standard | None:
+        view = self._app.view_functions[rule.endpoint]
+        return getattr(view, "endpoint", None) or getattr(view, "standard", None)
 
     def build_paths(self, rule: Rule) -> tuple[dict[str, Any], dict[str, Any]]:
         """One path with one operation."""
-        endpoint = self._endpoint(rule)
-        assert endpoint is not None, "generate_rules gives endpoints only"
-        path = _VARIABLE.sub(r"{\1}", PREFIX + endpoint.path)
+        declared = self._declared(rule)
+        assert declared is not None, "generate_rules gives declared routes only"
         noun = rule.endpoint.rsplit(".", 1)[0]
-        return {path: {endpoint.method.lower(): _operation(endpoint, noun, path)}}, {}
+        if isinstance(declared, Standard):
+            return {declared.path: {declared.method.lower(): openapi_standard.operation(declared, noun)}}, {}
+        path = _VARIABLE.sub(r"{\1}", PREFIX + declared.path)
+        return {path: {declared.method.lower(): _operation(declared, noun, path)}}, {}
 
 
 def _operation(endpoint: Endpoint, noun: str, path: str) -> dict[str, Any]:
@@ -168,13 +175,15 @@ def _success_name(endpoint: Endpoint) -> str:
     return f"{_data_models(endpoint)[0].__name__}Success"
 
 
-def _components(endpoints: list[Endpoint]) -> dict[str, Any]:
+def _components(endpoints: list[Endpoint], standards: list[Standard]) -> dict[str, Any]:
     """Every model once, by its class name, and one success envelope per `data`."""
     inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Failure, "serialization")]
     for endpoint in endpoints:
         inputs += [(model, "serialization") for model in _data_models(endpoint)]
         if endpoint.body is not None:
             inputs.append((_body_model(endpoint), "validation"))
+    for standard in standards:
+        inputs += openapi_standard.models(standard)
     refs, definitions = models_json_schema(inputs, by_alias=True, ref_template=_REF, schema_generator=_Schema)
     schemas = dict(definitions["$defs"])
     for (model, _), ref in refs.items():

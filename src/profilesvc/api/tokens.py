@@ -16,6 +16,7 @@ routes = Routes("tokens")
     data=Token | UserToken,
     max_body=64 * KB,
     no_store=True,
+    media_hint="Send the body as JSON with Content-Type: application/json; POST /oauth2/token takes forms.",
     errors=(AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS),
 )
 async def issue_token(body: TokenRequest) -> Token | UserToken:

@@ -13,6 +13,7 @@ from profilesvc.services import signing_keys
 from profilesvc.services.context import Caller, Reached, Services
 from profilesvc.services.signing import TokenRefused
 from profilesvc.storage import accounts, keys, locations
+from profilesvc.storage.accounts import UserState
 from profilesvc.storage.keys import KeyState
 
 _BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)
@@ -62,21 +63,37 @@ def ids(claims: dict[str, Any]) -> tuple[str, str, str]:
     return claims["jti"], claims.get("fam", ""), claims["kid"]
 
 
-async def _user(services: Services, claims: dict[str, Any]) -> Caller:
+async def live_user(services: Services, claims: dict[str, Any]) -> UserState | None:
+    """The user whose token this is, unless the token was ended."""
     async with services.storage.read() as session:
         user = await accounts.user(session, int(claims["sub"]), *ids(claims))
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
+        return None
+    return user
+
+
+async def live_key(services: Services, claims: dict[str, Any]) -> KeyState | None:
+    """The key whose token this is, unless the token was ended; a key under a hold comes back whatever the epoch."""
+    async with services.storage.read() as session:
+        key = await keys.state(session, claims["client_id"], *ids(claims))
+    if key is None or key.ended(services.clock.now()) or key.revoked:
+        return None
+    if key.hold is None and key.epoch != claims["epoch"]:
+        return None
+    return key
+
+
+async def _user(services: Services, claims: dict[str, Any]) -> Caller:
+    user = await live_user(services, claims)
+    if user is None:
         raise await _ended(services, claims)
     return Caller(user.id, services.plans.get(user.plan), frozenset(ALL))
 
 
 async def _service(services: Services, claims: dict[str, Any], now: int) -> Caller:
-    async with services.storage.read() as session:
-        key = await keys.state(session, claims["client_id"], *ids(claims))
-    if key is None or key.ended(now) or key.revoked:
+    key = await live_key(services, claims)
+    if key is None:
         raise await _ended(services, claims)
-    if key.hold is None and key.epoch != claims["epoch"]:  # under a hold the refusal names it, whatever the epoch
-        raise refused("revoked")
     if key.hold is None and (key.last_used_at is None or key.last_used_at < now - MINUTE):
         services.background.spawn(note_use(services, key, now))
     granted = frozenset(key.permissions.split()).intersection(claims["permissions"])

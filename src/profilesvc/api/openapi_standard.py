@@ -1,0 +1,64 @@
+"""What the OpenAPI document says of routes that speak a standard of their own: forms, plain answers, plain errors."""
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode
+
+from profilesvc.api.forms import FORM
+from profilesvc.api.standard import Standard
+from profilesvc.contract.errors import ErrorKind
+from profilesvc.contract.oauth2 import OAuthError, error_members
+
+_REF = "#/components/schemas/{model}"
+
+
+def operation(declared: Standard, noun: str) -> dict[str, Any]:
+    """One operation."""
+    summary, _, description = (declared.handler.__doc__ or "").strip().partition("\n")
+    told: dict[str, Any] = {"operationId": declared.handler.__name__, "tags": [noun], "summary": summary}
+    if description.strip():
+        told["description"] = " ".join(description.split())
+    told["security"] = _security(declared)
+    told["parameters"] = []
+    if declared.form is not None:
+        told["requestBody"] = {"required": True, "content": {FORM: {"schema": _ref(declared.form)}}}
+    success = {"description": "Success", "content": {"application/json": {"schema": _ref(declared.answer)}}}
+    told["responses"] = {"200": success, **_failures(declared)}
+    return told
+
+
+def models(declared: Standard) -> list[tuple[type[BaseModel], JsonSchemaMode]]:
+    """The models that it refers to."""
+    if declared.form is None:
+        return [(declared.answer, "serialization")]
+    return [(declared.answer, "serialization"), (OAuthError, "serialization"), (declared.form, "validation")]
+
+
+def _security(declared: Standard) -> list[dict[str, list[str]]]:
+    """A client may also authenticate in the form, which the document can only call optional."""
+    if declared.form is None:
+        return []
+    user: list[dict[str, list[str]]] = [{"userToken": []}] if "caller" in declared.wants else []
+    return [{"client": []}, *user, {}]
+
+
+def _failures(declared: Standard) -> dict[str, Any]:
+    by_status: dict[int, list[ErrorKind]] = {}
+    for kind in declared.all_errors:
+        by_status.setdefault(kind.status, []).append(kind)
+    return {
+        str(status): {
+            "description": " ".join(kind.message for kind in kinds),
+            "content": {"application/json": {"schema": _ref(OAuthError), "examples": _examples(kinds)}},
+        }
+        for status, kinds in sorted(by_status.items())
+    }
+
+
+def _examples(kinds: list[ErrorKind]) -> dict[str, Any]:
+    return {kind.code: {"summary": kind.message, "value": error_members(kind, kind.message, {})} for kind in kinds}
+
+
+def _ref(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _REF.format(model=model.__name__)}

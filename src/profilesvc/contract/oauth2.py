@@ -1,0 +1,157 @@
+"""The standard OAuth surface on the wire, in its own words (RFC 6749, 7009, 7662, 8414; D-05, D-16)."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from profilesvc.contract.common import Body, Data
+from profilesvc.contract.errors import (
+    AUTH_INSUFFICIENT_PERMISSIONS,
+    AUTH_INVALID_TOKEN,
+    INTERNAL_ERROR,
+    RATE_LIMITED,
+    SERVICE_UNAVAILABLE,
+    ErrorKind,
+)
+from profilesvc.contract.tokens import GRANT_TYPES
+
+INVALID_REQUEST = ErrorKind("invalid_request", 400, "The request is not valid.")
+TOO_LARGE = ErrorKind("invalid_request", 413, "The body is larger than this route accepts.")
+INVALID_CLIENT = ErrorKind("invalid_client", 401, "Invalid client credentials.")
+INVALID_GRANT = ErrorKind("invalid_grant", 400, "Invalid or expired refresh token.")
+INVALID_SCOPE = ErrorKind("invalid_scope", 400, "None of the requested permissions is allowed for this key.")
+UNSUPPORTED_GRANT_TYPE = ErrorKind("unsupported_grant_type", 400, "There is no such grant here.")
+INVALID_TOKEN = ErrorKind("invalid_token", 401, "The access token is not one of ours, or not good any more.")
+ACCESS_DENIED = ErrorKind("access_denied", 403, "The credentials do not allow this.")
+SERVER_ERROR = ErrorKind("server_error", 500, INTERNAL_ERROR.message)
+UNAVAILABLE = ErrorKind("temporarily_unavailable", 503, SERVICE_UNAVAILABLE.message)
+
+_OWN = {
+    *(INVALID_REQUEST, TOO_LARGE, INVALID_CLIENT, INVALID_GRANT, INVALID_SCOPE),
+    *(UNSUPPORTED_GRANT_TYPE, INVALID_TOKEN, ACCESS_DENIED, SERVER_ERROR, UNAVAILABLE),
+}
+_WORDS = {
+    AUTH_INVALID_TOKEN: INVALID_TOKEN.code,
+    AUTH_INSUFFICIENT_PERMISSIONS: ACCESS_DENIED.code,
+    RATE_LIMITED: UNAVAILABLE.code,
+    INTERNAL_ERROR: SERVER_ERROR.code,
+    SERVICE_UNAVAILABLE: UNAVAILABLE.code,
+}
+_NOT_IN_DESCRIPTION = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
+SCOPE_TOKEN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+\Z")
+
+
+class OAuthError(BaseModel):
+    """A failure (RFC 6749 §5.2); a deactivated key's has our three details beside it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    error: str = Field(description="One of the standard's words.", examples=["invalid_client"])
+    error_description: str = Field(description="For people; may change.")
+
+
+def error_members(kind: ErrorKind, message: str, details: dict[str, Any]) -> dict[str, Any]:
+    """The members of a failure in the standard's words; what only our own catalogue can explain is left out."""
+    word = kind.code if kind in _OWN else _WORDS.get(kind, INVALID_REQUEST.code)
+    extra = details if kind in _OWN else {}
+    return {"error": word, "error_description": _NOT_IN_DESCRIPTION.sub("'", message), **extra}
+
+
+_ClientId = Annotated[str | None, Field(description="Unless the client authenticates by HTTP Basic.")]
+_ClientSecret = Annotated[str | None, Field(description="As client_id.", repr=False)]
+
+
+class ClientForm(Body):
+    """A form of a client that may authenticate in it."""
+
+    client_id: _ClientId = None
+    client_secret: _ClientSecret = None
+
+
+class TokenForm(ClientForm):
+    """Any grant of the token endpoint, form-encoded."""
+
+    grant_type: str = Field(examples=list(GRANT_TYPES))
+    scope: Annotated[
+        str | None, Field(description="Permissions, separated by blanks; none means all. Ignored on a refresh.")
+    ] = None
+    refresh_token: Annotated[str | None, Field(description="For the refresh grant.", repr=False)] = None
+    subject_token: Annotated[str | None, Field(description="For a token exchange (D-15).", repr=False)] = None
+    subject_token_type: Annotated[str | None, Field(description="As subject_token.")] = None
+    requested_token_type: Annotated[str | None, Field(description="As subject_token.")] = None
+    nonce: Annotated[str | None, Field(description="As subject_token.")] = None
+
+
+class TokenHandle(ClientForm):
+    """The token that is asked about, or given up."""
+
+    token: str = Field(description="An access token, a refresh token or a user token.", repr=False)
+    token_type_hint: Annotated[str | None, Field(description="Taken and not needed.")] = None
+
+
+class OAuthToken(Data):
+    """Tokens as RFC 6749 §5.1 has them."""
+
+    access_token: str = Field(description="JWT (RFC 9068).", repr=False)
+    token_type: Literal["Bearer"] = "Bearer"  # noqa: S105
+    expires_in: int = Field(description="Seconds.", examples=[7776000])
+    scope: str = Field(description="The permissions, separated by blanks.", examples=["business.read business.write"])
+    refresh_token: Annotated[str | None, Field(description="Keep the newest one.", repr=False)] = None
+    refresh_expires_in: Annotated[int | None, Field(description="Seconds. Ours (D-11).")] = None
+    issued_token_type: Annotated[str | None, Field(description="Of a token exchange (RFC 8693 §2.2.1).")] = None
+
+
+class Introspection(Data):
+    """What is told of a token (RFC 7662 §2.2); of one that is not good, or not the caller's, only `active: false`."""
+
+    active: bool
+    scope: Annotated[str | None, Field(description="What the token may do now, separated by blanks.")] = None
+    client_id: str | None = None
+    token_type: Annotated[
+        Literal["Bearer", "refresh_token"] | None, Field(description="`refresh_token` is no bearer token.")
+    ] = None
+    exp: int | None = None
+    iat: int | None = None
+    sub: str | None = None
+    aud: str | None = None
+    iss: str | None = None
+    jti: str | None = None
+
+
+class Done(Data):
+    """Nothing is to be told."""
+
+
+class ServerMetadata(Data):
+    """Where everything is (RFC 8414 §2)."""
+
+    issuer: str
+    token_endpoint: str
+    jwks_uri: str
+    revocation_endpoint: str
+    introspection_endpoint: str
+    service_documentation: str
+    scopes_supported: list[str]
+    response_types_supported: list[str]
+    grant_types_supported: list[str]
+    token_endpoint_auth_methods_supported: list[str]
+    revocation_endpoint_auth_methods_supported: list[str]
+    introspection_endpoint_auth_methods_supported: list[str]
+
+
+class Jwk(Data):
+    """A public RSA key for verifying signatures (RFC 7517, RFC 7518 §6.3)."""
+
+    kty: Literal["RSA"]
+    n: str
+    e: str
+    kid: str
+    use: Literal["sig"]
+    alg: Literal["RS256"]
+
+
+class JwkSet(Data):
+    """Public keys (RFC 7517 §5)."""
+
+    keys: list[Jwk]

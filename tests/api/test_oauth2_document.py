@@ -1,0 +1,147 @@
+"""The standard endpoints in the OpenAPI document: in their own terms, and every promised status is given."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator
+from quart import Quart
+
+from conftest import AsService, make_settings
+from oauth_support import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN, assert_oauth_error, basic
+from profilesvc.api.failures import STANDARD_PATHS
+from profilesvc.bootstrap import create_app
+from profilesvc.services.context import Services
+from profilesvc.storage.engine import Storage
+from support import Site
+
+Promise = tuple[str, str, str]  # operation, status, word of the error or ""
+
+
+class Broken:
+    """A database whose every use is a defect."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("secret path /srv/private")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Quart:
+    """An app that is never started."""
+    return create_app(make_settings(tmp_path_factory.mktemp("document")))
+
+
+@pytest.fixture(scope="module")
+def document(built: Quart) -> dict[str, Any]:
+    made: dict[str, Any] = built.extensions["QUART_SCHEMA"].openapi_provider.schema()
+    return made
+
+
+def standard(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The operations that speak a standard, by `METHOD /path`."""
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in document["paths"].items()
+        if path.startswith(STANDARD_PATHS)
+        for method, operation in methods.items()
+    }
+
+
+def test_documents_what_is_served(built: Quart, document: dict[str, Any]) -> None:
+    served = {
+        f"{method} {rule.rule}"
+        for rule in built.url_map.iter_rules()
+        if rule.rule.startswith(STANDARD_PATHS)
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+    assert set(standard(document)) == served
+    assert {f"POST {path}" for path in (TOKEN, INTROSPECT, REVOKE)} <= served
+
+
+def test_tells_forms_answers_and_errors_by_name(document: dict[str, Any]) -> None:
+    for name, operation in standard(document).items():
+        assert re.search("Ours", operation["summary"] + operation.get("description", "")), name
+        assert operation["parameters"] == []
+        if name.startswith("POST"):
+            assert list(operation["requestBody"]["content"]) == [FORM["Content-Type"]]
+            assert {"client": []} in operation["security"]
+        for status, response in operation["responses"].items():
+            content = response["content"]["application/json"]
+            reference = content["schema"]["$ref"].removeprefix("#/components/schemas/")
+            assert reference in document["components"]["schemas"]
+            assert (reference == "OAuthError") is (status != "200")
+            for word, example in content.get("examples", {}).items():
+                assert example["value"]["error"] == word
+
+
+class Record:
+    """Checks each answer against the document, and remembers what was seen."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document, self.seen = document, set[Promise]()
+
+    def promised(self) -> set[Promise]:
+        return {
+            (name, status, word)
+            for name, operation in standard(self._document).items()
+            for status, response in operation["responses"].items()
+            for word in response["content"]["application/json"].get("examples", {"": None})
+        }
+
+    async def __call__(self, response: httpx.Response) -> None:
+        await response.aread()
+        name = f"{response.request.method} {response.request.url.path}"
+        promised = standard(self._document)[name]["responses"][str(response.status_code)]
+        schema = {**promised["content"]["application/json"]["schema"], "components": self._document["components"]}
+        errors = [error.message for error in Draft202012Validator(schema).iter_errors(response.json())]
+        assert errors == [], name
+        self.seen.add((name, str(response.status_code), response.json().get("error", "")))
+
+
+async def refusals(http: httpx.AsyncClient, plugin: Site) -> None:
+    headers = basic(plugin)
+    refresh = {"grant_type": "refresh_token", "refresh_token": "x"}
+    for form in (refresh, {**GRANT, "scope": "x"}, {"grant_type": "x"}):
+        await http.post(TOKEN, data=form, headers=headers)
+    for path in (TOKEN, INTROSPECT, REVOKE):
+        form = {**GRANT, "token": "x"}
+        await http.post(path, data=form)
+        elsewhere = await http.post(path, data=form, headers={**headers, "Origin": "https://elsewhere.test"})
+        assert_oauth_error(elsewhere, 403, "access_denied")
+        await http.post(path, data={"x": "x"}, headers=headers)
+        await http.post(path, content=b"x" * 70_000, headers={**FORM, **headers})
+        if path != TOKEN:
+            await http.post(path, data={"token": "x"}, headers={"Authorization": "Bearer x"})
+
+
+async def test_every_promised_status_is_given_and_fits_its_schema(
+    app: Quart,
+    http: httpx.AsyncClient,
+    plugin: Site,
+    as_service: AsService,
+    services: Services,
+    document: dict[str, Any],
+) -> None:
+    record = Record(document)
+    bound = await as_service(primary_domain="example.com")
+    http.event_hooks["response"].append(record)
+    form = {**GRANT, "token": plugin.tokens["access_token"]}
+    await refusals(http, bound)
+    away = Storage("postgresql+asyncpg://postgres@127.0.0.1:1/nothing")
+    broken: Any = Broken()
+    for status, word, storage in [(503, "temporarily_unavailable", away), (500, "server_error", broken)]:
+        app.extensions["profilesvc"] = replace(services, storage=storage)
+        for path in (TOKEN, INTROSPECT, REVOKE):
+            response = await http.post(path, data=form, headers=basic(plugin))
+            assert assert_oauth_error(response, status, word) == {}
+            assert ("retry-after" in response.headers) is (status == 503)
+            assert "private" not in response.text
+    app.extensions["profilesvc"] = services
+    await away.close()
+    for path in (METADATA, JWKS):
+        assert (await http.get(path)).status_code == 200
+    for path in (TOKEN, INTROSPECT, REVOKE):
+        assert (await http.post(path, data=form, headers=basic(plugin))).status_code == 200
+    assert record.seen == record.promised()

@@ -1,0 +1,62 @@
+"""The token exchange at the standard endpoint (RFC 8693), with and without an identity provider."""
+
+from dataclasses import replace
+
+import httpx
+import pytest
+from quart import Quart
+
+from conftest import client_of
+from identity_support import body, claims, signed
+from oauth_support import INTROSPECT, METADATA, TOKEN, assert_oauth_error, assert_private, basic_header
+from profilesvc.services.context import Services
+from support import assert_ok
+from token_support import LOCATIONS
+
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+
+@pytest.mark.usefixtures("linked")
+async def test_an_id_token_becomes_a_user_token(app: Quart, http: httpx.AsyncClient) -> None:
+    form = body(signed(claims(nonce="n-1")), nonce="n-1", client_id="profiles-dashboard")
+    response = await http.post(TOKEN, data=form)
+    granted = response.json()
+    assert response.status_code == 200, response.text
+    assert_private(response)
+    token = granted.pop("access_token")
+    assert granted == {
+        "token_type": "Bearer",
+        "expires_in": 604_800,
+        "scope": "business.read business.write",
+        "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+    }
+    async with client_of(app, token) as alice:
+        assert_ok(await alice.get(LOCATIONS))
+        assert (await alice.post(INTROSPECT, data={"token": token})).json()["active"] is True
+    assert_oauth_error(await http.post(TOKEN, data=form), 400, "invalid_request")  # it is good once
+
+
+@pytest.mark.usefixtures("linked")
+async def test_what_is_refused(http: httpx.AsyncClient) -> None:
+    good = body(signed())
+    for members in ({"subject_token": "x"}, {"subject_token": ""}, {"subject_token_type": "x"}, {"nonce": "other"}):
+        response = await http.post(TOKEN, data={**good, **members})
+        assert assert_oauth_error(response, 400, "invalid_request") == {}, members
+    wrong = await http.post(TOKEN, data=good, headers=basic_header("svcid_1_1_nobody:x"))
+    assert_oauth_error(wrong, 401, "invalid_client")
+    assert (await http.post(TOKEN, data=good)).status_code == 200  # none of that used it up
+
+
+async def test_a_login_that_nobody_is_linked_to(http: httpx.AsyncClient) -> None:
+    assert_oauth_error(await http.post(TOKEN, data=body(signed())), 403, "access_denied")
+
+
+async def test_the_metadata_names_it_only_where_it_is_taken(
+    app: Quart, http: httpx.AsyncClient, services: Services
+) -> None:
+    always = ["client_credentials", "refresh_token"]
+    assert (await http.get(METADATA)).json()["grant_types_supported"] == [*always, EXCHANGE]
+    app.extensions["profilesvc"] = replace(services, identity=None)
+    assert (await http.get(METADATA)).json()["grant_types_supported"] == always
+    assert_oauth_error(await http.post(TOKEN, data=body(signed())), 400, "unsupported_grant_type")
+    app.extensions["profilesvc"] = services

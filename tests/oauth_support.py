@@ -1,0 +1,70 @@
+"""What tests of the standard endpoints share: forms, Basic, and one assert for their failures."""
+
+import base64
+import re
+from typing import Any
+
+import httpx
+
+from support import Site
+
+TOKEN, INTROSPECT, REVOKE = "/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"
+METADATA, JWKS = "/.well-known/oauth-authorization-server", "/.well-known/jwks.json"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+GRANT = {"grant_type": "client_credentials"}
+INACTIVE = {"active": False}
+_DESCRIPTION = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]+\Z")
+
+
+def basic_header(pair: str | bytes) -> dict[str, str]:
+    raw = pair.encode() if isinstance(pair, str) else pair
+    return {"Authorization": f"Basic {base64.b64encode(raw).decode()}"}
+
+
+def basic(site: Site) -> dict[str, str]:
+    """HTTP Basic as most libraries write it, without percent-encoding."""
+    return basic_header(f"{site.key['client_id']}:{site.key['client_secret']}")
+
+
+def assert_private(response: httpx.Response) -> None:
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["pragma"] == "no-cache"
+    assert response.headers["content-type"] == "application/json"
+
+
+def assert_oauth_error(response: httpx.Response, status: int, word: str) -> dict[str, Any]:
+    """The shape of RFC 6749 §5.2 and nothing of our envelope; the members beside the two."""
+    body = response.json()
+    assert (response.status_code, body.get("error")) == (status, word), response.text
+    assert_private(response)
+    assert _DESCRIPTION.match(body["error_description"])
+    if word == "invalid_client":
+        assert response.headers["www-authenticate"] == 'Basic realm="profilesvc"'
+    elif word == "invalid_token":
+        assert response.headers["www-authenticate"].startswith("Bearer")
+    return {name: value for name, value in body.items() if name not in ("error", "error_description")}
+
+
+def assert_tokens(response: httpx.Response) -> dict[str, Any]:
+    """A token answer of RFC 6749 §5.1."""
+    assert response.status_code == 200, response.text
+    assert_private(response)
+    body: dict[str, Any] = response.json()
+    assert set(body) == {
+        "access_token",
+        "token_type",
+        "expires_in",
+        "scope",
+        "refresh_token",
+        "refresh_expires_in",
+    }
+    assert body["token_type"] == "Bearer"
+    return body
+
+
+async def introspected(http: httpx.AsyncClient, site: Site, token: str, **form: str) -> Any:
+    """What a key is told of a token."""
+    response = await http.post(INTROSPECT, data={"token": token, **form}, headers=basic(site))
+    assert response.status_code == 200, response.text
+    assert_private(response)
+    return response.json()

@@ -1,0 +1,253 @@
+"""Standard OAuth libraries against a running server, with nothing in their calls that knows of this service (D-05)."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import joserfc.jwt
+import pytest
+from authlib.integrations.base_client.errors import OAuthError
+from authlib.integrations.httpx_client import AsyncOAuth2Client
+from authlib.integrations.requests_client import OAuth2Session
+from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
+from joserfc.errors import BadSignatureError, InvalidClaimError
+from joserfc.jwk import KeySet
+from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error
+from requests.auth import HTTPBasicAuth
+from requests_oauthlib import OAuth2Session as RequestsOAuth2Session
+from wire import KEYS, seeded, user_token
+
+from profilesvc.bootstrap import create_app
+from profilesvc.serving import EmbeddedServer
+from support import assert_ok
+
+LOCATIONS = "/api/v1/external-business/locations"
+
+
+class Late:
+    """An ASGI app that comes after its address is known: the address is the issuer."""
+
+    app: Any
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app(scope, receive, send)
+
+
+@dataclass
+class Service:
+    """Where the service is, and one key of it."""
+
+    url: str
+    user: str
+    client_id: str
+    client_secret: str
+
+    @property
+    def token_url(self) -> str:
+        return f"{self.url}/oauth2/token"
+
+
+def new_key(url: str, user: str) -> dict[str, str]:
+    body = {"name": "Integration", "business_id": 10, "assigned_location_id": "locations/111"}
+    headers = {"Authorization": f"Bearer {user}"}
+    made: dict[str, str] = assert_ok(httpx.post(url + KEYS, json=body, headers=headers, trust_env=False), 201)
+    return made
+
+
+@pytest.fixture(scope="module")
+def running(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Its address and a user token."""
+    late = Late()
+    server = EmbeddedServer(late)
+    settings = seeded(sqlite_template, tmp_path_factory.mktemp("oauth"), base_url=server.base_url)
+    user = asyncio.run(user_token(settings))
+    late.app = create_app(settings)
+    with server:
+        yield server.base_url, user
+
+
+@pytest.fixture
+def service(running: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Service:
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    url, user = running
+    key = new_key(url, user)
+    return Service(url, user, key["client_id"], key["client_secret"])
+
+
+@pytest.fixture(params=["client_secret_basic", "client_secret_post"])
+def method(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def ended(response: Any) -> bool:
+    return bool(response.status_code == 401 and response.json()["error"]["code"] == "AUTH_INVALID_TOKEN")
+
+
+class TestAuthlib:
+    def test_session_fetches_refreshes_introspects_and_revokes(self, service: Service, method: str) -> None:
+        credentials = (service.client_id, service.client_secret)
+        with OAuth2Session(*credentials, token_endpoint_auth_method=method, scope="business.read") as session:
+            token = session.fetch_token(service.token_url, grant_type="client_credentials")
+            assert token["scope"] == "business.read"
+            assert session.get(service.url + LOCATIONS).status_code == 200
+            first = dict(token)
+            renewed = session.refresh_token(service.token_url)
+            assert renewed["refresh_token"] != first["refresh_token"]
+            told = session.introspect_token(f"{service.url}/oauth2/introspect", token=renewed["access_token"]).json()
+            assert (told["active"], told["client_id"]) == (True, service.client_id)
+            old = session.introspect_token(f"{service.url}/oauth2/introspect", token=first["refresh_token"])
+            assert old.json() == {"active": False}
+            done = session.revoke_token(f"{service.url}/oauth2/revoke", token=renewed["refresh_token"])
+            assert done.status_code == 200
+            assert ended(session.get(service.url + LOCATIONS))
+
+    def test_session_renews_by_itself(self, service: Service, method: str) -> None:
+        seen: list[str] = []
+        credentials = (service.client_id, service.client_secret)
+        with OAuth2Session(
+            *credentials,
+            token_endpoint_auth_method=method,
+            token_endpoint=service.token_url,
+            update_token=lambda token, refresh_token=None, access_token=None: seen.append(str(refresh_token)),
+        ) as session:
+            token = session.fetch_token(service.token_url, grant_type="client_credentials")
+            session.token = {**token, "expires_at": 1}
+            assert session.get(service.url + LOCATIONS).status_code == 200
+            assert seen == [token["refresh_token"]]
+            assert session.token["refresh_token"] != token["refresh_token"]
+
+    async def test_async_client(self, service: Service, method: str) -> None:
+        credentials = (service.client_id, service.client_secret)
+        async with AsyncOAuth2Client(
+            *credentials, token_endpoint_auth_method=method, token_endpoint=service.token_url, trust_env=False
+        ) as client:
+            token = await client.fetch_token(service.token_url, grant_type="client_credentials")
+            client.token = {**token, "expires_at": 1}
+            assert (await client.get(service.url + LOCATIONS)).status_code == 200
+            assert client.token["refresh_token"] != token["refresh_token"]
+            access = client.token["access_token"]
+            told = await client.introspect_token(f"{service.url}/oauth2/introspect", token=access)
+            assert told.json()["active"] is True
+            await client.revoke_token(f"{service.url}/oauth2/revoke", token=access, token_type_hint="refresh_token")
+            assert ended(await client.get(service.url + LOCATIONS))
+
+    def test_errors_arrive_as_the_librarys_own(self, service: Service, method: str) -> None:
+        with OAuth2Session(service.client_id, "wrong", token_endpoint_auth_method=method) as session:
+            with pytest.raises(OAuthError) as caught:
+                session.fetch_token(service.token_url, grant_type="client_credentials")
+            assert caught.value.error == "invalid_client"
+        with OAuth2Session(service.client_id, service.client_secret, token_endpoint_auth_method=method) as session:
+            with pytest.raises(OAuthError) as caught:
+                session.refresh_token(service.token_url, refresh_token="nonsense")
+            assert caught.value.error == "invalid_grant"
+            with pytest.raises(OAuthError) as caught:
+                session.fetch_token(service.token_url, grant_type="client_credentials", scope="nothing")
+            assert caught.value.error == "invalid_scope"
+
+
+class TestRequestsOAuthlib:
+    def session(self, service: Service, **options: Any) -> RequestsOAuth2Session:
+        return RequestsOAuth2Session(client=BackendApplicationClient(client_id=service.client_id), **options)
+
+    @pytest.mark.parametrize("way", ["auth", "client_secret", "include_client_id"])
+    def test_fetches_a_token(self, service: Service, way: str) -> None:
+        options: dict[str, Any] = {"client_secret": service.client_secret}
+        if way == "auth":
+            options = {"auth": HTTPBasicAuth(service.client_id, service.client_secret)}
+        elif way == "include_client_id":
+            options["include_client_id"] = True
+        with self.session(service) as session:
+            token = session.fetch_token(service.token_url, **options)
+            assert token["scope"] == ["business.read", "business.write"]
+            assert session.get(service.url + LOCATIONS).status_code == 200
+
+    def test_renews_by_itself(self, service: Service) -> None:
+        saved: list[dict[str, Any]] = []
+        credentials = {"client_id": service.client_id, "client_secret": service.client_secret}
+        renewal = {"auto_refresh_url": service.token_url, "auto_refresh_kwargs": credentials}
+        with self.session(service, **renewal, token_updater=saved.append) as session:
+            token = session.fetch_token(service.token_url, client_secret=service.client_secret)
+            session.token = {**token, "expires_at": 1, "expires_in": -1}
+            assert session.get(service.url + LOCATIONS).status_code == 200
+            (renewed,) = saved
+            assert renewed["refresh_token"] != token["refresh_token"]
+
+    def test_errors_arrive_as_the_librarys_own(self, service: Service) -> None:
+        with self.session(service) as session, pytest.raises(OAuth2Error) as caught:
+            session.fetch_token(service.token_url, client_secret="wrong")
+        assert caught.value.error == "invalid_client"
+
+
+@pytest.mark.parametrize("symbol", ["+", "/"])
+def test_secrets_with_the_symbols_of_base64_work_in_every_way(service: Service, symbol: str) -> None:
+    """Libraries differ in what they percent-encode, so that a secret with + is the one that fails."""
+    key = {"client_id": service.client_id, "client_secret": service.client_secret}
+    while symbol not in key["client_secret"]:
+        key = new_key(service.url, service.user)
+    for method in ("client_secret_basic", "client_secret_post"):
+        with OAuth2Session(**key, token_endpoint_auth_method=method) as session:
+            assert session.fetch_token(service.token_url, grant_type="client_credentials")["access_token"]
+    basic = HTTPBasicAuth(key["client_id"], key["client_secret"])
+    with RequestsOAuth2Session(client=BackendApplicationClient(client_id=key["client_id"])) as session:
+        assert session.fetch_token(service.token_url, auth=basic)["access_token"]
+
+
+class TestDiscovery:
+    def metadata(self, service: Service) -> AuthorizationServerMetadata:
+        found = httpx.get(f"{service.url}/.well-known/oauth-authorization-server", trust_env=False)
+        assert (found.status_code, found.headers["content-type"]) == (200, "application/json")
+        assert found.headers["cache-control"] == "max-age=3600"
+        return AuthorizationServerMetadata(found.json())
+
+    def test_the_metadata_is_what_the_standard_wants(self, service: Service) -> None:
+        metadata = self.metadata(service)
+        assert metadata["issuer"] == service.url
+        for name in metadata.REGISTRY_KEYS:
+            # The addresses are not https here, and authlib takes an empty list for none.
+            if name in metadata and not name.endswith(("issuer", "_endpoint", "_uri", "response_types_supported")):
+                getattr(metadata, f"validate_{name}", lambda: None)()
+        assert metadata["response_types_supported"] == []
+        assert metadata["scopes_supported"] == ["business.read", "business.write"]
+        methods = ["client_secret_basic", "client_secret_post"]
+        for endpoint in ("token", "revocation", "introspection"):
+            assert metadata[f"{endpoint}_endpoint_auth_methods_supported"] == methods
+
+    def test_every_address_that_it_names_works(self, service: Service) -> None:
+        metadata = self.metadata(service)
+        credentials = (service.client_id, service.client_secret)
+        assert {"client_credentials", "refresh_token"} <= set(metadata["grant_types_supported"])
+        with OAuth2Session(*credentials, scope=" ".join(metadata["scopes_supported"])) as session:
+            token = session.fetch_token(metadata["token_endpoint"], grant_type="client_credentials")
+            token = session.refresh_token(metadata["token_endpoint"])
+            access = token["access_token"]
+            told = session.introspect_token(metadata["introspection_endpoint"], token=access)
+            assert told.json()["active"] is True
+            assert session.revoke_token(metadata["revocation_endpoint"], token=access).status_code == 200
+            assert ended(session.get(service.url + LOCATIONS))
+        for name in ("jwks_uri", "service_documentation"):
+            assert httpx.get(metadata[name], trust_env=False).status_code == 200
+
+    def test_joserfc_verifies_the_tokens_by_the_served_keys(self, service: Service) -> None:
+        metadata = self.metadata(service)
+        keys = KeySet.import_key_set(httpx.get(metadata["jwks_uri"], trust_env=False).json())
+        with OAuth2Session(service.client_id, service.client_secret) as session:
+            given = session.fetch_token(metadata["token_endpoint"], grant_type="client_credentials")
+        token = joserfc.jwt.decode(given["access_token"], keys, algorithms=["RS256"])
+        assert token.header["typ"] == "at+jwt"
+        issuer = {"essential": True, "value": metadata["issuer"]}
+        client, there = {"essential": True, "value": service.client_id}, {"essential": True}
+        registry = joserfc.jwt.JWTClaimsRegistry(  # RFC 9068 §2.2
+            iss=issuer, aud=issuer, sub=client, client_id=client, exp=there, iat=there, jti=there
+        )
+        registry.validate(token.claims)
+        refresh = joserfc.jwt.decode(given["refresh_token"], keys, algorithms=["RS256"])
+        with pytest.raises(InvalidClaimError):  # it is for another audience
+            registry.validate(refresh.claims)
+        header, payload, signature = given["access_token"].split(".")
+        with pytest.raises(BadSignatureError):
+            joserfc.jwt.decode(f"{header}.{payload}.{signature[:-8]}AAAAAAAA", keys, algorithms=["RS256"])
