@@ -25,6 +25,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP *.example 127.0.0.1",  # sites of other names, on this machine
 ]
 
 
