@@ -18,15 +18,15 @@ def install(app: Quart) -> None:
 
     @app.before_request
     async def arrive() -> None:
-        origin = request.headers.get("Origin")  # the edge lets no second one through
-        if origin is not None:
-            origins.arrive(services(), origin)
+        header = request.headers.get("Origin")  # the edge lets no second one through
+        if header is not None:
+            origins.arrive(services(), header)
 
     @app.after_request
     async def allow(response: Response) -> Response:
         page = origins.page.get()
-        if page.origin is not None and page.accepted:  # never `*` and never credentials: a token is sent by the page
-            response.headers["Access-Control-Allow-Origin"] = page.origin
+        if page.header is not None and page.accepted:  # never `*` and never credentials: a token is sent by the page
+            response.headers["Access-Control-Allow-Origin"] = page.header
             response.headers["Access-Control-Expose-Headers"] = _EXPOSED
         return response
 

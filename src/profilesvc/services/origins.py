@@ -20,9 +20,13 @@ _LOOPBACK = ("localhost", "127.0.0.1")
 
 @dataclass(slots=True)
 class Page:
-    """The `Origin` of a request, None without one; `accepted` while that page may read the answer."""
+    """The `Origin` header of a request, None without one, and what it means, None when it is no web origin.
 
-    origin: str | None = None
+    `accepted`: that page may read the answer, as far as is known by now.
+    """
+
+    header: str | None = None
+    origin: Origin | None = None
     accepted: bool = False
 
 
@@ -30,10 +34,10 @@ class Page:
 page: ContextVar[Page] = ContextVar("page", default=Page())  # noqa: B039  never changed without an origin
 
 
-def arrive(services: Services, origin: str) -> None:
+def arrive(services: Services, header: str) -> None:
     """Note where a request comes from. Before the caller is known only our own pages may read answers."""
-    found = parse_origin(origin)
-    page.set(Page(origin, found is not None and _dashboard(services.settings, found)))
+    origin = parse_origin(header)
+    page.set(Page(header, origin, origin is not None and _dashboard(services.settings, origin)))
 
 
 def weigh(services: Services, key: KeyState | None) -> None:
@@ -41,31 +45,28 @@ def weigh(services: Services, key: KeyState | None) -> None:
     here, settings = page.get(), services.settings
     if here.origin is None:
         return
-    found = parse_origin(here.origin)
-    if found is None:
-        here.accepted = False
-    elif key is None or found == _own(settings):
-        here.accepted = _dashboard(settings, found)
+    if key is None or here.origin == _own(settings):
+        here.accepted = _dashboard(settings, here.origin)
     else:
-        here.accepted = origin_allowed(found, domains_of(key.allowed_domains), development=not settings.production)
+        domains_allowed = domains_of(key.allowed_domains)
+        here.accepted = origin_allowed(here.origin, domains_allowed, development=not settings.production)
 
 
 def require() -> None:
     """AUTH_INSUFFICIENT_PERMISSIONS for a page elsewhere; a request without an origin is not a page's."""
     here = page.get()
-    if here.origin is not None and not here.accepted:
+    if here.header is not None and not here.accepted:
         raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "These credentials are not for pages of this origin.")
 
 
 async def foresee(services: Services) -> None:
     """Decide for a preflight, which carries no credentials: does any live key take this origin? (D-30)"""
     here, settings = page.get(), services.settings
-    found = None if here.origin is None else parse_origin(here.origin)
-    if found is None or here.accepted:
+    if here.origin is None or here.accepted:
         return
     domain = None
-    if found.scheme == "https" or not settings.production:
-        domain = _domain(found.host, development=not settings.production)
+    if here.origin.scheme == "https" or not settings.production:
+        domain = _domain(here.origin.host, development=not settings.production)
     async with services.storage.read() as session:
         here.accepted = await domains.allow(session, domain, services.clock.now())
 
