@@ -1,6 +1,7 @@
 """Who may call from a page, and who may read the answer (D-30, D-31; rows A123 to A125)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -362,13 +363,16 @@ class TestPreflight:
 
 def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
     """Every path that is served, with the values of the demo world in it, and its methods."""
-    values = {"location:locationId": "111", "post:postId": "11101", "client_id": "svcid_1_1_nobody", "name": "docs.js"}
+    values = {
+        "locationId": "111",
+        "postId": "11101",
+        "reviewId": "r1",
+        "client_id": "svcid_1_1_nobody",
+        "name": "docs.js",
+    }
     for rule in app.url_map.iter_rules():
-        path = rule.rule
-        for name, value in values.items():
-            path = path.replace(f"<{name}>", value)
-        if "<" not in path:
-            yield path, (rule.methods or set()) - {"HEAD", "OPTIONS"}
+        path = re.sub(r"<(?:\w+:)?(\w+)>", lambda name: values[name[1]], rule.rule)
+        yield path, (rule.methods or set()) - {"HEAD", "OPTIONS"}
 
 
 @pytest.fixture

@@ -214,3 +214,13 @@ async def test_the_body_is_checked(http: httpx.AsyncClient) -> None:
 async def test_the_nonce_of_the_body_is_the_tokens(http: httpx.AsyncClient) -> None:
     for made in (claims(), claims(nonce="n-2"), claims(nonce=None), claims(nonce=["n-1"])):
         assert_refused(await exchanged(http, signed(made), nonce="n-1"))
+
+
+async def test_D31_a_page_that_is_no_dashboard_neither_gets_a_token_nor_uses_one_up(http: httpx.AsyncClient) -> None:
+    token = signed()
+    refused = await http.post(PATH, json=body(token), headers={"Origin": "https://evil.example"})
+    assert_error(refused, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+    assert "access-control-allow-origin" not in refused.headers
+    granted = await http.post(PATH, json=body(token), headers={"Origin": "http://localhost:5173"})
+    assert_ok(granted)
+    assert granted.headers["access-control-allow-origin"] == "http://localhost:5173"

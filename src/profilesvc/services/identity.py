@@ -7,7 +7,7 @@ from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import HOUR
-from profilesvc.services import audit, operator, tokens
+from profilesvc.services import audit, operator, origins, tokens
 from profilesvc.services.context import Services
 from profilesvc.services.id_tokens import Identity
 from profilesvc.services.signing import TokenRefused
@@ -27,8 +27,8 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     """The token exchange grant: a user token for an ID token of the configured issuer.
 
     AUTH_INVALID_TOKEN for every fault of the ID token, with `details.reason` (D-04a); AUTH_INSUFFICIENT_PERMISSIONS
-    for a login without a user; SERVICE_UNAVAILABLE when the issuer's keys cannot be had; VALIDATION_ERROR where no
-    issuer is configured.
+    for a login without a user and for a page that is no dashboard (D-31); SERVICE_UNAVAILABLE when the issuer's keys
+    cannot be had; VALIDATION_ERROR where no issuer is configured.
     """
     if services.identity is None:
         raise invalid("body", "grant_type", "token exchange needs an identity provider, and none is configured")
@@ -37,6 +37,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         identity = await services.identity.read(body.subject_token, body.nonce, now)
     except TokenRefused as refusal:
         raise _refused(refusal.reason) from None
+    origins.require()
     async with services.storage.write() as session:
         # Kept for an hour longer than the token is good for, as clocks of several processes differ.
         if not await identities.spend(session, identity.digest, identity.good_until + HOUR, now):

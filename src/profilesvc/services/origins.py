@@ -30,13 +30,14 @@ class Page:
     accepted: bool = False
 
 
-# Set once per request that names an origin; shared with the task that runs its operation.
+# Set once per request, also without an origin: requests may follow one another in one task. Shared with the task that
+# runs the operation; a command line leaves the default.
 page: ContextVar[Page] = ContextVar("page", default=Page())  # noqa: B039  never changed without an origin
 
 
-def arrive(services: Services, header: str) -> None:
+def arrive(services: Services, header: str | None) -> None:
     """Note where a request comes from. Before the caller is known only our own pages may read answers."""
-    origin = parse_origin(header)
+    origin = None if header is None else parse_origin(header)
     page.set(Page(header, origin, origin is not None and _dashboard(services.settings, origin)))
 
 
