@@ -7,6 +7,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from profilesvc.cli import app
+from support import ALICE
 
 Run = Callable[..., Result]
 
@@ -27,3 +28,9 @@ def refused(result: Result, code: int = 1) -> str:
     assert (result.exit_code, result.stdout) == (code, ""), result.output
     assert code == 2 or result.stderr.count("\n") == 1, result.stderr
     return result.stderr
+
+
+def create_key(run: Run, *more: str) -> Any:
+    """A key of Alice's for locations/111."""
+    site = ("--name", "Site", "--business", "10", "--location", "111")
+    return printed(run("keys", "create", ALICE, *site, *more, "--json"))

@@ -4,19 +4,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import jwt
 import pytest
 
-from command_line import Run, printed, refused
-
-ALICE = "alice@example.com"
-
-
-def create_key(run: Run, *more: str) -> Any:
-    site = ("--name", "Site", "--business", "10", "--location", "111")
-    return printed(run("keys", "create", ALICE, *site, *more, "--json"))
+from command_line import Run, create_key, printed, refused
+from support import ALICE
 
 
 class TestUsers:
@@ -107,11 +100,6 @@ class TestKeys:
         assert printed(run("keys", "revoke", client_id, "--json"))["revoked"] is True
         assert printed(run("keys", "list", "--json")) == []
         assert printed(run("keys", "list", "--revoked", "--json"))[0]["status"] == "revoked"
-
-    def test_a_security_concern_is_not_lifted(self, run: Run) -> None:
-        client_id = create_key(run)["client_id"]
-        run("keys", "deactivate", client_id, "--reason", "security_concern")
-        assert "new secret" in refused(run("keys", "reactivate", client_id))
 
     @pytest.mark.parametrize("words", [["revoke"], ["reactivate"], ["deactivate", "--reason", "billing_issue"]])
     def test_an_unknown_key_is_one_line(self, run: Run, words: list[str]) -> None:

@@ -52,6 +52,47 @@ class TestKeys:
         with pytest.raises(e.NotFound):
             alice.revoke_key(key.client_id)
 
+    def test_are_rolled_while_the_tokens_stay(
+        self, service: Service, alice: ProfileClient, key: KeyCreated, site: ProfileClient, recorded: Recorded
+    ) -> None:
+        site.heartbeat()
+        with pytest.raises(e.ValidationFailed):
+            alice.roll_key(key.client_id, overlap_seconds=-1)
+        with pytest.raises(ValueError, match="API key"):
+            alice.use_secret("x")
+        rolled = alice.roll_key(key.client_id, overlap_seconds=60)
+        site.use_secret(rolled.client_secret)
+        service.clock.advance(seconds=61)
+        site.heartbeat()
+        assert recorded.grants == ["credentials"]  # no new one was needed
+        service.clock.advance(days=40)  # the refresh token is dead too
+        site.heartbeat()
+        assert recorded.grants == ["credentials", "credentials"]
+
+    def test_are_switched_off_and_on(
+        self, service: Service, alice: ProfileClient, key: KeyCreated, site: ProfileClient
+    ) -> None:
+        assert alice.deactivate_key(key.client_id).deactivation_reason == "user_requested"
+        with pytest.raises(e.KeyDeactivated):
+            site.heartbeat()
+        with pytest.raises(e.Conflict):
+            alice.roll_key(key.client_id)
+        assert alice.reactivate_key(key.client_id).status == "active"
+        assert site.heartbeat().received
+        service.deactivate(key.client_id)
+        with pytest.raises(e.KeyDeactivated) as caught:
+            alice.reactivate_key(key.client_id)
+        assert caught.value.details["deactivation_reason"] == "billing_issue"
+
+    def test_have_a_history(self, alice: ProfileClient, key: KeyCreated) -> None:
+        for _ in range(2):
+            alice.deactivate_key(key.client_id)
+            alice.reactivate_key(key.client_id)
+        told = [event.event for event in alice.iter_key_events(key.client_id, limit=2)]
+        assert told == ["key.reactivated", "key.deactivated"] * 2 + ["key.created"]
+        assert alice.key_events(key.client_id, limit=2).next_before
+        assert [event.event for event in alice.events().events] == told
+
     def test_belong_to_businesses(self, alice: ProfileClient) -> None:
         assert {entry.id: entry.name for entry in alice.businesses().businesses} == {
             10: "Harbour Coffee",

@@ -1,0 +1,93 @@
+"""The life of a key by commands: roll, deactivate, reactivate, audit, billing, slots (A121, A122; D-26, D-27, D-61)."""
+
+from typing import Any
+
+from command_line import Run, create_key, printed, refused
+from support import ALICE
+
+
+def holds(run: Run, *words: str) -> Any:
+    return printed(run("keys", *words, "--json"))
+
+
+class TestRoll:
+    def test_shows_the_new_secret(self, run: Run) -> None:
+        key = create_key(run)
+        rolled = holds(run, "roll", key["client_id"], "--overlap", "60")
+        assert len(rolled["client_secret"]) == 64
+        assert rolled["client_secret"] != key["client_secret"]
+        assert "still good" in refused(run("keys", "roll", key["client_id"]))
+        assert holds(run, "roll", key["client_id"], "--overlap", "0")["client_secret"]
+
+    def test_an_overlap_beyond_a_week_is_wrong_usage(self, run: Run) -> None:
+        for overlap in ("-1", "604801", "x"):
+            assert "--overlap" in refused(run("keys", "roll", "x", "--overlap", overlap), 2)
+
+
+class TestReactivate:
+    def test_A122_a_security_concern_without_roll_is_one_line(self, run: Run) -> None:
+        client_id = create_key(run)["client_id"]
+        run("keys", "deactivate", client_id, "--reason", "security_concern")
+        assert "--roll" in refused(run("keys", "reactivate", client_id))
+        lifted = holds(run, "reactivate", client_id, "--roll")
+        assert (lifted["status"], lifted["lifted"], lifted["left"]) == ("active", ["security_concern"], [])
+        assert len(lifted["client_secret"]) == 64
+
+    def test_says_what_is_left(self, run: Run) -> None:
+        client_id = create_key(run)["client_id"]
+        for reason in ("billing_issue", "user_requested"):
+            run("keys", "deactivate", client_id, "--reason", reason)
+        lifted = holds(run, "reactivate", client_id, "--reason", "billing_issue")
+        assert (lifted["status"], lifted["left"]) == ("deactivated", ["user_requested"])
+
+    def test_A121_a_version_goes_with_billing_alone(self, run: Run) -> None:
+        client_id = create_key(run)["client_id"]
+        billing = ("--reason", "billing_issue", "--version")
+        assert holds(run, "deactivate", client_id, *billing, "2")["changed"]
+        assert holds(run, "reactivate", client_id, *billing, "1")["lifted"] == []
+        assert holds(run, "reactivate", client_id, *billing, "3")["lifted"] == ["billing_issue"]
+        assert not holds(run, "deactivate", client_id, *billing, "3")["changed"]
+        assert "--version" in refused(run("keys", "reactivate", client_id, "--version", "4"), 2)
+        other = ("--reason", "user_requested", "--version", "4")
+        assert "--version" in refused(run("keys", "deactivate", client_id, *other), 2)
+
+
+class TestBilling:
+    def test_A121_holds_and_frees_all_keys_of_a_user(self, run: Run) -> None:
+        client_id = create_key(run)["client_id"]
+        failed = printed(run("users", "billing", ALICE, "--failed", "--version", "1", "--json"))
+        assert failed == {"email": ALICE, "held": [client_id], "lifted": []}
+        paid = printed(run("users", "billing", ALICE, "--paid", "--version", "2", "--json"))
+        assert paid == {"email": ALICE, "held": [], "lifted": [client_id]}
+        assert "no user" in refused(run("users", "billing", "no@example.com", "--paid", "--version", "1"))
+        assert run("users", "billing", ALICE, "--version", "1").exit_code == 2
+
+
+class TestSlots:
+    def test_a_location_without_live_keys_gives_its_slot_back(self, run: Run) -> None:
+        create_key(run)
+        assert "live keys" in refused(run("locations", "unassign", "111"))
+        freed = printed(run("locations", "unassign", "114", "--json"))
+        assert freed == {"location": "locations/114", "lifted": []}
+        assert "no assigned location" in refused(run("locations", "unassign", "114"))
+
+
+class TestAudit:
+    def test_tells_of_a_key_a_user_and_everyone(self, run: Run) -> None:
+        client_id = create_key(run)["client_id"]
+        run("keys", "deactivate", client_id, "--reason", "billing_issue")
+        for words in ([client_id], ["--user", ALICE], []):
+            trail = holds(run, "audit", *words)
+            assert [event["event"] for event in trail["events"]] == ["key.deactivated", "key.created"]
+            assert trail["next_before"] is None
+            assert {event["actor"] for event in trail["events"]} == {"operator"}
+        page = holds(run, "audit", client_id, "--limit", "1")
+        rest = holds(run, "audit", client_id, "--before", page["next_before"])
+        assert [event["event"] for event in rest["events"]] == ["key.created"]
+        assert "reason=billing_issue" in run("keys", "audit").stdout
+
+    def test_refuses_what_is_nobodys(self, run: Run) -> None:
+        assert "API key" in refused(run("keys", "audit", "svcid_1_1_x"))
+        assert "no user" in refused(run("keys", "audit", "--user", "no@example.com"))
+        assert "before" in refused(run("keys", "audit", "--before", "x"))
+        assert "--user" in refused(run("keys", "audit", "x", "--user", ALICE), 2)
