@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 COMMAND = [sys.executable, "-m", "profilesvc"]
-START_SECONDS = 30
+START_SECONDS = 90
 
 
 def environment(**settings: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ leaves out `required`, inlines models and cannot name several failures per statu
 """
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
@@ -15,16 +15,35 @@ from werkzeug.routing import Rule
 from profilesvc.api import openapi_standard
 from profilesvc.api.endpoint import PREFIX, Endpoint
 from profilesvc.api.standard import Standard
+from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
 from profilesvc.contract.envelope import Failure
 from profilesvc.contract.errors import INTERNAL_ERROR, SERVICE_UNAVAILABLE, ErrorKind
+from profilesvc.contract.provider_format import OpenMessage, access_of
 
 _VARIABLE = re.compile(r"<(?:[^:>]*:)?([^>]+)>")
 _REF = "#/components/schemas/{model}"
-_PATH_PARAMETERS = {
-    "locationId": "The id, or the resource name `locations/<id>`, plain or percent-encoded (D-20).",
-    "postId": "The id, or the resource name `locations/<id>/localPosts/<id>`.",
-    "reviewId": "The id, or the resource name `locations/<id>/reviews/<id>`.",
-    "client_id": "The key's client id.",
+_TEXT = {"type": "string"}
+_PATH_PARAMETERS: dict[str, dict[str, Any]] = {
+    "locationId": {
+        "description": "The id, or the resource name `locations/<id>`, plain or percent-encoded (D-20).",
+        "schema": {**_TEXT, "pattern": LOCATION_PATTERN, "examples": ["111"]},
+    },
+    "postId": {
+        "description": "The id, or the resource name `locations/<id>/localPosts/<id>` of a post of that location.",
+        "schema": {**_TEXT, "pattern": POST_PATTERN, "examples": ["11101"]},
+    },
+    "reviewId": {
+        "description": "The id, or the resource name `locations/<id>/reviews/<id>` of a review of that location.",
+        "schema": {**_TEXT, "pattern": REVIEW_PATTERN, "examples": ["11191"]},
+    },
+    "client_id": {"description": "The key's client id.", "schema": _TEXT},
+}
+# What an answer leads to: where its members are parameters of other operations.
+_KEY_LINK = {"client_id": "$response.body#/data/client_id"}
+_POST_LINK = {"postId": "$response.body#/data/name", "locationId": "$request.query.locationId"}
+_LINKS: dict[str, dict[str, dict[str, str]]] = {
+    "create_key": {"get_connection_status": _KEY_LINK, "roll_key": _KEY_LINK, "revoke_key": _KEY_LINK},
+    "create_post": {"change_post": _POST_LINK, "delete_post": _POST_LINK},
 }
 _IDEMPOTENCY_HEADER = {
     "name": "X-Idempotency-Key",
@@ -39,7 +58,22 @@ _REPLAYED_HEADER = {
 
 
 class _Schema(GenerateJsonSchema):
-    """pydantic's JSON schema without `default: null`, which generated clients read as required."""
+    """pydantic's JSON schema without `default: null`, which generated clients read as required.
+
+    Nor does it forbid what is filtered: in `bodies` what the provider alone writes, in a profile also the unknown.
+    """
+
+    bodies: ClassVar[set[type[BaseModel]]] = set()
+
+    def model_schema(self, schema: Any) -> Any:
+        made, cls = super().model_schema(schema), schema["cls"]
+        if issubclass(cls, OpenMessage):
+            made.pop("additionalProperties", None)
+        if issubclass(cls, OpenMessage) or cls in self.bodies:
+            for name, field in cls.model_fields.items():
+                if access_of(field) is not None:
+                    made["properties"][name] = {"description": "Ignored."}
+        return made
 
     def default_schema(self, schema: Any) -> Any:
         made = super().default_schema(schema)
@@ -111,8 +145,7 @@ def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": _PATH_PARAMETERS[name],
-            "schema": {"type": "string"},
+            **_PATH_PARAMETERS[name],
         }
         for name in re.findall(r"{(\w+)}", path)
     ]
@@ -136,6 +169,9 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     }
     if "idempotency" in endpoint.wants:
         success["headers"] = _REPLAYED_HEADER
+    if endpoint.handler.__name__ in _LINKS:
+        links = _LINKS[endpoint.handler.__name__].items()
+        success["links"] = {name: {"operationId": name, "parameters": parameters} for name, parameters in links}
     responses = {str(endpoint.status): success}
     by_status: dict[int, list[ErrorKind]] = {}
     for kind in [*endpoint.all_errors, INTERNAL_ERROR, SERVICE_UNAVAILABLE]:
@@ -184,7 +220,9 @@ def _components(endpoints: list[Endpoint], standards: list[Standard]) -> dict[st
             inputs.append((_body_model(endpoint), "validation"))
     for standard in standards:
         inputs += openapi_standard.models(standard)
-    refs, definitions = models_json_schema(inputs, by_alias=True, ref_template=_REF, schema_generator=_Schema)
+    bodies = {endpoint.body_schema for endpoint in endpoints if endpoint.body_schema}
+    generator = type("_RequestSchema", (_Schema,), {"bodies": bodies})
+    refs, definitions = models_json_schema(inputs, by_alias=True, ref_template=_REF, schema_generator=generator)
     schemas = dict(definitions["$defs"])
     for (model, _), ref in refs.items():
         assert ref["$ref"] == _REF.format(model=model.__name__), f"two models are called {model.__name__}"
@@ -198,4 +236,14 @@ def _components(endpoints: list[Endpoint], standards: list[Standard]) -> dict[st
                 "data": options[0] if len(options) == 1 else {"anyOf": options},
             },
         }
-    return {name: schemas[name] for name in sorted(schemas)}
+    return {name: schemas[name] for name in sorted(_reachable(schemas, {model.__name__ for model, _ in inputs}))}
+
+
+def _reachable(schemas: dict[str, Any], roots: set[str]) -> set[str]:
+    """The schemas that the roots lead to; the type of a member that is filtered is none of them."""
+    found, left = set[str](), {name for name in schemas if name in roots or name.endswith("Success")}
+    while left:
+        found |= left
+        text = str([schemas[name] for name in left])
+        left = set(re.findall(r"#/components/schemas/(\w+)", text)) - found
+    return found

@@ -6,7 +6,7 @@ from profilesvc.api.access import either, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR
 from profilesvc.contract.provider_review import ReviewReply
-from profilesvc.contract.reviews import ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery, ReviewTarget
+from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery, ReviewTarget
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import reviews
 from profilesvc.services.context import Reached, Rendered
@@ -41,7 +41,7 @@ async def get_review(location: Reached, review_id: str) -> Rendered:
     access=either(Permission.WRITE),
     query=ReviewTarget,
     body=dict,
-    body_schema=ReviewReply,
+    body_schema=ReplyBody,
     data=ReviewReply,
     errors=_ERRORS,
 )

@@ -9,6 +9,9 @@ from pydantic_core import PydanticCustomError
 LOCATION_ID = re.compile(r"(?!locations\Z)[A-Za-z0-9_-]{1,64}\Z")
 POST_ID = re.compile(r"(?!localPosts\Z)[A-Za-z0-9_-]{1,64}\Z")
 REVIEW_ID = re.compile(r"(?!reviews\Z|reply\Z)[A-Za-z0-9_-]{1,200}\Z")  # the provider's are long
+LOCATION_PATTERN = "^(locations/)?[A-Za-z0-9_-]{1,64}$"
+POST_PATTERN = "^(locations/[A-Za-z0-9_-]{1,64}/localPosts/)?[A-Za-z0-9_-]{1,64}$"
+REVIEW_PATTERN = "^(locations/[A-Za-z0-9_-]{1,64}/reviews/)?[A-Za-z0-9_-]{1,200}$"
 DIGITS = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 
 
@@ -73,11 +76,12 @@ def _location_name(value: str) -> str:
         raise PydanticCustomError("location_name", "{reason}", {"reason": str(error)}) from None
 
 
+# A constraint stands before what reads the value first: otherwise the JSON schema does not have it.
 STORABLE = AfterValidator(_storable)  # after a length, which is counted in characters only of a bare str
 Text = Annotated[str, STORABLE]
-Int32 = Annotated[int, BeforeValidator(whole_number), Field(ge=-(2**31), le=2**31 - 1)]
-Id = Annotated[int, BeforeValidator(whole_number), Field(ge=1, le=2**63 - 1)]
-PageNumber = Annotated[int, BeforeValidator(_query_number), Field(ge=1)]
+Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), BeforeValidator(whole_number)]
+Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(whole_number)]
+PageNumber = Annotated[int, Field(ge=1, le=999_999_999), BeforeValidator(_query_number)]
 UtcTime = Annotated[
     str, WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-02T03:04:05.678Z"]})
 ]
@@ -85,7 +89,9 @@ LocationName = Annotated[
     str,
     AfterValidator(_location_name),
     Field(
-        description="Location resource name `locations/<id>`; the bare id is accepted too.", examples=["locations/111"]
+        description="Location resource name `locations/<id>`; the bare id is accepted too.",
+        examples=["locations/111"],
+        json_schema_extra={"pattern": LOCATION_PATTERN},
     ),
 ]
 PermissionName = Literal["business.read", "business.write"]

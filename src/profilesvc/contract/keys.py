@@ -25,7 +25,14 @@ Domain = Annotated[str, Field(max_length=2048), STORABLE]
 class KeyCreate(Body):
     """A new key, bound to one location."""
 
-    name: Annotated[Text, Field(description="1-100 characters.", examples=["Website plugin"])]
+    name: Annotated[
+        Text,
+        Field(
+            description="1-100 characters without the blanks around them.",
+            examples=["Website plugin"],
+            json_schema_extra={"maxLength": 100, "pattern": r"\S"},
+        ),
+    ]
     business_id: Annotated[Id, Field(examples=[10])]
     assigned_location_id: LocationName
     primary_domain: Annotated[Domain | None, Field(examples=["harbour.example"])] = None
@@ -35,7 +42,8 @@ class KeyCreate(Body):
         Field(min_length=1, max_length=32, description="What the key may do; both by default. Ours."),
     ] = None
     expires_at: Annotated[
-        Text | None, Field(description="RFC 3339 time in the future after which the key is refused. Ours.")
+        Annotated[Text, Field(json_schema_extra={"format": "date-time"})] | None,
+        Field(description="RFC 3339 time in the future after which the key is refused. Ours."),
     ] = None
 
 
@@ -92,8 +100,8 @@ class KeyRoll(Body):
 
     overlap_seconds: Annotated[
         int,
-        BeforeValidator(whole_number),
         Field(ge=0, le=7 * 86_400, description="How long the old secret stays good; 0 ends it and all tokens."),
+        BeforeValidator(whole_number),
     ] = 86_400
 
 

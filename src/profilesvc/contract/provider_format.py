@@ -41,7 +41,18 @@ Int64 = Annotated[str, Field(pattern=r"^-?[0-9]{1,19}$", description="64-bit int
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Timestamp = Annotated[Text, AfterValidator(_timestamp), Field(json_schema_extra={"format": "date-time"})]
 
-__all__ = ["IMMUTABLE", "OUTPUT_ONLY", "Int32", "Int64", "Message", "Number", "Phone", "ShortText", "String"]
+__all__ = [
+    "IMMUTABLE",
+    "OUTPUT_ONLY",
+    "Int32",
+    "Int64",
+    "Message",
+    "Number",
+    "OpenMessage",
+    "Phone",
+    "ShortText",
+    "String",
+]
 __all__ += ["Timestamp", "Uri", "Writable", "access_of", "message_of"]
 
 
@@ -49,6 +60,10 @@ class Message(BaseModel):
     """A provider message: unknown members and wrong types are refused, nothing is coerced."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+
+
+class OpenMessage(Message):
+    """A message of a profile: what is unknown in it, or the provider's alone to write, is filtered (D-81)."""
 
 
 def access_of(field: FieldInfo) -> Writable | None:

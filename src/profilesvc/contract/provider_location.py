@@ -10,8 +10,8 @@ from profilesvc.contract.provider_format import (
     OUTPUT_ONLY,
     Int32,
     Int64,
-    Message,
     Number,
+    OpenMessage,
     Phone,
     ShortText,
     String,
@@ -23,13 +23,13 @@ DayOfWeek = Literal[
 ]
 
 
-class AdWordsLocationExtensions(Message):
+class AdWordsLocationExtensions(OpenMessage):
     """An alternative phone number for ads."""
 
     adPhone: Phone | None = None
 
 
-class MoreHoursType(Message):
+class MoreHoursType(OpenMessage):
     """A kind of extra hours that a category offers; output only."""
 
     displayName: Annotated[String | None, OUTPUT_ONLY] = None
@@ -37,14 +37,14 @@ class MoreHoursType(Message):
     localizedDisplayName: Annotated[String | None, OUTPUT_ONLY] = None
 
 
-class ServiceType(Message):
+class ServiceType(OpenMessage):
     """A service that a category offers; output only."""
 
     displayName: Annotated[String | None, OUTPUT_ONLY] = None
     serviceTypeId: Annotated[String | None, OUTPUT_ONLY] = None
 
 
-class Category(Message):
+class Category(OpenMessage):
     """A category; a writer sends `name` (`categories/gcid:…`) alone."""
 
     displayName: Annotated[String | None, OUTPUT_ONLY] = None
@@ -53,21 +53,21 @@ class Category(Message):
     serviceTypes: Annotated[list[ServiceType] | None, OUTPUT_ONLY] = None
 
 
-class Categories(Message):
+class Categories(OpenMessage):
     """Both members travel together on a write."""
 
     additionalCategories: list[Category] | None = None
     primaryCategory: Category | None = None
 
 
-class LatLng(Message):
+class LatLng(OpenMessage):
     """Degrees. Only approved clients may write it."""
 
     latitude: Number | None = None
     longitude: Number | None = None
 
 
-class Metadata(Message):
+class Metadata(OpenMessage):
     """Facts that the provider computes."""
 
     canDelete: Annotated[bool | None, OUTPUT_ONLY] = None
@@ -87,7 +87,7 @@ class Metadata(Message):
     placeId: Annotated[String | None, OUTPUT_ONLY] = None
 
 
-class TimeOfDay(Message):
+class TimeOfDay(OpenMessage):
     """00:00 arrives as `{}`; 24:00 is the end of the day."""
 
     hours: Int32 | None = None
@@ -96,7 +96,7 @@ class TimeOfDay(Message):
     seconds: Int32 | None = None
 
 
-class TimePeriod(Message):
+class TimePeriod(OpenMessage):
     """Past midnight, `closeDay` is the next day."""
 
     closeDay: DayOfWeek | None = None
@@ -105,14 +105,14 @@ class TimePeriod(Message):
     openTime: TimeOfDay | None = None
 
 
-class MoreHours(Message):
+class MoreHours(OpenMessage):
     """Extra hours of one kind."""
 
     hoursTypeId: String | None = None
     periods: list[TimePeriod] | None = None
 
 
-class Date(Message):
+class Date(OpenMessage):
     """Year, month and day; a missing part is unset."""
 
     day: Int32 | None = None
@@ -120,7 +120,7 @@ class Date(Message):
     year: Int32 | None = None
 
 
-class OpenInfo(Message):
+class OpenInfo(OpenMessage):
     """Open, temporarily closed or permanently closed."""
 
     canReopen: Annotated[bool | None, OUTPUT_ONLY] = None
@@ -128,33 +128,33 @@ class OpenInfo(Message):
     status: Literal["OPEN_FOR_BUSINESS_UNSPECIFIED", "OPEN", "CLOSED_PERMANENTLY", "CLOSED_TEMPORARILY"] | None = None
 
 
-class PhoneNumbers(Message):
+class PhoneNumbers(OpenMessage):
     """Both members travel together on a write."""
 
     additionalPhones: list[Phone] | None = None
     primaryPhone: Phone | None = None
 
 
-class Profile(Message):
+class Profile(OpenMessage):
     """The description shown to the public."""
 
     description: String | None = None
 
 
-class BusinessHours(Message):
+class BusinessHours(OpenMessage):
     """Weekly hours; a day without a period is closed."""
 
     periods: list[TimePeriod] | None = None
 
 
-class RelevantLocation(Message):
+class RelevantLocation(OpenMessage):
     """A place on the other side of a relation."""
 
     placeId: String | None = None
     relationType: Literal["RELATION_TYPE_UNSPECIFIED", "DEPARTMENT_OF", "INDEPENDENT_ESTABLISHMENT_IN"] | None = None
 
 
-class RelationshipData(Message):
+class RelationshipData(OpenMessage):
     """Parent, children and chain."""
 
     childrenLocations: list[RelevantLocation] | None = None
@@ -162,20 +162,20 @@ class RelationshipData(Message):
     parentLocation: RelevantLocation | None = None
 
 
-class PlaceInfo(Message):
+class PlaceInfo(OpenMessage):
     """A region that is served."""
 
     placeId: String | None = None
     placeName: String | None = None
 
 
-class Places(Message):
+class Places(OpenMessage):
     """At most 20 regions."""
 
     placeInfos: list[PlaceInfo] | None = None
 
 
-class ServiceAreaBusiness(Message):
+class ServiceAreaBusiness(OpenMessage):
     """The area that a business serves."""
 
     businessType: (
@@ -185,7 +185,7 @@ class ServiceAreaBusiness(Message):
     regionCode: Annotated[String | None, IMMUTABLE] = None
 
 
-class Label(Message):
+class Label(OpenMessage):
     """A service in the words of the business, one per language."""
 
     description: String | None = None
@@ -193,14 +193,14 @@ class Label(Message):
     languageCode: String | None = None
 
 
-class FreeFormServiceItem(Message):
+class FreeFormServiceItem(OpenMessage):
     """A service of the business's own naming."""
 
     category: String | None = None
     label: Label | None = None
 
 
-class Money(Message):
+class Money(OpenMessage):
     """`units` is a 64-bit integer as text; `nanos` has its sign."""
 
     currencyCode: String | None = None
@@ -208,14 +208,14 @@ class Money(Message):
     units: Int64 | None = None
 
 
-class StructuredServiceItem(Message):
+class StructuredServiceItem(OpenMessage):
     """A service that the category offers."""
 
     description: String | None = None
     serviceTypeId: String | None = None
 
 
-class ServiceItem(Message):
+class ServiceItem(OpenMessage):
     """Exactly one of structured and free-form."""
 
     freeFormServiceItem: FreeFormServiceItem | None = None
@@ -223,7 +223,7 @@ class ServiceItem(Message):
     structuredServiceItem: StructuredServiceItem | None = None
 
 
-class SpecialHourPeriod(Message):
+class SpecialHourPeriod(OpenMessage):
     """Hours of one date, or `closed`."""
 
     closeTime: TimeOfDay | None = None
@@ -233,13 +233,13 @@ class SpecialHourPeriod(Message):
     startDate: Date | None = None
 
 
-class SpecialHours(Message):
+class SpecialHours(OpenMessage):
     """Exceptions by date; they need regular hours."""
 
     specialHourPeriods: list[SpecialHourPeriod] | None = None
 
 
-class PostalAddress(Message):
+class PostalAddress(OpenMessage):
     """The provider never infers `regionCode`."""
 
     addressLines: list[String] | None = None
@@ -255,7 +255,7 @@ class PostalAddress(Message):
     sublocality: String | None = None
 
 
-class Location(Message):
+class Location(OpenMessage):
     """A business location (Business Information v1), all of its 20 members."""
 
     name: Annotated[String | None, OUTPUT_ONLY] = None

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from profilesvc.contract.common import Data, LocationName, PageNumber, Query
 from profilesvc.contract.provider_format import Int32, Number, String
-from profilesvc.contract.provider_review import Review
+from profilesvc.contract.provider_review import ReplyText, Review, ReviewReply
 
 MAX_PAGE_SIZE = 50
 
@@ -43,6 +43,12 @@ class ReviewList(Data):
     averageRating: Number | None = None
     totalReviewCount: Int32 | None = None
     nextPageToken: str = Field(description="Empty on the last page.")
+
+
+class ReplyBody(ReviewReply):
+    """The reply to set; it may be sent back as it was read."""
+
+    comment: ReplyText = Field(examples=["Thank you for coming by."])
 
 
 class ReplyDeleted(Data):

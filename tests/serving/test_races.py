@@ -1,0 +1,134 @@
+"""Races over HTTP against one process and against four: each ends as if the requests had come in turn (T5)."""
+
+import asyncio
+import collections
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from deployment import KEYS, TOKEN, Deployment, at_once, deployed, new_site
+
+from effort import effort
+from support import ALICE, BOB, assert_error, assert_ok
+
+pytestmark = [pytest.mark.fuzz, pytest.mark.postgres]
+POSTS = "/api/v1/posts?locationId=locations/111"
+HEARTBEAT = "/api/v1/api-keys/heartbeat"
+ROUNDS = effort(2, 500)
+
+
+@pytest.fixture(scope="module", params=effort(["sqlite 1", "postgres 4"], ["sqlite 1", "postgres 1", "postgres 4"]))
+def deployment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    database, workers = request.param.split()
+    postgres = request.getfixturevalue("postgres") if database == "postgres" else None
+    with deployed(tmp_path_factory.mktemp("races"), int(workers), postgres) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def alice(deployment: Deployment) -> str:
+    return deployment.user_token(ALICE)
+
+
+async def test_A128_one_idempotency_value_a_hundred_times(deployment: Deployment, alice: str) -> None:
+    async with deployment.client(alice) as user:
+        for turn in range(ROUNDS):
+            before = await deployment.provider_calls("PATCH")
+            headers, body = {"X-Idempotency-Key": f"race-{turn}"}, {"title": f"Race {turn}"}
+            answers = await at_once(100, lambda b=body, h=headers: user.post("/api/v1/sync/111", json=b, headers=h))
+            statuses = collections.Counter(answer.status_code for answer in answers)
+            assert set(statuses) <= {200, 409}, statuses
+            done = [answer for answer in answers if answer.status_code == 200]
+            assert sum("idempotency-replayed" not in answer.headers for answer in done) == 1
+            for answer in answers:
+                if answer.status_code == 409:
+                    assert_error(answer, 409, "IDEMPOTENCY_IN_PROGRESS")
+            last = await user.post("/api/v1/sync/111", json=body, headers=headers)
+            assert {answer.content for answer in (*done, last)} == {last.content}
+            assert await deployment.provider_calls("PATCH") == before + 1
+
+
+async def test_A140_the_quota_is_exact_at_its_edge(deployment: Deployment, alice: str) -> None:
+    async with deployment.client(alice) as user:
+        await deployment.sql("UPDATE post_usage SET used = 0")
+        assert_ok(await user.post(POSTS, json={"summary": "The row of the month"}), 201)
+        for _ in range(effort(1, 50)):
+            await deployment.sql("UPDATE post_usage SET used = 995 WHERE user_id = 1")
+            before = await deployment.provider_calls("POST")
+            answers = await at_once(200, lambda: user.post(POSTS, json={"summary": "Edge"}))
+            assert collections.Counter(answer.status_code for answer in answers) == {201: 5, 429: 195}
+            assert await deployment.provider_calls("POST") == before + 5
+            assert_error(await user.post(POSTS, json={"summary": "Late"}), 429, "QUOTA_EXCEEDED")
+
+
+async def test_A107_A114_keys_of_one_millisecond_have_ids_of_their_own(deployment: Deployment, alice: str) -> None:
+    body = {"name": "Twin", "business_id": 10, "assigned_location_id": "locations/113"}
+    async with deployment.client(alice) as user:
+        for _ in range(effort(1, 100)):
+            answers = await at_once(30, lambda: user.post(KEYS, json=body))
+            made = [assert_ok(answer, 201)["client_id"] for answer in answers if answer.status_code == 201]
+            assert len(made) == len(set(made)) == 20
+            for answer in answers:
+                if answer.status_code != 201:
+                    assert_error(answer, 409, "CONFLICT")
+            for client_id in made:
+                assert_ok(await user.delete(f"{KEYS}/{client_id}"))
+
+
+async def test_A147_the_last_contact_never_goes_back(deployment: Deployment, alice: str) -> None:
+    async with deployment.client(alice) as user:
+        key = await new_site(user)
+        async with deployment.client(key["access_token"]) as site:
+            beating = asyncio.create_task(at_once(effort(100, 5_000), lambda: site.post(HEARTBEAT, json={})))
+            seen = []
+            while not beating.done():
+                status = assert_ok(await user.get(f"/api/v1/api-keys/{key['client_id']}/status"))
+                seen.append(status["last_heartbeat_at"] or "")
+        assert {answer.status_code for answer in await beating} == {200}
+        assert len(seen) > 3
+        assert seen == sorted(seen)
+
+
+async def test_A078_nothing_succeeds_after_a_revocation_was_answered(deployment: Deployment, alice: str) -> None:
+    async with deployment.client(alice) as user:
+        for _ in range(effort(2, 50)):
+            key = await new_site(user)
+            async with deployment.client(key["access_token"]) as site:
+                assert {answer.status_code for answer in await at_once(50, lambda s=site: s.get(POSTS))} == {200}
+                early, late, revoked = [], [], asyncio.Event()
+
+                async def read(http: httpx.AsyncClient, revoked: asyncio.Event, *outcomes: list[int]) -> None:
+                    for _ in range(10):
+                        outcome = outcomes[revoked.is_set()]  # by when the request begins
+                        outcome.append((await http.get(POSTS)).status_code)
+
+                async def revoke(path: str, revoked: asyncio.Event) -> None:
+                    assert_ok(await user.delete(path))
+                    revoked.set()
+
+                reading = [read(site, revoked, early, late) for _ in range(20)]
+                await asyncio.gather(*reading, revoke(f"{KEYS}/{key['client_id']}", revoked))
+                late += [answer.status_code for answer in await at_once(50, lambda s=site: s.get(POSTS))]
+            assert set(early) <= {200, 401}
+            assert set(late) == {401}
+
+
+async def test_A042_one_refresh_token_fifty_times(deployment: Deployment, alice: str) -> None:
+    async with deployment.client(alice) as user:
+        key = await new_site(user, name="Refresh")
+        token = key["refresh_token"]
+        for _ in range(effort(5, 1_000)):
+            body = {"grant_type": "refresh_token", "refresh_token": token}
+            answers = await at_once(50, lambda b=body: user.post(TOKEN, json=b))
+            pairs = {(data["access_token"], data["refresh_token"]) for data in map(assert_ok, answers)}
+            assert len(pairs) == 1
+            token = pairs.pop()[1]
+
+
+async def test_what_one_tenant_does_at_once_another_does_not_see(deployment: Deployment, alice: str) -> None:
+    """Answers are not exchanged between callers that share processes and connections."""
+    async with deployment.client(alice) as first, deployment.client(deployment.user_token(BOB)) as second:
+        answers = await asyncio.gather(*(user.get("/api/v1/businesses") for _ in range(50) for user in (first, second)))
+    names = [{entry["name"] for entry in assert_ok(answer)["businesses"]} for answer in answers]
+    assert all(seen == {"Harbour Coffee", "Harbour Books"} for seen in names[::2])
+    assert all(seen == {"Marsh Bikes"} for seen in names[1::2])
