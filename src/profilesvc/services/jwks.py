@@ -101,7 +101,6 @@ class RemoteKeys:
         return max(1, -(-self._left() // SECOND))
 
     async def _refresh(self) -> None:
-        self._asked_at = self._clock.now()
         try:
             async with asyncio.timeout(self._seconds):
                 self._keys = _keys(json_object(await _read(self._url)))
@@ -110,6 +109,8 @@ class RemoteKeys:
             log.warning("the identity provider's keys cannot be read: %s: %s", type(error).__name__, error)
         else:
             self._failed, self._read_at = False, self._clock.now()
+        finally:
+            self._asked_at = self._clock.now()  # a slow failure is followed by a pause too
 
 
 async def _read(url: str) -> bytes:
