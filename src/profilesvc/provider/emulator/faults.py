@@ -41,9 +41,10 @@ class Fault(BaseModel):
 
     `status` answers that HTTP status in the error envelope, with `reason` as ErrorInfo and `headers`; `delay` waits
     `seconds` and goes on; `broken_body` answers 200 with half a JSON text; `truncated` and `disconnect` end the
-    connection in the body and before it; `huge` answers 12 MB; `redirect` answers 302; `flapping` answers as `status`
-    does to the first call and to every second one after it, `times` counting all. With `after` the operation takes
-    place first and only its answer is lost. `details` are the error's details, for any envelope of the provider.
+    connection in the body and before it; `huge` answers 12 MB; `redirect` answers 302, `headers` may say where to;
+    `flapping` answers as `status` does to the first call and to every second one after it, `times` counting all. With
+    `after` the operation takes place first and only its answer is lost. `details` are the error's details, for any
+    envelope of the provider.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -80,7 +81,7 @@ class Fault(BaseModel):
         if self.kind == "huge":
             return Response(_huge(), 200, {"Content-Type": "application/json"})
         if self.kind == "redirect":
-            return Response("", 302, {"Location": "/v1/elsewhere"})
+            return Response("", 302, {"Location": "/v1/elsewhere", **self.headers})
         if self.kind == "broken_body":
             return Response('{"name": "locations/', 200, {"Content-Type": "application/json"})
         start = b'{"name": ' if self.kind == "truncated" else b""
