@@ -113,6 +113,16 @@ class TestRefusals:
         assert (statuses.count(201), statuses.count(429)) == (5, 195)
         assert (len(await calls(emulator, "POST")), await spent(services)) == (5, LIMIT)
 
+    async def test_A140_of_the_provider_in_a_race_give_all_of_the_quota_back(
+        self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
+    ) -> None:
+        await spend(services, LIMIT - 5)
+        await fail(emulator, times=1000, status=400)
+        answers = [answer.status_code for answer in await asyncio.gather(*[create(alice) for _ in range(50)])]
+        assert set(answers) <= {429, 502}
+        assert answers.count(502) >= 5
+        assert await spent(services) == LIMIT - 5
+
     @pytest.mark.parametrize(
         ("fault", "reason", "retryable"),
         [

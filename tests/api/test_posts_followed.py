@@ -1,0 +1,84 @@
+"""Posts followed to their end (D-76): what the provider makes of them shows up here, by itself."""
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from conftest import AsUser
+from drive import drift
+from post_support import BIKES, PATH, PIER, calls, names
+from profilesvc.domain.world import FrozenClock
+from profilesvc.services.context import Services
+from support import BOB, assert_ok
+
+
+async def listed(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
+    """The posts by name, as a list tells them now."""
+    return {post["name"]: post for post in assert_ok(await client.get(PATH, params=PIER))["localPosts"]}
+
+
+async def states(client: httpx.AsyncClient, *made: dict[str, Any]) -> list[str]:
+    found = await listed(client)
+    return [found[post["name"]]["state"] for post in made]
+
+
+async def create(client: httpx.AsyncClient, **post: Any) -> dict[str, Any]:
+    made: dict[str, Any] = assert_ok(await client.post(PATH, params=PIER, json=post), 201)
+    return made
+
+
+async def test_a_review_ends_as_live_or_rejected(
+    alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await drift(emulator, switches={"review_seconds": 20, "reject_phrase": "casino"})
+    good, bad = await create(alice, summary="Fresh bread"), await create(alice, summary="Visit our casino")
+    assert [good["state"], bad["state"]] == ["PROCESSING", "PROCESSING"]
+    clock.advance(seconds=19)
+    assert await states(alice, good, bad) == ["PROCESSING", "PROCESSING"]
+    clock.advance(seconds=6)
+    assert await states(alice, good, bad) == ["LIVE", "REJECTED"]
+    path = f"{PATH}/{bad['name'].rpartition('/')[2]}"
+    changed = assert_ok(await alice.patch(path, params=PIER, json={"summary": "Visit our bakery"}))
+    assert changed["state"] == "PROCESSING"
+    clock.advance(seconds=26)
+    assert await states(alice, good, bad) == ["LIVE", "LIVE"]
+
+
+async def test_a_scheduled_post_waits_and_goes_live(alice: httpx.AsyncClient, clock: FrozenClock) -> None:
+    post = await create(alice, summary="Soon", scheduledTime="2026-01-02T04:00:00Z")
+    assert post["state"] == "PROCESSING"
+    clock.advance(seconds=30)
+    assert await states(alice, post) == ["SCHEDULED"]
+    clock.advance(hours=1)
+    assert await states(alice, post) == ["LIVE"]
+
+
+async def test_one_refresh_at_a_time_for_a_location_however_many_ask(
+    alice: httpx.AsyncClient, as_user: AsUser, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    bob = await as_user(BOB)
+    for client, query in ((alice, PIER), (bob, BIKES)):
+        await names(client, **query)
+    clock.advance(seconds=61)
+    slow = {"kind": "delay", "seconds": 0.2, "times": 2, "match": {"method": "GET", "path": "/v4"}}
+    assert (await emulator.post("/__emulator/faults", json=slow)).is_success
+    before = len(await calls(emulator))
+    pages = await asyncio.gather(*(names(alice) for _ in range(30)), *(names(bob, **BIKES) for _ in range(30)))
+    assert {len(page) for page in pages} == {12, 3}
+    assert len(await calls(emulator)) - before == 2
+
+
+async def test_what_was_made_changed_and_removed_elsewhere_shows_in_the_next_list(
+    alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await names(alice)
+    post = {"topicType": "STANDARD", "summary": "Made elsewhere"}
+    made = await services.provider.create_post("accounts/1", "locations/111", post)
+    await services.provider.delete_post("accounts/1", "locations/111", "11101")
+    await drift(emulator, posts={"accounts/1/locations/111/localPosts/11102": {"summary": "Edited elsewhere"}})
+    clock.advance(seconds=61)
+    found = await listed(alice)
+    assert found[made["name"].removeprefix("accounts/1/")]["summary"] == "Made elsewhere"
+    assert "locations/111/localPosts/11101" not in found
+    assert found["locations/111/localPosts/11102"]["summary"] == "Edited elsewhere"
