@@ -6,6 +6,7 @@ from profilesvc.cli import (
     businesses,
     db,
     demo,
+    doctor,
     emulator,
     keys,
     lab,
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
 app.command("openapi")(openapi.openapi)
 app.command("lab")(lab.lab)
 for group in (emulator, db, users, businesses, keys, plans, locations, signing_keys):

@@ -1,0 +1,160 @@
+"""What `doctor` finds out about the deployment that the settings here describe."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from profilesvc.settings import Settings
+
+if TYPE_CHECKING:
+    from profilesvc.provider.port import ProviderError
+
+Status = Literal["ok", "warn", "fail"]
+_CLOCK_WARN, _CLOCK_FAIL = 5, 60
+
+
+class Check(NamedTuple):
+    """One line: what was looked at, how it is, what was found, what to do about it."""
+
+    name: str
+    status: Status
+    message: str
+    hint: str = ""
+
+
+def clock(date: str | None, now: float) -> Check:
+    """Our clock against the Date header of an answer that came just now; seconds since the epoch."""
+    try:
+        away = abs(parsedate_to_datetime(date or "").timestamp() - now)
+    except ValueError:
+        return Check("clock", "warn", "the answer has no date to compare with")
+    if away <= _CLOCK_WARN:
+        return Check("clock", "ok", f"within {_CLOCK_WARN} s of theirs")
+    status: Status = "warn" if away <= _CLOCK_FAIL else "fail"
+    return Check(
+        "clock", status, f"{away:.0f} s away from theirs", "run NTP on both machines: tokens live by the clock"
+    )
+
+
+async def inside(settings: Settings) -> AsyncIterator[Check]:
+    """Database, migrations, signing keys and the provider, as the settings name them."""
+    yield _environment(settings)
+    migrated = True
+    async for check in _database(settings):
+        migrated = migrated and check.status == "ok"
+        yield check
+    if migrated:
+        async for check in _readiness(settings):
+            yield check
+    if settings.provider.embedded:
+        yield Check("provider", "ok", "the emulator, inside the serving process")
+        return
+    yield await _provider_clock(settings)
+    yield await _provider(settings)
+
+
+def _environment(settings: Settings) -> Check:
+    if not settings.production:
+        hint = "set PROFILESVC_ENVIRONMENT=production where others can reach it"
+        return Check("settings", "ok", "development: shortcuts are allowed", hint)
+    if not settings.secret_pepper.get_secret_value():
+        hint = "set PROFILESVC_SECRET_PEPPER before the first key is made"
+        return Check("settings", "warn", "production, without a pepper for secrets", hint)
+    return Check("settings", "ok", "production")
+
+
+async def _database(settings: Settings) -> AsyncIterator[Check]:
+    from sqlalchemy import make_url
+
+    from profilesvc.cli.failures import expected
+    from profilesvc.storage import migrate
+    from profilesvc.storage.engine import create_engine
+
+    url = make_url(settings.effective_database_url)
+    where = f"{url.get_backend_name()} {url.database}"
+    if url.get_backend_name() == "sqlite" and not await asyncio.to_thread(Path(str(url.database)).is_file):
+        yield Check("database", "warn", f"{where} is not there yet", "the first `profilesvc serve` makes it")
+        return
+    engine = create_engine(settings.effective_database_url, 1)
+    try:
+        current, head = await migrate.current(engine), migrate.head()
+    except Exception as error:
+        line = expected(error) or f"the database cannot be read: {type(error).__name__}"
+        yield Check("database", "fail", line, "is it running, and is PROFILESVC_DATABASE_URL right?")
+        return
+    finally:
+        await engine.dispose()
+    yield Check("database", "ok", where)
+    if current == head:
+        yield Check("migrations", "ok", f"at {head}")
+    else:
+        at_start = url.get_backend_name() == "sqlite"  # there the next start brings it up to date (D-60)
+        found = f"at {current or 'none'}, needed is {head}"
+        yield Check("migrations", "warn" if at_start else "fail", found, "run `profilesvc db upgrade`")
+
+
+async def _readiness(settings: Settings) -> AsyncIterator[Check]:
+    """What a server would find when it starts now."""
+    from profilesvc.bootstrap import World, open_services
+    from profilesvc.cli.failures import expected
+    from profilesvc.services import readiness
+
+    try:
+        async with open_services(settings, World(), provider=False) as services:
+            yield Check("signing keys", "ok", f"{len(services.signer.keyring.dates)} in use")
+            missing = [name for name, good in (await readiness.checks(services)).items() if not good]
+    except Exception as error:
+        line = expected(error) or f"unexpected {type(error).__name__}"
+        yield Check("readiness", "fail", line, "`profilesvc serve` would not start either")
+        return
+    if missing:
+        yield Check("readiness", "fail", f"not in order: {', '.join(missing)}")
+    else:
+        yield Check("readiness", "ok", "a server would answer")
+
+
+async def _provider_clock(settings: Settings) -> Check:
+    import httpx
+
+    try:
+        async with httpx.AsyncClient(timeout=settings.provider.timeout_seconds) as http:
+            answer = await http.get(settings.provider.information_url or settings.provider.url)
+    except httpx.HTTPError as error:
+        return Check("clock", "warn", f"the provider gave no time to compare with ({type(error).__name__})")
+    return clock(answer.headers.get("Date"), time.time())
+
+
+async def _provider(settings: Settings) -> Check:
+    """A login and one read."""
+    from profilesvc.domain.world import SystemClock, SystemEntropy
+    from profilesvc.provider.connect import open_provider
+    from profilesvc.provider.port import ProviderError
+
+    try:
+        async with (
+            open_provider(settings, clock=SystemClock(), entropy=SystemEntropy(), world=None) as (provider, _),
+            asyncio.timeout(settings.provider.timeout_seconds),
+        ):
+            accounts = await provider.accounts()
+    except TimeoutError:
+        return Check("provider", "fail", "no answer in time", "is the address right and the network open?")
+    except ProviderError as error:
+        return Check("provider", "fail", str(error), _hint(error))
+    if not accounts:
+        return Check("provider", "warn", "the login works and has no accounts", "consent with the owner's account")
+    return Check("provider", "ok", f"the login works and sees {len(accounts)} accounts")
+
+
+def _hint(error: "ProviderError") -> str:
+    if error.http_status == 429:
+        return "a project without access has no quota: ask for it (docs/provider.md, step 1)"
+    if error.http_status in (403, 404):
+        return "switch the API on for the project, or check the address (docs/provider.md, steps 2 and 5)"
+    if error.http_status is None and not error.retryable:
+        return (
+            "check PROFILESVC_PROVIDER__CLIENT_ID, __CLIENT_SECRET, __REFRESH_TOKEN; consent again (docs/provider.md)"
+        )
+    return "is the address right and the network open?"

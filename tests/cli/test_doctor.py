@@ -1,0 +1,145 @@
+"""`profilesvc doctor`: from inside, by the settings, and from outside, by a URL."""
+
+import json
+import time
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from command_line import Run, printed
+from conftest import make_settings
+from profilesvc.bootstrap import World, create_app
+from profilesvc.cli.checks import clock
+from profilesvc.cli.checks_outside import outside
+from profilesvc.domain.world import SystemClock, SystemEntropy
+from profilesvc.fixtures import load_world
+from profilesvc.provider.emulator.app import create_emulator
+from profilesvc.serving import EmbeddedServer
+
+HEALTHY: dict[str, tuple[int, Any]] = {
+    "/healthz": (200, {"status": "ok"}),
+    "/readyz": (200, {"status": "ok", "checks": {"database": True, "migrations": True, "accepting": True}}),
+    "/.well-known/oauth-authorization-server": (200, {"issuer": "https://profiles.example"}),
+    "/.well-known/jwks.json": (200, {"keys": [{"kid": "a", "kty": "RSA"}]}),
+}
+
+
+def statuses(rows: list[dict[str, str]]) -> dict[str, str]:
+    return {row["name"]: row["status"] for row in rows}
+
+
+def looked_at(url: str = "https://profiles.example", **changed: tuple[int, Any]) -> dict[str, str]:
+    """What `doctor` says of a service that answers as HEALTHY does, with some answers changed."""
+    answers = {**HEALTHY, **{f"/{name}": answer for name, answer in changed.items()}}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        status, body = answers[request.url.path]
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return httpx.Response(status, content=content, headers={"Date": formatdate(time.time(), usegmt=True)})
+
+    return {check.name: check.status for check in outside(url, httpx.MockTransport(answer))}
+
+
+class TestInside:
+    def test_a_demo_world_is_well(self, run: Run) -> None:
+        rows = printed(run("doctor", "--json"))
+        assert set(statuses(rows)) == {"settings", "database", "migrations", "signing keys", "readiness", "provider"}
+        assert set(statuses(rows).values()) == {"ok"}
+        assert all(set(row) == {"name", "status", "message", "hint"} for row in rows)
+
+    def test_lines_are_for_people(self, run: Run) -> None:
+        result = run("doctor")
+        assert result.exit_code == 0
+        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 6
+
+    def test_a_database_that_is_not_made_yet_is_a_warning_and_is_not_made(self, run: Run) -> None:
+        Path("var/profilesvc.db").unlink()
+        assert statuses(printed(run("doctor", "--json")))["database"] == "warn"
+        assert not Path("var/profilesvc.db").exists()
+
+    def test_a_database_and_a_provider_that_do_not_answer_fail(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://nobody@127.0.0.1:1/none")
+        monkeypatch.setenv("PROFILESVC_PROVIDER__URL", "http://127.0.0.1:1")
+        result = run("doctor", "--json")
+        assert result.exit_code == 1
+        found = statuses(json.loads(result.stdout))
+        assert found == {"settings": "ok", "database": "fail", "clock": "warn", "provider": "fail"}
+
+    def test_a_setting_that_is_none_fails(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PROFILESVC_BASE_UR", "x")
+        result = run("doctor", "--json")
+        assert (result.exit_code, len(json.loads(result.stdout))) == (1, 1)
+        assert "did you mean PROFILESVC_BASE_URL" in result.stdout
+
+    @pytest.mark.parametrize("refuses", [False, True])
+    def test_the_provider_is_asked(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool
+    ) -> None:
+        app = create_emulator(
+            tmp_path / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world()
+        )
+        with EmbeddedServer(app) as server:
+            switches = {"switches": {"refuse_refresh": refuses}}
+            httpx.put(f"{server.base_url}/__emulator/state", json=switches).raise_for_status()
+            monkeypatch.setenv("PROFILESVC_PROVIDER__URL", server.base_url)
+            rows = json.loads(run("doctor", "--json").stdout)
+        provider = next(row for row in rows if row["name"] == "provider")
+        assert statuses(rows)["clock"] == "ok"
+        assert provider["status"] == ("fail" if refuses else "ok")
+        assert ("consent again" in provider["hint"]) == refuses
+        assert ("3 accounts" in provider["message"]) != refuses
+
+
+class TestOutside:
+    def test_a_running_service_is_well(self, run: Run, sqlite_template: Path) -> None:
+        server = EmbeddedServer(create_app(make_settings(Path("var")), World()))
+        server.start()
+        try:
+            result = run("doctor", server.base_url, "--json")
+        finally:
+            server.stop()
+        found = statuses(json.loads(result.stdout))
+        assert {"reachable", "tls", "clock", "database", "migrations", "accepting", "public keys"} <= set(found)
+        bad = {name for name, status in found.items() if status == "fail"}
+        assert bad <= {"metadata"}, "its base URL is not where it serves"
+
+    def test_nobody_there_is_one_line(self, run: Run) -> None:
+        result = run("doctor", "http://127.0.0.1:1", "--json")
+        assert result.exit_code == 1
+        assert statuses(json.loads(result.stdout)) == {"reachable": "fail"}
+        assert run("doctor", "no-url").exit_code == 1
+
+    def test_a_healthy_one_is_well(self) -> None:
+        assert set(looked_at().values()) == {"ok"}
+
+    @pytest.mark.parametrize(
+        ("changed", "name", "status"),
+        [
+            ({"healthz": (200, b"<html>")}, "reachable", "fail"),
+            ({"healthz": (301, b"")}, "reachable", "fail"),
+            ({"readyz": (503, {"checks": {"migrations": False}})}, "migrations", "fail"),
+            ({"readyz": (404, b"")}, "readiness", "fail"),
+            ({".well-known/oauth-authorization-server": (404, {})}, "metadata", "warn"),
+            ({".well-known/oauth-authorization-server": (200, {"issuer": "http://x"})}, "metadata", "fail"),
+            ({".well-known/jwks.json": (404, {})}, "public keys", "warn"),
+            ({".well-known/jwks.json": (200, {"keys": []})}, "public keys", "fail"),
+            ({".well-known/jwks.json": (200, {"keys": [{"kid": "a", "kty": "RSA", "d": "x"}]})}, "public keys", "fail"),
+        ],
+    )
+    def test_each_trouble_is_told(self, changed: dict[str, tuple[int, Any]], name: str, status: str) -> None:
+        found = looked_at(**changed)
+        assert found[name] == status
+        assert sum(value != "ok" for value in found.values()) == 1
+
+    def test_tls_is_needed_away_from_this_machine(self) -> None:
+        assert looked_at("http://profiles.example")["tls"] == "fail"
+        assert looked_at("http://127.0.0.1:8000")["tls"] == "ok"
+
+    @pytest.mark.parametrize(("away", "status"), [(0, "ok"), (5, "ok"), (-30, "warn"), (61, "fail")])
+    def test_clocks_are_compared(self, away: int, status: str) -> None:
+        now = 1_767_323_045.0
+        assert clock(formatdate(now + away, usegmt=True), now).status == status
+        assert clock(None, now).status == "warn"
