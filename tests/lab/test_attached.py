@@ -35,6 +35,7 @@ def state_of(lab: Lab) -> list[object]:
         [post.name for post in alice.iter_posts(LOCATION)],
         lab.provider.profile(LOCATION),
         [entry.syncEnabled for entry in alice.iter_locations() if entry.name == LOCATION],
+        [review.reviewReply and review.reviewReply.comment for review in alice.iter_reviews(LOCATION)],
     ]
 
 
@@ -47,6 +48,8 @@ def use(lab: Lab) -> None:
     profile = {"title": "Smoke", "phoneNumbers": {"primaryPhone": "+81 45-555-0000"}, "labels": ["smoke"]}
     assert site.sync(lab.location, profile).fieldsUpdated
     alice.set_sync(lab.location, False)
+    for review in list(alice.iter_reviews(lab.location))[:2]:
+        assert alice.reply(lab.location, review.name, "Smoke").comment == "Smoke"
 
 
 def test_everything_is_as_before(deployed: Lab, attached: Lab) -> None:
@@ -60,7 +63,7 @@ def test_everything_is_as_before(deployed: Lab, attached: Lab) -> None:
 def test_what_cannot_be_taken_back_is_named(deployed: Lab, attached: Lab) -> None:
     use(attached)
     deployed.operator.logout("alice")
-    with pytest.raises(RuntimeError, match=r"not as it was.*still there.*still live"):
+    with pytest.raises(RuntimeError, match=r"not as it was.*still there.*reply to review.*still live"):
         attached.close()
 
 

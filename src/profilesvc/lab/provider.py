@@ -20,6 +20,18 @@ class ProviderControl:
         document: dict[str, Any] = self._control("GET", "state", None)["locations"][location]["document"]
         return document
 
+    def document(self, name: str) -> dict[str, Any]:
+        """A post or review as the provider has it, by the service's name; its own name shows the account."""
+        return self._child(name)[1]
+
+    def _child(self, name: str) -> tuple[str, dict[str, Any]]:
+        state = self._control("GET", "state", None)
+        kind, member = ("post", "posts") if "/localPosts/" in name else ("review", "reviews")
+        for full, document in state[member].items():
+            if full.endswith(f"/{name}"):
+                return full, document
+        raise ValueError(f"the provider has no {kind} {name}")
+
     def change(self, location: str, **members: object) -> None:
         """Somebody edits the profile at the provider: top-level members in its format, None removes one."""
         self._put(locations={location: members})
@@ -37,21 +49,28 @@ class ProviderControl:
 
         `post` is the service's name of it, `locations/…/localPosts/…`.
         """
-        names = self._control("GET", "state", None)["posts"]
-        full = next((name for name in names if name.endswith(f"/{post}")), None)
-        if full is None:
-            raise ValueError(f"the provider has no post {post}")
-        self._put(posts={full: {"state": state}})
+        self._put(posts={self._child(post)[0]: {"state": state}})
+
+    def write_review(self, location: str, stars: str, comment: str = "", review_id: str = "9") -> str:
+        """A customer gives `stars` (ONE to FIVE), with or without words; returns the service's name of the review."""
+        account = self._control("GET", "state", None)["locations"][location]["account"]
+        words = {"comment": comment} if comment else {}
+        review = {"reviewer": {"displayName": "A customer"}, "starRating": stars, **words}
+        name = f"{location}/reviews/{review_id}"
+        self._put(reviews={f"{account}/{name}": review})
+        return name
 
     def behave(self, **switches: object) -> None:
         """Set the emulator's switches: strict, review_seconds, reject_phrase, edits_per_minute, …"""
         self._put(switches=switches)
 
     def fault(self, kind: str, *, times: int = 1, method: str = ".*", path: str = "/v[0-9]", **members: object) -> None:
-        """The next calls go wrong: kind is status, delay, broken_body, truncated, disconnect, huge or redirect.
+        """The next calls go wrong: status, delay, broken_body, truncated, disconnect, huge, redirect or flapping.
 
         `method` and the start of `path` are regular expressions; members are those of the emulator's Fault
-        (`status=503`, `seconds=2`, `after=True`).
+        (`status=503`, `seconds=2`, `after=True`). Failing calls are repeated, so `times` must outlast three tries.
+        What the service spends on a slow provider is real time: `open_lab(provider={"timeout_seconds": 0.5})`. After
+        five operations without an answer an API is not asked for 10 seconds of the lab's clock.
         """
         match = {"method": method, "path": path}
         self._control("POST", "faults", {"kind": kind, "times": times, "match": match, **members})

@@ -11,13 +11,15 @@ Document = dict[str, Any]
 
 
 class Undo:
-    """Watches the calls of the pages; `run` revokes the keys, deletes the posts and restores the location."""
+    """Watches the calls of the pages; `run` revokes the keys, deletes the posts and restores replies and location."""
 
     def __init__(self, client: httpx.Client, location: str) -> None:
         self._client, self._location = client, location
         self._keys: list[str] = []
         self._posts: list[str] = []
         self._touched = False
+        self._replies: dict[str, str | None] = {}  # as they were first seen
+        self._replied: set[str] = set()
         self.entry = self._find_entry()
         self._profile = self._provider_profile()
 
@@ -48,8 +50,18 @@ class Undo:
             self._keys.append(body["data"]["client_id"])
         elif (request.method, path) == ("POST", "/posts"):
             self._posts.append(body["data"]["name"])
+        elif path.startswith("/reviews"):
+            self._note_review(request.method, path, body["data"])
         elif request.method in {"POST", "PATCH"} and (path.startswith("/sync/") or path.endswith("/sync")):
             self._touched = True
+
+    def _note_review(self, method: str, path: str, data: Document) -> None:
+        if method == "GET":
+            for review in data.get("reviews", [data]):
+                reply = review.get("reviewReply", {}).get("comment")
+                self._replies.setdefault(review["name"].rpartition("/")[2], reply)
+        else:
+            self._replied.add(path.removesuffix("/reply").rpartition("/")[2])
 
     def run(self) -> list[str]:
         """Take everything back; a sentence for each thing that could not be."""
@@ -58,10 +70,13 @@ class Undo:
             post_id = name.rsplit("/", 1)[-1]
             answer = self._client.delete(f"{_API}/posts/{post_id}", params={"locationId": self._location})
             problems += _failed(answer, f"post {name} is still there", gone=True)
+        for review in sorted(self._replied):
+            problems += self._restore_reply(review)
         for client_id in self._keys:
             answer = self._client.delete(f"{_API}/developer/credentials/{client_id}")
             problems += _failed(answer, f"key {client_id} is still live", gone=True)
         self._keys, self._posts, self._touched = [], [], False
+        self._replied.clear()
         return problems
 
     def _restore(self) -> list[str]:
@@ -73,6 +88,16 @@ class Undo:
             answer = self._client.post(f"{_API}/sync/{self._location}", json=body)
             problems += _failed(answer, f"the profile of {self._location} is not as it was")
         return problems + _failed(self._switch(self.entry["syncEnabled"]), "the sync switch is not as it was")
+
+    def _restore_reply(self, review: str) -> list[str]:
+        path, target = f"{_API}/reviews/{review}/reply", {"locationId": self._location}
+        sentence = f"the reply to review {review} is not as it was"
+        if review not in self._replies:
+            return [f"{sentence} (nobody read it before)"]
+        comment = self._replies[review]
+        if comment is None:
+            return _failed(self._client.delete(path, params=target), sentence, gone=True)
+        return _failed(self._client.put(path, params=target, json={"comment": comment}), sentence)
 
     def _switch(self, enabled: bool) -> httpx.Response:
         path = f"{_API}/external-business/{self._location}/sync"
