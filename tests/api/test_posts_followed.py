@@ -1,14 +1,17 @@
 """Posts followed to their end (D-76): what the provider makes of them shows up here, by itself."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx
+from quart import Quart
 
 from conftest import AsUser
 from drive import drift
 from post_support import BIKES, PATH, PIER, calls, names
 from profilesvc.domain.world import FrozenClock
+from profilesvc.provider.port import Provider
 from profilesvc.services.context import Services
 from support import BOB, assert_ok
 
@@ -82,3 +85,35 @@ async def test_what_was_made_changed_and_removed_elsewhere_shows_in_the_next_lis
     assert found[made["name"].removeprefix("accounts/1/")]["summary"] == "Made elsewhere"
     assert "locations/111/localPosts/11101" not in found
     assert found["locations/111/localPosts/11102"]["summary"] == "Edited elsewhere"
+
+
+class Halting:
+    """A provider whose next list of posts is read, and then held back until `gate` opens."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self.read, self.gate = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._provider, name)
+
+    async def posts(self, account: str, location: str) -> list[dict[str, Any]]:
+        found = await self._provider.posts(account, location)
+        self.read.set()
+        await self.gate.wait()
+        return found
+
+
+async def test_a_list_that_was_read_before_a_deletion_does_not_bring_the_post_back(
+    alice: httpx.AsyncClient, app: Quart, services: Services
+) -> None:
+    halting = Halting(services.provider)
+    app.extensions["profilesvc"] = replace(services, provider=halting)
+    first = asyncio.create_task(names(alice))
+    await halting.read.wait()
+    deleting = asyncio.create_task(alice.delete(f"{PATH}/11107", params=PIER))
+    await asyncio.wait([deleting], timeout=0.1)
+    halting.gate.set()
+    assert assert_ok(await deleting) == {"deleted": True}
+    await first
+    assert "11107" not in await names(alice)

@@ -201,6 +201,7 @@ async def delete(services: Services, location: Reached, post_id: str) -> PostDel
         await services.provider.delete_post(account, location.name, post_id)
     except ProviderError as error:
         raise await _refused(services, location, post_id, error) from error
+    await services.refreshes.ended(("posts", location.name))  # what it read may hold the post still
     await _forget(services, location, post_id)
     return PostDeleted()
 

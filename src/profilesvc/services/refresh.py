@@ -20,6 +20,11 @@ class Refreshes:
             task.add_done_callback(lambda done: self._ended(what, done))
         await asyncio.shield(task)
 
+    async def ended(self, what: Hashable) -> None:
+        """Wait for the refresh of a thing that is under way, whatever becomes of it."""
+        if (task := self._running.get(what)) is not None:
+            await asyncio.wait([task])
+
     def _ended(self, what: Hashable, task: asyncio.Task[None]) -> None:
         del self._running[what]
         if not task.cancelled():
