@@ -37,6 +37,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         identity = await services.identity.read(body.subject_token, body.nonce, now)
     except TokenRefused as refusal:
         raise _refused(refusal.reason) from None
+    origins.weigh(services, None)  # the token is for a user, whatever client asks
     origins.require()
     async with services.storage.write() as session:
         # Kept for an hour longer than the token is good for, as clocks of several processes differ.
