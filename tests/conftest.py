@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import httpx
@@ -19,13 +19,17 @@ from effort import effort
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
+from profilesvc.limit_settings import LimitSettings
 from profilesvc.services import seed, tokens
 from profilesvc.services.context import Services
-from profilesvc.settings import LimitSettings, Settings, TokenSettings
+from profilesvc.settings import Settings, TokenSettings
 from profilesvc.storage import migrate
 from profilesvc.storage.engine import create_engine
 from profilesvc.storage.tables import metadata
 from support import ALICE, BUSINESSES, Site, assert_ok, owner_of
+
+if TYPE_CHECKING:
+    from redis_server import RedisServer
 
 BASE_URL = "http://profiles.test"
 START = parse_iso("2026-01-02T03:04:05.678Z")
@@ -130,6 +134,16 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     server.run(f"CREATE SCHEMA seed; {saved}", "work")
     copies = "".join(f"INSERT INTO {table.name} SELECT * FROM seed.{table.name};" for table in metadata.sorted_tables)
     server.restore = f"SET lock_timeout = '5s'; TRUNCATE {tables} RESTART IDENTITY; {copies} {_CONTINUE_NUMBERING}"
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator["RedisServer"]:
+    """The Redis that comes by pip."""
+    from redis_server import RedisServer
+
+    server = RedisServer()
     yield server
     server.stop()
 

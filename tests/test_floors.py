@@ -19,8 +19,10 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "contract": (set(), {"pydantic", "pydantic_core"}),
     "domain": ({"contract"}, {"pydantic", "pydantic_core", "idna", "tldextract"}),
     "fixtures": (set(), set()),
-    "settings": (set(), {"pydantic", "pydantic_settings"}),
+    "limit_settings": ({"domain.rates"}, {"pydantic", "pydantic_settings"}),
+    "settings": ({"limit_settings"}, {"pydantic", "pydantic_settings"}),
     "storage": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
+    "storage.shared_windows": ({"domain", "storage"}, {"redis"}),
     "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
     "provider.connect": ({"contract", "domain", "settings", "fixtures", "provider"}, {"httpx", "pydantic", "quart"}),
     "provider.emulator": (
@@ -28,9 +30,9 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"pydantic", "pydantic_core", "quart", "sqlmodel", "sqlalchemy", "werkzeug"},
     ),
     "services": (
-        {"contract", "domain", "storage", "provider.port", "settings"},
+        {"contract", "domain", "storage", "provider.port", "settings", "limit_settings"},
         # The session is only named in signatures here: statements are written in storage.
-        {"jwt", "cryptography", "orjson", "limits", "httpx", "sqlalchemy.ext.asyncio.AsyncSession"},
+        {"jwt", "cryptography", "orjson", "httpx", "sqlalchemy.ext.asyncio.AsyncSession"},
     ),
     "api": (
         {"contract", "domain", "services"},

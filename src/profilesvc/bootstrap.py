@@ -4,7 +4,7 @@ What serving alone needs is imported when it is needed, so that a command starts
 """
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, cast
@@ -20,10 +20,12 @@ from profilesvc.services import signing_keys, upkeep
 from profilesvc.services.context import Services
 from profilesvc.services.id_tokens import TrustedIssuer
 from profilesvc.services.keyring import Keyring, SigningKey, generate, signing_key
+from profilesvc.services.limits import Limiter
 from profilesvc.services.signing import Signer
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.storage import migrate
 from profilesvc.storage.engine import Storage
+from profilesvc.storage.windows import MemoryWindows, Windows
 
 if TYPE_CHECKING:
     from quart import Quart
@@ -80,6 +82,19 @@ def open_plans(settings: Settings) -> Catalogue:
         raise SettingsError(f"{PREFIX}PLANS_FILE: {error}") from None
 
 
+def open_windows(settings: Settings, clock: Clock) -> Windows:
+    """Where requests are counted: in this process, or for all of them in Redis or Valkey. SettingsError."""
+    memory = MemoryWindows(clock)
+    if not settings.limits.shared:
+        return memory
+    from profilesvc.storage.shared_windows import SharedWindows
+
+    try:
+        return SharedWindows(settings.limits.storage_url.get_secret_value(), memory)
+    except ValueError as error:
+        raise SettingsError(f"{PREFIX}LIMITS__STORAGE_URL: {error}") from None
+
+
 @asynccontextmanager
 async def open_services(settings: Settings, world: World, *, provider: bool = True) -> AsyncIterator[Services]:
     """Everything opened in order, and closed in the opposite one. SettingsError for what cannot be used.
@@ -92,23 +107,19 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         raise SettingsError(f"{PREFIX}BASE_URL is not set and nothing is served that could tell it")
     plans = open_plans(settings)
     signer = Signer(Keyring(), settings.base_url)
-    storage = Storage(settings.effective_database_url, settings.database_pool_size)
-    try:
-        if storage.is_sqlite:
-            await migrate.upgrade(storage.engine)
-        else:
-            await _require_migrated(storage)
-        async with _open_provider(settings, world) if provider else _no_provider() as (reached, world.emulator):
-            identity = open_identity(settings, world)
-            services = Services(settings, world.clock, world.entropy, storage, reached, signer, plans, identity)
-            await _open_signing_keys(services)
-            async with signing_keys.kept(services), upkeep.kept_up(services) if provider else nullcontext():
-                yield services
-            services.background.spawn(services.notes.write(services))
-            await services.background.drain()
-            await services.refreshes.drain()
-    finally:
-        await storage.close()
+    async with (
+        _open_storage(settings) as storage,
+        _open_provider(settings, world) if provider else _no_provider() as (reached, world.emulator),
+        aclosing(Limiter(settings.limits, open_windows(settings, world.clock))) as limiter,
+    ):
+        identity = open_identity(settings, world)
+        services = Services(settings, world.clock, world.entropy, storage, reached, signer, plans, limiter, identity)
+        await _open_signing_keys(services)
+        async with signing_keys.kept(services), upkeep.kept_up(services) if provider else nullcontext():
+            yield services
+        services.background.spawn(services.notes.write(services))
+        await services.background.drain()
+        await services.refreshes.drain()
 
 
 def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:
@@ -124,6 +135,19 @@ def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:
     key_file, client_id = settings.data_dir / DEV_ISSUER_KEY_FILE, wanted.client_id or CLIENT_ID
     world.issuer = DevIssuer(settings.base_url, client_id, key_file, load_world()["users"])
     return TrustedIssuer(world.issuer.url, client_id, ("RS256",), world.issuer)
+
+
+@asynccontextmanager
+async def _open_storage(settings: Settings) -> AsyncIterator[Storage]:
+    storage = Storage(settings.effective_database_url, settings.database_pool_size)
+    try:
+        if storage.is_sqlite:
+            await migrate.upgrade(storage.engine)
+        else:
+            await _require_migrated(storage)
+        yield storage
+    finally:
+        await storage.close()
 
 
 async def _require_migrated(storage: Storage) -> None:
@@ -177,4 +201,14 @@ def refuses_workers(settings: Settings, workers: int) -> str | None:
     """Why several processes cannot share this database, or None (D-60)."""
     if workers > 1 and make_url(settings.effective_database_url).get_backend_name() == "sqlite":
         return "several workers need PostgreSQL: set PROFILESVC_DATABASE_URL=postgresql+asyncpg://…"
+    return None
+
+
+def warns_workers(settings: Settings, workers: int) -> str | None:
+    """What several processes do that count for themselves, or None (D-50)."""
+    if workers > 1 and settings.limits.enabled and not settings.limits.shared:
+        return (
+            f"each of {workers} workers counts rate limits for itself, so callers may get up to {workers} times as "
+            f"much: set {PREFIX}LIMITS__STORAGE_URL=redis://… to count together"
+        )
     return None

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from profilesvc.limit_settings import LimitSettings
+
 PREFIX = "PROFILESVC_"
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\Z")
 
@@ -63,13 +65,6 @@ class TokenSettings(_Group):
     announce_days: Annotated[int, Field(ge=1, le=365)] = 14
     signing_key_file: Path | None = None
     key_passphrase: SecretStr = SecretStr("")
-
-
-class LimitSettings(_Group):
-    """Rate limits (D-50): on or off, and where the counters live."""
-
-    enabled: bool = True
-    storage_url: str = "memory://"
 
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from quart import Quart
 
 from conftest import AsService, make_settings
+from limit_support import without_room
 from oauth_support import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN, assert_oauth_error, basic
 from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
@@ -138,6 +139,12 @@ async def test_every_promised_status_is_given_and_fits_its_schema(
             assert assert_oauth_error(response, status, word) == {}
             assert ("retry-after" in response.headers) is (status == 503)
             assert "private" not in response.text
+    app.extensions["profilesvc"] = without_room(services)
+    for path in (TOKEN, INTROSPECT, REVOKE):
+        limited = await http.post(path, data=form, headers=basic(plugin))
+        assert assert_oauth_error(limited, 429, "temporarily_unavailable") == {}
+        assert limited.headers["Retry-After"] == "60"
+        assert limited.headers["RateLimit"] == '"tokens-per-address";r=0;t=60'
     app.extensions["profilesvc"] = services
     await away.close()
     for path in (METADATA, JWKS):

@@ -13,11 +13,12 @@ from sqlalchemy import update
 
 from conftest import AsService
 from drive import fail, heal
+from limit_support import without_room
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.engine import Storage
 from profilesvc.storage.tables import post_usage
-from support import Site
+from support import Site, assert_error
 
 
 class Record:
@@ -237,6 +238,13 @@ async def failures_within(surface: Surface, app: Quart, services: Services) -> N
     await away.close()
 
 
+async def too_many(surface: Surface, app: Quart, services: Services) -> None:
+    app.extensions["profilesvc"] = without_room(services)
+    for name in surface.promising("429"):
+        assert_error(await surface.ask(name), 429, "RATE_LIMITED")
+    app.extensions["profilesvc"] = services
+
+
 async def test_every_promised_status_is_given_and_fits_its_schema(
     surface: Surface, emulator: httpx.AsyncClient, app: Quart, services: Services
 ) -> None:
@@ -245,6 +253,7 @@ async def test_every_promised_status_is_given_and_fits_its_schema(
     await refusals_of_the_state(surface, emulator, services)
     await failures_behind(surface, emulator)
     await failures_within(surface, app, services)
+    await too_many(surface, app, services)
     for name in REQUESTS:  # last, as the owner's requests use things up
         assert (await surface.ask(name)).is_success, name
     promised = surface.record.promised() - NEVER

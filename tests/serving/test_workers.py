@@ -34,7 +34,7 @@ def service(tmp_path: Path, database_url: str) -> Iterator[Server]:
     """Two workers over the demo world."""
     assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
     words = ("serve", "--demo", "--workers", "2", "--port", "0")
-    with serving(tmp_path, *words, DATABASE_URL=database_url) as server:
+    with serving(tmp_path, *words, DATABASE_URL=database_url, LIMITS__ENABLED="false") as server:
         yield server
 
 

@@ -35,7 +35,9 @@ async def get_connection_status(
     return await connection.status(services(), caller, client_id, query.history == "true")
 
 
-@routes.endpoint("POST /api-keys/heartbeat", access=HEARTBEAT, body=Heartbeat, data=HeartbeatReceived)
+@routes.endpoint(
+    "POST /api-keys/heartbeat", access=HEARTBEAT, body=Heartbeat, data=HeartbeatReceived, counted_as="heartbeats"
+)
 async def send_heartbeat(caller: Caller, body: Heartbeat) -> HeartbeatReceived:
     """Report that the site is alive, once an hour."""
     return await connection.heartbeat(services(), caller, body, request.headers.get("User-Agent", ""))

@@ -24,6 +24,7 @@ from profilesvc.contract.errors import (
     IDEMPOTENCY_KEY_REUSED,
     NOT_FOUND,
     PAYLOAD_TOO_LARGE,
+    RATE_LIMITED,
     UNSUPPORTED_MEDIA_TYPE,
     VALIDATION_ERROR,
     ErrorKind,
@@ -31,8 +32,9 @@ from profilesvc.contract.errors import (
 from profilesvc.domain.addresses import client_address
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import access as callers
-from profilesvc.services import audit, connection, idempotency, origins
+from profilesvc.services import audit, connection, idempotency, limits, origins
 from profilesvc.services.context import Caller, Rendered, Services, deactivated
+from profilesvc.services.limits import Kind
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"
@@ -57,12 +59,19 @@ class Endpoint:
     max_body: int = 256 * KB
     no_store: bool = False
     media_hint: str | None = None
+    counted_as: Kind | None = None
     wants: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def limit(self) -> Kind:
+        """Which buckets its requests are counted in (D-50): no route is without."""
+        by_method: Kind = "reads" if self.method == "GET" else "writes"
+        return self.counted_as or ("tokens" if self.access.public else by_method)
 
     @property
     def all_errors(self) -> list[ErrorKind]:
         """The declared errors and those that follow from the rest of the declaration."""
-        kinds = list(self.errors)
+        kinds = [*self.errors, RATE_LIMITED]
         if not self.access.public:
             kinds += [AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS]
         if self.body is not None:
@@ -81,12 +90,14 @@ class Routes:
 
     def __init__(self, noun: str) -> None:
         self.blueprint = Blueprint(noun, __name__)
+        self.blueprint.after_request(tell_limits)
         self._tag = tag([noun])
 
     def endpoint(self, route: str, *, access: Access, data: Any, **options: Any) -> Callable[[Handler], Handler]:
         """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
 
-        Options are the fields of Endpoint: query, body, body_schema, status, errors, max_body, no_store, media_hint.
+        Options are the fields of Endpoint: query, body, body_schema, status, errors, max_body, no_store, media_hint,
+        counted_as.
         """
         method, path = route.split(" ", 1)
 
@@ -114,7 +125,9 @@ class Routes:
 async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     """Size and media type, caller, permission, syntax, location, body, then the operation (D-03)."""
     running = services()
-    audit.trace.set(trace_of(running))
+    begin(running)
+    if endpoint.access.public:  # before any work; a caller with a token is counted when it is known (D-03)
+        await running.limiter.by_address()
     raw = await _body_bytes(endpoint)
     arguments: dict[str, Any] = {}
     if not endpoint.access.public:
@@ -135,12 +148,13 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     return _respond(endpoint, await (operation if endpoint.method == "GET" else running.background.finish(operation)))
 
 
-def trace_of(running: Services) -> audit.Trace:
-    """Who is asking, as far as is known before the caller is: from where, and under which name in the log."""
+def begin(running: Services) -> None:
+    """Note who is asking, as far as is known before the caller is: from where, and under which name in the log."""
     peer = request.scope.get("client")
     forwarded = request.headers.getlist("X-Forwarded-For")
     address = client_address(peer[0] if peer else None, forwarded, running.settings.trusted_hops)
-    return audit.Trace("client", address, str(cast(Any, request.scope)[REQUEST_ID]))
+    audit.trace.set(audit.Trace("client", address, str(cast(Any, request.scope)[REQUEST_ID])))
+    limits.account.set(limits.Account(address))
 
 
 async def _body_bytes(endpoint: Endpoint) -> bytes:
@@ -166,6 +180,8 @@ async def limited_body(limit: int) -> bytes:
 async def _admit(running: Services, endpoint: Endpoint) -> Caller:
     caller = await callers.authenticate(running, request.headers.getlist("Authorization"))
     audit.trace.set(replace(audit.trace.get(), actor=caller.scope))
+    key_id = None if caller.key is None else caller.key.id
+    await running.limiter.by_caller(endpoint.limit, key_id, caller.user_id, caller.plan.reads)
     origins.weigh(running, caller.key)
     if caller.key is not None and caller.key.hold is not None:
         if endpoint.access.records_contact:
@@ -202,6 +218,13 @@ async def _path(
 def _idempotency_key(document: dict[str, Any], query: Query | None) -> idempotency.IdempotencyKey | None:
     given = [request.headers.getlist(name) for name in ("X-Idempotency-Key", "Idempotency-Key")]
     return idempotency.key_of(given, [document, None if query is None else query.model_dump()])
+
+
+async def tell_limits(response: Response) -> Response:
+    """What the answer says of the bucket with the least left, whether the request went well or not."""
+    if (tightest := limits.account.get(limits.Account()).tightest) is not None:
+        response.headers.update(tightest.headers)
+    return response
 
 
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:

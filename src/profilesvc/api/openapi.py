@@ -17,7 +17,7 @@ from profilesvc.api.endpoint import PREFIX, Endpoint
 from profilesvc.api.standard import Standard
 from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
 from profilesvc.contract.envelope import Failure
-from profilesvc.contract.errors import INTERNAL_ERROR, SERVICE_UNAVAILABLE, ErrorKind
+from profilesvc.contract.errors import INTERNAL_ERROR, RATE_LIMITED, SERVICE_UNAVAILABLE, ErrorKind
 from profilesvc.contract.provider_format import OpenMessage, access_of
 
 _VARIABLE = re.compile(r"<(?:[^:>]*:)?([^>]+)>")
@@ -54,6 +54,19 @@ _IDEMPOTENCY_HEADER = {
 }
 _REPLAYED_HEADER = {
     "Idempotency-Replayed": {"description": "`true` on a repeated answer.", "schema": {"type": "string"}}
+}
+_RETRY_AFTER = {"description": "Seconds, at least 1, until a repeat may succeed.", "schema": {"type": "integer"}}
+_LIMIT_HEADERS = {
+    "RateLimit-Policy": {
+        "description": "The bucket with the least left: its name, quota (q) and window in seconds (w), as "
+        '`"reads-per-key";q=300;w=60`. Absent where limits are off (draft-ietf-httpapi-ratelimit-headers-10).',
+        "schema": {"type": "string"},
+    },
+    "RateLimit": {
+        "description": "What is left of it (r), and the seconds until there is more (t), as "
+        '`"reads-per-key";r=299;t=60`.',
+        "schema": {"type": "string"},
+    },
 }
 
 
@@ -92,6 +105,7 @@ class Document(OpenAPIProvider):
         endpoints = [found for found in declared if isinstance(found, Endpoint)]
         standards = [found for found in declared if isinstance(found, Standard)]
         document["components"]["schemas"] = _components(endpoints, standards)
+        document["components"]["headers"] = _LIMIT_HEADERS
         document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}
         document["info"] = {name: value for name, value in document["info"].items() if value is not None}
         return document
@@ -167,8 +181,9 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         "description": "Success",
         "content": {"application/json": {"schema": _ref_to(_success_name(endpoint))}},
     }
+    success["headers"] = _limit_headers()
     if "idempotency" in endpoint.wants:
-        success["headers"] = _REPLAYED_HEADER
+        success["headers"] |= _REPLAYED_HEADER
     if endpoint.handler.__name__ in _LINKS:
         links = _LINKS[endpoint.handler.__name__].items()
         success["links"] = {name: {"operationId": name, "parameters": parameters} for name, parameters in links}
@@ -182,7 +197,13 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
             "description": " ".join(kind.message for kind in kinds),
             "content": {"application/json": {"schema": _ref_to("Failure"), "examples": examples}},
         }
+        if RATE_LIMITED in kinds:
+            responses[str(status)]["headers"] = {**_limit_headers(), "Retry-After": _RETRY_AFTER}
     return responses
+
+
+def _limit_headers() -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in _LIMIT_HEADERS}
 
 
 def _example(kind: ErrorKind) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import forms, parsing
 from profilesvc.api.access import services
-from profilesvc.api.endpoint import KB, Handler, limited_body, trace_of
+from profilesvc.api.endpoint import KB, Handler, begin, limited_body, tell_limits
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, ErrorKind
@@ -28,6 +28,7 @@ from profilesvc.contract.oauth2 import (
     INVALID_TOKEN,
     SERVER_ERROR,
     TOO_LARGE,
+    TOO_MANY,
     UNAVAILABLE,
     ClientForm,
 )
@@ -57,7 +58,8 @@ class Standard:
         """The declared errors and those that follow from the rest; what takes no form looks up nothing."""
         if self.form is None:
             return []
-        kinds = {*self.errors, INVALID_REQUEST, TOO_LARGE, INVALID_CLIENT, ACCESS_DENIED, SERVER_ERROR, UNAVAILABLE}
+        kinds = {*self.errors, INVALID_REQUEST, TOO_LARGE, TOO_MANY, INVALID_CLIENT, ACCESS_DENIED}
+        kinds |= {SERVER_ERROR, UNAVAILABLE}
         if "caller" in self.wants:
             kinds.add(INVALID_TOKEN)
         return sorted(kinds, key=lambda kind: (kind.status, kind.code))
@@ -68,6 +70,7 @@ class StandardRoutes:
 
     def __init__(self, noun: str) -> None:
         self.blueprint = Blueprint(noun, __name__)
+        self.blueprint.after_request(tell_limits)
         self._tag = tag([noun])
 
     def standard(self, route: str, *, answer: type[BaseModel], **options: Any) -> Callable[[Handler], Handler]:
@@ -111,9 +114,10 @@ def refusals(wrong: ErrorKind) -> Iterator[None]:
 async def _serve(declared: Standard) -> Response:
     """Size and media type, form, client or user, then the operation."""
     running = services()
-    audit.trace.set(trace_of(running))
+    begin(running)
     arguments: dict[str, Any] = {}
     if declared.form is not None:
+        await running.limiter.by_address()
         raw = await limited_body(MAX_FORM)
         values = forms.form_values(raw, request.headers.get("Content-Type"))
         form = arguments["form"] = parsing.checked(declared.form, values, "form")

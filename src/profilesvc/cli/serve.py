@@ -20,7 +20,7 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Load the demo world into an empty database.")] = False,
 ) -> None:
     """Run the service until SIGTERM or SIGINT; requests in flight finish."""
-    from profilesvc.bootstrap import create_app, refuses_workers
+    from profilesvc.bootstrap import create_app, refuses_workers, warns_workers
     from profilesvc.cli.workers import Supervisor
     from profilesvc.serving import serve_forever
 
@@ -31,6 +31,8 @@ def serve(
         log.warning("signing keys are stored unencrypted: set PROFILESVC_TOKENS__KEY_PASSPHRASE")
     if refusal := refuses_workers(settings, workers):
         raise SettingsError(refusal)
+    if warning := warns_workers(settings, workers):
+        log.warning(warning)
     with until_stopped(), bound(host, port) as listener:
         settings = with_base_url(settings, host, listener)
         asyncio.run(prepare(settings, demo))

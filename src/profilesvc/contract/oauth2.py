@@ -25,11 +25,12 @@ UNSUPPORTED_GRANT_TYPE = ErrorKind("unsupported_grant_type", 400, "There is no s
 INVALID_TOKEN = ErrorKind("invalid_token", 401, "The access token is not one of ours, or not good any more.")
 ACCESS_DENIED = ErrorKind("access_denied", 403, "The credentials do not allow this.")
 SERVER_ERROR = ErrorKind("server_error", 500, INTERNAL_ERROR.message)
+TOO_MANY = ErrorKind("temporarily_unavailable", 429, RATE_LIMITED.message)
 UNAVAILABLE = ErrorKind("temporarily_unavailable", 503, SERVICE_UNAVAILABLE.message)
 
 _OWN = {
     *(INVALID_REQUEST, TOO_LARGE, INVALID_CLIENT, INVALID_GRANT, INVALID_SCOPE),
-    *(UNSUPPORTED_GRANT_TYPE, INVALID_TOKEN, ACCESS_DENIED, SERVER_ERROR, UNAVAILABLE),
+    *(UNSUPPORTED_GRANT_TYPE, INVALID_TOKEN, ACCESS_DENIED, SERVER_ERROR, UNAVAILABLE, TOO_MANY),
 }
 _WORDS = {
     AUTH_INVALID_TOKEN: INVALID_TOKEN.code,

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from profilesvc.contract.provider_format import access_of
 from profilesvc.contract.provider_location import Location
+from profilesvc.domain.rates import Rate
 
 WRITABLE = tuple(name for name, field in Location.model_fields.items() if access_of(field) is None)
 _Count = Annotated[int, Field(ge=0)]
@@ -25,7 +26,8 @@ def _writable(members: tuple[str, ...] | None) -> tuple[str, ...] | None:
 class Plan(BaseModel):
     """One plan: capabilities, posts a month, locations, live keys per location, and what a sync may write.
 
-    `syncable` None means every writable member of the provider's Location.
+    `syncable` None means every writable member of the provider's Location. `reads` is what each key and each user of
+    the plan may read where it is more than the settings allow (D-50), such as `1200/minute`.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -38,6 +40,7 @@ class Plan(BaseModel):
     monthly_posts: _Count
     locations: _Count
     live_keys_per_location: _Count
+    reads: Rate | None = None
     syncable: Annotated[
         tuple[str, ...] | None,
         BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),

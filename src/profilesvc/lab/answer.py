@@ -17,10 +17,10 @@ _RECEIVED = (
     "WWW-Authenticate",
     "Idempotency-Replayed",
     "X-Data-Age",
-    "RateLimit",
     "Access-Control-Allow-Origin",
     "X-Request-Id",
 )
+_EMPTY = ";r=0;"  # a RateLimit of which nothing is left; others would fill every card
 _OPEN_LINES = 40
 MASKED_NOTE = "Secrets and tokens are shortened to their first four characters here; the answer has them whole."
 
@@ -69,6 +69,8 @@ def answer_card(response: httpx.Response) -> View:
     request, error = response.request, _error(response)
     sent_body = "" if request.method == "GET" else _body(request)
     sent, received = _headers(request, _SENT), _headers(response, _RECEIVED)
+    if _EMPTY in response.headers.get("RateLimit", ""):
+        received += _headers(response, ("RateLimit",))
     code = "" if error is None else str(error.get("code", ""))
     hint = HINTS.get(code, "")
     body = _body(response)

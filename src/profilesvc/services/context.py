@@ -14,6 +14,7 @@ from profilesvc.domain.world import Clock, Entropy, iso
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import Notes
 from profilesvc.services.id_tokens import TrustedIssuer
+from profilesvc.services.limits import Limiter
 from profilesvc.services.refresh import Refreshes
 from profilesvc.services.signing import Signer
 from profilesvc.settings import Settings
@@ -66,6 +67,7 @@ class Services:
     provider: Provider
     signer: Signer
     plans: Catalogue
+    limiter: Limiter
     identity: TrustedIssuer | None = None
     background: Background = field(default_factory=Background)
     refreshes: Refreshes = field(default_factory=Refreshes)

@@ -37,6 +37,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
     name, expires_at = clean_name(body.name), _expiry(body, now)
     permissions = grant(ALL, body.permissions)
     secret = new_secret(services.entropy)
+    await services.limiter.creation(caller.user_id)
     async with services.storage.write() as session:
         business = await accounts.business_name(session, body.business_id, caller.user_id)
         if business is None:

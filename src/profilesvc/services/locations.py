@@ -106,6 +106,7 @@ def not_verified(row: LocationState) -> ServiceError:
 
 async def refresh_verification(services: Services, location: Reached) -> VerificationRefreshed:
     """Ask the provider; a location that lost its verification has its sync switched off with it (D-73)."""
+    await services.limiter.verification(location.name)
     try:
         found = await services.provider.verification(location.name)
     except ProviderError as error:

@@ -57,6 +57,7 @@ async def run(
 
     async def once(claim: Claim | None) -> Rendered:
         require_plan(location)
+        await services.limiter.sync(location.name)
         async with _turn(services, location.name):
             return await _push(services, location, push, claim)
 

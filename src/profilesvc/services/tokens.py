@@ -26,8 +26,9 @@ def _bad_refresh_token(expired: bool = False) -> ServiceError:
 async def verify_secret(services: Services, client_id: str, client_secret: str) -> KeyState | None:
     """The key whose id and secret these are, live or deactivated; None otherwise.
 
-    An unknown id costs the same work as a wrong secret (D-21).
+    An unknown id costs the same work as a wrong secret (D-21). RATE_LIMITED (D-50).
     """
+    await services.limiter.by_client(client_id)
     now = services.clock.now()
     key, digests = None, list[str]()
     if CLIENT_ID.match(client_id):
@@ -38,6 +39,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     unknown = secret_digest("", services.pepper)
     good = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [unknown]]
     if key is None or not digests or not any(good) or key.ended(now):
+        await services.limiter.wrong_secret(client_id)
         if key is not None:
             services.notes.failed(services, key)
         return None
@@ -101,7 +103,9 @@ async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -
     """Client id and secret are optional on a refresh, but must match when they are given (D-10)."""
     if body.client_id is not None and body.client_id != key.client_id:
         raise _bad_refresh_token()
-    if body.client_secret is not None and await verify_secret(services, key.client_id, body.client_secret) is None:
+    if body.client_secret is None:
+        await services.limiter.by_client(key.client_id)
+    elif await verify_secret(services, key.client_id, body.client_secret) is None:
         raise _bad_refresh_token()
 
 

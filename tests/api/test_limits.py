@@ -1,0 +1,211 @@
+"""Rate limits of every bucket: who is refused, what does not count, and whether the answers tell the truth (D-50)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from quart import Quart
+
+from conftest import AsService, AsUser
+from limit_support import CREDENTIALS, HEARTBEAT, LOCATION, NEW_KEY, VALIDATE, assert_limited, fields, from_address
+from profilesvc.domain.plans import Catalogue
+from profilesvc.domain.rates import Window
+from profilesvc.domain.world import FrozenClock
+from profilesvc.limit_settings import LimitSettings
+from profilesvc.services.context import Services
+from profilesvc.settings import Settings
+from support import ALICE, BOB, Site, assert_error, assert_ok
+from token_support import PATH as TOKEN
+from token_support import grant
+
+Ask = Callable[[], Awaitable[httpx.Response]]
+Limited = Callable[..., None]
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """The default limits, behind one proxy."""
+    return settings.model_copy(update={"limits": LimitSettings(), "trusted_hops": 1})
+
+
+async def test_A114_the_301st_creation_within_an_hour(
+    alice: httpx.AsyncClient, services: Services, clock: FrozenClock
+) -> None:
+    for _ in range(10):
+        key = assert_ok(await alice.post(CREDENTIALS, json=NEW_KEY), 201)
+        assert_ok(await alice.delete(f"{CREDENTIALS}/{key['client_id']}"))
+    clock.advance(minutes=5)
+    for _ in range(289):
+        await services.limiter.creation(user_id=1)
+    assert_ok(await alice.post(CREDENTIALS, json=NEW_KEY), 201)
+    refused = await alice.post(CREDENTIALS, json=NEW_KEY)
+    assert assert_limited(refused) == 3_300
+    assert fields(refused)[:3] == ("creations-per-user", 300, 3_600)
+    assert len(assert_ok(await alice.get(CREDENTIALS))["credentials"]) == 1
+    clock.advance(seconds=3_300)
+    assert_ok(await alice.post(CREDENTIALS, json=NEW_KEY), 201)
+
+
+async def test_A148_the_31st_heartbeat_changes_nothing(
+    alice: httpx.AsyncClient, plugin: Site, as_service: AsService, clock: FrozenClock
+) -> None:
+    for _ in range(30):
+        assert_ok(await plugin.http.post(HEARTBEAT, json={"plugin_version": "1"}))
+    clock.advance(seconds=30)
+    assert assert_limited(await plugin.http.post(HEARTBEAT, json={"plugin_version": "2"})) == 30
+    status = assert_ok(await alice.get(f"/api/v1/api-keys/{plugin.key['client_id']}/status"))
+    assert (status["plugin_version"], status["last_heartbeat_at"]) == ("1", "2026-01-02T03:04:05.678Z")
+    assert_ok(await plugin.http.get(LOCATION))  # a bucket of its own
+    assert_ok(await (await as_service()).http.post(HEARTBEAT, json={"plugin_version": "1"}))
+
+
+class Askers:
+    """A request of each bucket, by the setting's name."""
+
+    def __init__(self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site) -> None:
+        self.http, self.alice, self.plugin = http, alice, plugin
+
+    def of(self, setting: str) -> Ask:
+        here = from_address("203.0.113.1")
+        wrong = grant(self.plugin, client_secret="wrong")
+        asks: dict[str, Ask] = {
+            "tokens_per_address": lambda: self.http.post(TOKEN, json=grant(self.plugin), headers=here),
+            "tokens_per_client": lambda: self.http.post(VALIDATE, json=self.plugin.credentials, headers=here),
+            "wrong_secrets": lambda: self.http.post(TOKEN, json=wrong, headers=here),
+            "heartbeats_per_key": lambda: self.plugin.http.post(HEARTBEAT, json={}),
+            "reads_per_key": lambda: self.plugin.http.get(LOCATION),
+            "reads_per_user": lambda: self.alice.get(LOCATION),
+            "writes_per_key": lambda: self.plugin.http.patch(f"{LOCATION}/sync", json={"syncEnabled": True}),
+            "writes_per_user": lambda: self.alice.patch(f"{LOCATION}/sync", json={"syncEnabled": True}),
+            "syncs_per_location": lambda: self.plugin.http.post("/api/v1/sync/111", json={"title": "T"}),
+            "verifications_per_location": lambda: self.alice.post(f"{LOCATION}/refresh-verification"),
+            "creations_per_user": lambda: self.alice.post(CREDENTIALS, json=NEW_KEY),
+        }
+        return asks[setting]
+
+
+RATES = [name for name in LimitSettings.model_fields if name not in ("enabled", "storage_url")]
+
+
+@pytest.mark.parametrize("setting", RATES)
+async def test_A151_a_refusal_tells_the_moment_of_the_next_grant(
+    setting: str, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, limited: Limited, clock: FrozenClock
+) -> None:
+    limited(**{setting: "3/minute"})
+    ask = Askers(http, alice, plugin).of(setting)
+    first = (await ask()).status_code
+    for _ in range(2):
+        clock.advance(milliseconds=7_300)
+        assert (await ask()).status_code == first
+    clock.advance(milliseconds=200)
+    refused = await ask()
+    wait = assert_limited(refused)
+    assert fields(refused)[:3] == (setting.replace("_", "-"), 3, 60)
+    clock.advance(seconds=wait - 1)
+    if setting != "wrong_secrets":  # a wrong secret before its time makes the time longer
+        assert assert_limited(await ask()) == 1
+    clock.advance(seconds=1)
+    assert (await ask()).status_code == first
+
+
+async def test_every_answer_tells_what_is_left(alice: httpx.AsyncClient, plugin: Site, as_user: AsUser) -> None:
+    bob = await as_user(BOB)
+    left = [
+        fields(await alice.get(path))[3]
+        for path in (LOCATION, "/api/v1/posts", "/api/v1/external-business/locations/999", f"{LOCATION}?x=1")
+    ]
+    assert left == [599, 598, 597, 596]
+    assert fields(await bob.get(LOCATION))[:4] == ("reads-per-user", 600, 60, 599)
+    assert fields(await plugin.http.get(LOCATION))[:4] == ("reads-per-key", 300, 60, 299)
+    assert fields(await plugin.http.get("/api/v1/businesses"))[3] == 298  # 403: after the check
+    assert fields(await plugin.http.post("/api/v1/sync/111", json={"title": "T"}))[:4] == (
+        "syncs-per-location",
+        10,
+        60,
+        9,
+    )
+
+
+async def test_what_nobody_counts_says_nothing(http: httpx.AsyncClient) -> None:
+    bad = httpx.AsyncClient(transport=http._transport, base_url=http.base_url, headers={"Authorization": "Bearer x"})
+    for path in ("/healthz", "/readyz", "/openapi.json", "/docs", "/api/v1/nowhere", LOCATION):
+        assert "RateLimit" not in (await bad.get(path)).headers
+    await bad.aclose()
+
+
+async def test_switched_off_counts_nothing_and_says_nothing(
+    http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, limited: Limited
+) -> None:
+    limited(enabled=False, **dict.fromkeys(RATES, "1/day"))
+    for setting in RATES:
+        ask = Askers(http, alice, plugin).of(setting)
+        for answer in (await ask(), await ask()):
+            assert answer.status_code in (200, 201, 401)
+            assert not [name for name in answer.headers if name.startswith("ratelimit")]
+
+
+async def test_a_repeated_sync_is_not_counted(plugin: Site, limited: Limited, clock: FrozenClock) -> None:
+    limited(syncs_per_location="1/minute")
+
+    async def sync(key: str, title: str = "T", **query: str) -> httpx.Response:
+        headers = {"X-Idempotency-Key": key}
+        return await plugin.http.post("/api/v1/sync/111", json={"title": title}, headers=headers, params=query)
+
+    done = await sync("one")
+    again = await sync("one")
+    assert assert_ok(again) == assert_ok(done)
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert fields(again)[0] == "writes-per-key"
+    assert_error(await sync("one", "Other"), 422, "IDEMPOTENCY_KEY_REUSED")
+    assert_ok(await sync("two", validateOnly="true"))
+    assert_limited(await sync("two"))
+    clock.advance(minutes=1)
+    assert_ok(await sync("two"))  # the refusal left the key free
+
+
+async def test_sites_and_users_are_counted_apart(
+    alice: httpx.AsyncClient, plugin: Site, as_service: AsService, limited: Limited
+) -> None:
+    other = await as_service()
+    limited(reads_per_key="2/minute", reads_per_user="2/minute")
+    for client in (plugin.http, alice, other.http):
+        codes = [(await client.get(LOCATION)).status_code for _ in range(3)]
+        assert codes == [200, 200, 429]
+
+
+@pytest.mark.parametrize(("reads", "granted"), [(None, 2), ("3/minute", 3), ("1/minute", 2)])
+async def test_a_plan_may_raise_reads(
+    reads: str | None, granted: int, alice: httpx.AsyncClient, app: Quart, limited: Limited
+) -> None:
+    limited(reads_per_user="2/minute")
+    running: Services = app.extensions["profilesvc"]
+    raised = {"reads": Window.of(reads) if reads else None}
+    plans = Catalogue([plan.model_copy(update=raised) for plan in running.plans])
+    app.extensions["profilesvc"] = replace(running, plans=plans)
+    codes = [(await alice.get(LOCATION)).status_code for _ in range(4)]
+    assert codes == [200] * granted + [429] * (4 - granted)
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+async def test_A152_limits_recover_when_the_clock_is_set(
+    step: int, http: httpx.AsyncClient, as_user: AsUser, plugin: Site, limited: Limited, clock: FrozenClock
+) -> None:
+    limited(tokens_per_client="3/minute", reads_per_user="3/minute", wrong_secrets="1/15 minutes")
+    alice = await as_user(ALICE)
+    clock.advance(hours=2)
+
+    async def round_of(ask: Ask) -> list[int]:
+        answers = [await ask() for _ in range(4)]
+        assert all(int(answer.headers.get("Retry-After", 1)) >= 1 for answer in answers)
+        return [answer.status_code for answer in answers]
+
+    def wrong() -> Any:
+        return http.post(TOKEN, json=grant(plugin, client_secret="wrong"), headers=from_address("203.0.113.2"))
+
+    for _ in range(2):
+        assert await round_of(lambda: http.post(TOKEN, json=grant(plugin))) == [200, 200, 200, 429]
+        assert await round_of(lambda: alice.get(LOCATION)) == [200, 200, 200, 429]
+        assert await round_of(wrong) == [401, 429, 429, 429]
+        clock.advance(hours=step)

@@ -1,0 +1,79 @@
+"""Rate limits over several processes: PostgreSQL, a Redis, four workers (T15)."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from redis import Redis
+
+from program import Server, caller, command, serving
+from redis_server import RedisServer
+
+if TYPE_CHECKING:
+    from conftest import Postgres
+
+pytestmark = pytest.mark.postgres
+BUSINESSES = "/api/v1/businesses"
+LIMIT, BURST, WINDOW = 300, 100, 80
+CONNECTIONS = 40
+
+
+@pytest.fixture
+def database_url(postgres: "Postgres") -> Iterator[str]:
+    """An empty database."""
+    postgres.run("CREATE DATABASE limited")
+    yield postgres.url("limited")
+    postgres.run("DROP DATABASE limited WITH (FORCE)")
+
+
+@pytest.fixture
+def service(tmp_path: Path, database_url: str, redis_server: RedisServer) -> Iterator[Server]:
+    """Four workers over the demo world."""
+    assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
+    settings = {
+        "DATABASE_URL": database_url,
+        "LIMITS__STORAGE_URL": redis_server.url,
+        "LIMITS__READS_PER_USER": f"{LIMIT}/minute burst {BURST}",
+    }
+    with serving(tmp_path, "serve", "--demo", "--workers", "4", "--port", "0", **settings) as server:
+        yield server
+
+
+async def parallel(url: str, token: str, count: int) -> list[httpx.Response]:
+    """That many requests, as many at once as there are connections: enough for every worker to have some."""
+    headers = {"Authorization": f"Bearer {token}"}
+    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60, limits=limits) as http:
+        return await asyncio.gather(*(http.get(BUSINESSES) for _ in range(count)))
+
+
+def seconds_left(redis: Redis) -> float:
+    """Until the bucket has room again, by what the server holds."""
+    (key,) = redis.keys("profilesvc:limits:reads-per-user:*")
+    seconds, micros = redis.time()
+    return int(redis.lindex(key, LIMIT + BURST - 1)) / 1000 + WINDOW - seconds - micros / 1e6
+
+
+def test_A150_four_workers_grant_the_limit_and_the_burst_together(
+    service: Server, tmp_path: Path, database_url: str, redis_server: RedisServer
+) -> None:
+    token = command(tmp_path, "users", "token", "alice@example.com", DATABASE_URL=database_url).stdout.strip()
+    answers = asyncio.run(parallel(service.url, token, 1_000))
+    codes = Counter(answer.status_code for answer in answers)
+    assert set(codes) == {200, 429}
+    assert 0.98 * LIMIT <= codes[200] <= LIMIT + BURST
+    assert codes[200] == LIMIT + BURST, "nothing has left the window yet: exactly"
+    left = [re.match(r'"reads-per-user";r=(\d+);', answer.headers["RateLimit"]) for answer in answers]
+    assert Counter(int(match[1]) for match in left if match) == {0: 601, **dict.fromkeys(range(1, 400), 1)}
+    with Redis.from_url(redis_server.url) as redis, caller(service, token) as alice:
+        before = seconds_left(redis)
+        refused = alice.get(BUSINESSES)
+        assert refused.status_code == 429
+        assert seconds_left(redis) - 1 <= int(refused.headers["Retry-After"]) <= before + 1
+        assert refused.headers["RateLimit"] == f'"reads-per-user";r=0;t={refused.headers["Retry-After"]}'
+    assert service.stop() == 0

@@ -1,0 +1,215 @@
+"""Windows that count: in memory and in Redis, by the same tests; and what happens while Redis is away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redis.asyncio import Redis
+
+from profilesvc.domain.rates import Window
+from profilesvc.domain.world import HOUR, MINUTE, SECOND, FrozenClock
+from profilesvc.storage.shared_windows import TIMEOUT_SECONDS, SharedWindows
+from profilesvc.storage.windows import MemoryWindows, Standing, Windows
+from redis_server import RedisServer, free_port
+
+NOW = 1_767_323_045_678
+
+
+@given(steps=st.lists(st.integers(0, 40), max_size=80), limit=st.integers(1, 5))
+def test_no_window_of_time_holds_more_than_the_limit(steps: list[int], limit: int) -> None:
+    """And every refusal names the first moment at which one is granted."""
+    clock, window, granted = FrozenClock(NOW), Window(limit, 60), list[int]()
+    windows = MemoryWindows(clock)
+
+    async def run() -> None:
+        for step in steps:
+            now = clock.advance(milliseconds=step)
+            ok, standing = await windows.take("x", window)
+            recent = [at for at in granted if now - at < window.length]
+            assert ok is (len(recent) < limit)
+            if ok:
+                granted.append(now)
+                assert standing.left == limit - len(recent) - 1
+            else:
+                assert standing == Standing(0, recent[-limit] + window.length - now)
+
+    asyncio.run(run())
+
+
+Move = Callable[[int], Awaitable[None]]
+Rig = tuple[Windows, Move]
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
+    """Windows, and how their clock is moved by milliseconds (Redis keeps the instants: there the log is moved)."""
+    if request.param == "memory":
+        clock = FrozenClock(NOW)
+
+        async def advance(by: int) -> None:
+            clock.advance(milliseconds=by)
+
+        yield MemoryWindows(clock), advance
+        return
+    server: RedisServer = request.getfixturevalue("redis_server")
+    redis = Redis.from_url(server.url)
+    await redis.flushall()
+
+    async def shift(by: int) -> None:
+        for key in await redis.keys("*"):
+            if await redis.pttl(key) <= by:
+                await redis.delete(key)
+            elif key.endswith(b":penalty"):
+                until = int(float(await redis.hget(key, "until") or 0))
+                await redis.hset(key, "until", str(until - by if until else 0))
+            else:
+                for index, instant in enumerate(await redis.lrange(key, 0, -1)):
+                    await redis.lset(key, index, str(int(instant) - by))
+
+    windows = SharedWindows(server.url, MemoryWindows(FrozenClock(NOW)))
+    yield windows, shift
+    await windows.close()
+    await redis.aclose()
+
+
+THREE = Window(3, 10 * SECOND)
+
+
+async def taken(windows: Windows, count: int, name: str = "x", window: Window = THREE) -> list[bool]:
+    return [(await windows.take(name, window))[0] for _ in range(count)]
+
+
+async def test_grants_the_limit_and_tells_when_there_is_more(rig: Rig) -> None:
+    windows, move = rig
+    ok, first = await windows.take("x", THREE)
+    assert (ok, first.left) == (True, 2)
+    await move(4 * SECOND)
+    assert await taken(windows, 3) == [True, True, False]
+    _, standing = await windows.take("x", THREE)
+    assert standing.left == 0
+    assert 5_500 <= standing.wait <= 6_000
+    assert await taken(windows, 1, "y") == [True]
+    await move(standing.wait)
+    assert await taken(windows, 2) == [True, False]
+
+
+@pytest.mark.parametrize("step", [HOUR, -HOUR])
+async def test_A152_a_clock_that_is_set_by_an_hour_gives_the_limit_back(rig: Rig, step: int) -> None:
+    windows, move = rig
+    assert await taken(windows, 4) == [True, True, True, False]
+    await move(step)
+    assert await taken(windows, 4) == [True, True, True, False]
+    _, standing = await windows.take("x", THREE)
+    assert 0 < standing.wait <= THREE.length
+
+
+async def test_A152_a_small_step_back_is_over_after_two_windows(rig: Rig) -> None:
+    windows, move = rig
+    await taken(windows, 3)
+    await move(-5 * SECOND)
+    ok, standing = await windows.take("x", THREE)
+    assert not ok
+    assert 0 < standing.wait <= 2 * THREE.length
+    await move(standing.wait)
+    assert await taken(windows, 1) == [True]
+
+
+async def test_a_limit_that_was_lowered_is_kept_to(rig: Rig) -> None:
+    windows, move = rig
+    for _ in range(3):
+        await windows.take("x", THREE)
+        await move(SECOND)
+    ok, standing = await windows.take("x", Window(1, THREE.length))
+    assert (ok, standing.left) == (False, 0)
+    await move(standing.wait)
+    assert await taken(windows, 1, window=Window(1, THREE.length)) == [True]
+
+
+async def test_a_closed_bucket_grants_nothing(rig: Rig) -> None:
+    windows, _ = rig
+    assert await windows.take("x", Window(0, MINUTE)) == (False, Standing(0, MINUTE))
+
+
+async def test_strikes_double_up_to_the_window_and_a_delay_that_was_waited_for_is_served(rig: Rig) -> None:
+    windows, move = rig
+    window = Window(2, 20 * SECOND)
+    delays = [await windows.strike("x", window) for _ in range(9)]
+    assert delays == [0, 0, 1_000, 2_000, 4_000, 8_000, 16_000, 20_000, 20_000]
+    assert await windows.strike("y", window) == 0
+    await move(19 * SECOND)
+    assert await windows.strike("x", window) == 20_000
+    await move(20 * SECOND)
+    assert await windows.strike("x", window) == 0
+
+
+async def test_strikes_are_forgotten_after_a_quiet_window(rig: Rig) -> None:
+    windows, move = rig
+    window = Window(1, 3 * SECOND)
+    assert [await windows.strike("x", window) for _ in range(3)] == [0, 1_000, 2_000]
+    await move(3 * SECOND)
+    assert [await windows.strike("x", window) for _ in range(2)] == [0, 1_000]
+
+
+async def test_all_processes_count_in_one_place(redis_server: RedisServer) -> None:
+    processes = [SharedWindows(redis_server.url, MemoryWindows(FrozenClock(NOW))) for _ in range(4)]
+    window = Window(800, 80 * SECOND)
+    answers = await asyncio.gather(*(processes[n % 4].take("all", window) for n in range(1_000)))
+    assert sum(granted for granted, _ in answers) == 800
+    assert {standing.left for granted, standing in answers if granted} == set(range(800))
+    for process in processes:
+        await process.close()
+
+
+async def test_without_the_server_a_process_counts_for_itself_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    windows = SharedWindows(f"redis://127.0.0.1:{free_port()}", MemoryWindows(FrozenClock(NOW)))
+    assert await taken(windows, 4) == [True, True, True, False]
+    assert [await windows.strike("y", Window(1, MINUTE)) for _ in range(2)] == [0, 1_000]
+    assert [record.getMessage() for record in caplog.records] == [
+        "limits: the shared counters do not answer (ConnectionError); each process counts for itself"
+    ]
+    await windows.close()
+
+
+async def test_a_server_that_hangs_is_waited_for_once() -> None:
+    async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stop.wait()
+        writer.close()
+
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    windows = SharedWindows(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", MemoryWindows(FrozenClock(NOW)))
+    begun = loop.time()
+    await asyncio.gather(*(windows.take("x", Window(500, MINUTE)) for _ in range(100)))
+    waited = loop.time() - begun
+    begun = loop.time()
+    assert await taken(windows, 100, window=Window(500, MINUTE)) == [True] * 100
+    assert waited > TIMEOUT_SECONDS / 2 > loop.time() - begun
+    assert waited < 4 * TIMEOUT_SECONDS
+    stop.set()
+    await windows.close()
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_server_that_comes_back_counts_again(redis_server: RedisServer) -> None:
+    windows = SharedWindows(redis_server.url, MemoryWindows(FrozenClock(NOW)), pause=0.0)
+    redis = Redis.from_url(redis_server.url)
+    await windows.take("back", THREE)
+    await redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    assert (await windows.take("back", THREE))[1].left == 1  # a new connection, not the spare
+    await windows.close()
+    await redis.aclose()
+
+
+async def test_memory_forgets_callers_who_left() -> None:
+    clock = FrozenClock(NOW)
+    windows = MemoryWindows(clock)
+    for minute in range(10):
+        for caller in range(1_000):
+            await windows.take(f"{minute}-{caller}", Window(5, MINUTE))
+        clock.advance(minutes=1)
+    assert len(windows) <= 1_000
