@@ -14,6 +14,7 @@ from werkzeug.routing import Rule
 
 from profilesvc.api import openapi_standard
 from profilesvc.api.endpoint import PREFIX, Endpoint
+from profilesvc.api.openapi_headers import LIMIT_HEADERS, REPLAYED_HEADER, RETRY_AFTER, limit_headers
 from profilesvc.api.standard import Standard
 from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
 from profilesvc.contract.envelope import Failure
@@ -52,22 +53,6 @@ _IDEMPOTENCY_HEADER = {
     "description": "Repeats with the same value and body get the first answer (D-40). `Idempotency-Key` works too.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"},
 }
-_REPLAYED_HEADER = {
-    "Idempotency-Replayed": {"description": "`true` on a repeated answer.", "schema": {"type": "string"}}
-}
-_RETRY_AFTER = {"description": "Seconds, at least 1, until a repeat may succeed.", "schema": {"type": "integer"}}
-_LIMIT_HEADERS = {
-    "RateLimit-Policy": {
-        "description": "The bucket with the least left: its name, quota (q) and window in seconds (w), as "
-        '`"reads-per-key";q=300;w=60`. Absent where limits are off (draft-ietf-httpapi-ratelimit-headers-10).',
-        "schema": {"type": "string"},
-    },
-    "RateLimit": {
-        "description": "What is left of it (r), and the seconds until there is more (t), as "
-        '`"reads-per-key";r=299;t=60`.',
-        "schema": {"type": "string"},
-    },
-}
 
 
 class _Schema(GenerateJsonSchema):
@@ -105,7 +90,7 @@ class Document(OpenAPIProvider):
         endpoints = [found for found in declared if isinstance(found, Endpoint)]
         standards = [found for found in declared if isinstance(found, Standard)]
         document["components"]["schemas"] = _components(endpoints, standards)
-        document["components"]["headers"] = _LIMIT_HEADERS
+        document["components"]["headers"] = LIMIT_HEADERS
         document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}
         document["info"] = {name: value for name, value in document["info"].items() if value is not None}
         return document
@@ -181,9 +166,9 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         "description": "Success",
         "content": {"application/json": {"schema": _ref_to(_success_name(endpoint))}},
     }
-    success["headers"] = _limit_headers()
+    success["headers"] = limit_headers()
     if "idempotency" in endpoint.wants:
-        success["headers"] |= _REPLAYED_HEADER
+        success["headers"] |= REPLAYED_HEADER
     if endpoint.handler.__name__ in _LINKS:
         links = _LINKS[endpoint.handler.__name__].items()
         success["links"] = {name: {"operationId": name, "parameters": parameters} for name, parameters in links}
@@ -198,12 +183,8 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
             "content": {"application/json": {"schema": _ref_to("Failure"), "examples": examples}},
         }
         if RATE_LIMITED in kinds:
-            responses[str(status)]["headers"] = {**_limit_headers(), "Retry-After": _RETRY_AFTER}
+            responses[str(status)]["headers"] = {**limit_headers(), "Retry-After": RETRY_AFTER}
     return responses
-
-
-def _limit_headers() -> dict[str, Any]:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in _LIMIT_HEADERS}
 
 
 def _example(kind: ErrorKind) -> dict[str, Any]:
