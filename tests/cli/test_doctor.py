@@ -1,13 +1,25 @@
 """`profilesvc doctor`: from inside, by the settings, and from outside, by a URL."""
 
 import json
+import ssl
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from command_line import Run, printed
 from conftest import make_settings
@@ -43,17 +55,56 @@ def looked_at(url: str = "https://profiles.example", **changed: tuple[int, Any])
     return {check.name: check.status for check in outside(url, httpx.MockTransport(answer))}
 
 
+def certificate(folder: Path, days: int) -> Path:
+    """A certificate of 127.0.0.1 that is good for so many days and an hour; `serving_tls` uses it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")]), datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=days, hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = folder / "certificate.pem"
+    path.write_bytes(made.public_bytes(Encoding.PEM) + private)
+    return path
+
+
+@contextmanager
+def serving_tls(folder: Path) -> Iterator[str]:
+    """Something that answers by TLS; gives its origin."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "certificate.pem")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"https://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
 class TestInside:
     def test_a_demo_world_is_well(self, run: Run) -> None:
         rows = printed(run("doctor", "--json"))
-        assert set(statuses(rows)) == {"settings", "database", "migrations", "signing keys", "readiness", "provider"}
+        assert set(statuses(rows)) == {
+            "settings",
+            "database",
+            "migrations",
+            "signing keys",
+            "readiness",
+            "clock",
+            "provider",
+        }
         assert set(statuses(rows).values()) == {"ok"}
         assert all(set(row) == {"name", "status", "message", "hint"} for row in rows)
 
     def test_lines_are_for_people(self, run: Run) -> None:
         result = run("doctor")
         assert result.exit_code == 0
-        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 6
+        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 7
 
     def test_a_database_that_is_not_made_yet_is_a_warning_and_is_not_made(self, run: Run) -> None:
         Path("var/profilesvc.db").unlink()
@@ -137,6 +188,21 @@ class TestOutside:
     def test_tls_is_needed_away_from_this_machine(self) -> None:
         assert looked_at("http://profiles.example")["tls"] == "fail"
         assert looked_at("http://127.0.0.1:8000")["tls"] == "ok"
+
+    @pytest.mark.parametrize(("days", "status"), [(30, "ok"), (10, "warn")])
+    def test_a_certificate_that_ends_soon_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, status: str
+    ) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate(tmp_path, days)))
+        with serving_tls(tmp_path) as url:
+            assert {check.name: check.status for check in outside(url)}["tls"] == status
+
+    def test_a_certificate_that_nobody_vouches_for_is_not_reachable(self, tmp_path: Path) -> None:
+        certificate(tmp_path, 30)
+        with serving_tls(tmp_path) as url:
+            [check] = outside(url)
+        assert (check.name, check.status) == ("reachable", "fail")
+        assert "certificate" in check.message
 
     @pytest.mark.parametrize(("away", "status"), [(0, "ok"), (5, "ok"), (-30, "warn"), (61, "fail")])
     def test_clocks_are_compared(self, away: int, status: str) -> None:
