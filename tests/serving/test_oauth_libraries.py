@@ -1,6 +1,7 @@
 """Standard OAuth libraries against a running server, with nothing in their calls that knows of this service (D-05)."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,13 +71,16 @@ def running(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def service(running: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Service:
+def service(running: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A key of the test's own; revoked after it, as a location takes few."""
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     url, user = running
     key = new_key(url, user)
-    return Service(url, user, key["client_id"], key["client_secret"])
+    yield Service(url, user, key["client_id"], key["client_secret"])
+    headers = {"Authorization": f"Bearer {user}"}
+    assert_ok(httpx.delete(f"{url}{KEYS}/{key['client_id']}", headers=headers, trust_env=False))
 
 
 @pytest.fixture(params=["client_secret_basic", "client_secret_post"])
@@ -251,3 +255,25 @@ class TestDiscovery:
         header, payload, signature = given["access_token"].split(".")
         with pytest.raises(BadSignatureError):
             joserfc.jwt.decode(f"{header}.{payload}.{signature[:-8]}AAAAAAAA", keys, algorithms=["RS256"])
+
+
+def test_the_programs_of_the_guide_run(service: Service) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "oauth.md").read_text("utf-8")
+    saved: list[dict[str, Any]] = []
+    names = {
+        "BASE_URL": service.url,
+        "CLIENT_ID": service.client_id,
+        "CLIENT_SECRET": service.client_secret,
+        "save": saved.append,
+    }
+    authlib, requests_oauthlib = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    first, second = dict[str, Any](names), dict[str, Any](names)
+    exec(authlib, first)
+    assert first["posts"].status_code == 200
+    exec(requests_oauthlib, second)
+    assert saved[0]["access_token"]
+    second["session"].token = {**saved[0], "expires_at": 1, "expires_in": -1}
+    assert second["session"].get(service.url + LOCATIONS).status_code == 200
+    assert saved[1]["refresh_token"] != saved[0]["refresh_token"]
+    for session in (first["session"], second["session"]):
+        session.close()

@@ -73,7 +73,7 @@ class ClientForm(Body):
 class TokenForm(ClientForm):
     """Any grant of the token endpoint, form-encoded."""
 
-    grant_type: str = Field(examples=list(GRANT_TYPES))
+    grant_type: str = Field(json_schema_extra={"enum": list(GRANT_TYPES)})
     scope: Annotated[
         str | None, Field(description="Permissions, separated by blanks; none means all. Ignored on a refresh.")
     ] = None
