@@ -1,6 +1,5 @@
 """The notebooks as stored, and the operations that their recorded calls belong to."""
 
-import asyncio
 import json
 import re
 from functools import cache
@@ -24,12 +23,10 @@ def load(path: Path) -> dict[str, Any]:
 def operations() -> dict[str, re.Pattern[str]]:
     """Every operation of the OpenAPI document as `METHOD /path/{template}`, with the pattern of its calls."""
 
-    async def document() -> Any:
-        app = create_app(Settings(_env_file=None, base_url="https://profiles.example"))
-        return await (await app.test_client().get("/openapi.json")).get_json()
-
+    app = create_app(Settings(_env_file=None, base_url="https://profiles.example"))
+    document = app.extensions["QUART_SCHEMA"].openapi_provider.schema()
     found = {}
-    for path, methods in asyncio.run(document())["paths"].items():
+    for path, methods in document["paths"].items():
         pattern = "(?:locations/)?[^/]+".join(re.escape(part) for part in re.split(r"\{[^}]+\}", path))
         found.update({f"{name.upper()} {path}": re.compile(f"{name.upper()} {pattern}") for name in methods})
     return found
