@@ -21,6 +21,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "fixtures": (set(), set()),
     "limit_settings": ({"domain.rates"}, {"pydantic", "pydantic_settings"}),
     "settings": ({"limit_settings"}, {"pydantic", "pydantic_settings"}),
+    "metrics": (set(), {"prometheus_client"}),
     "storage": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "storage.shared_windows": ({"domain", "storage"}, {"redis"}),
     "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
@@ -30,7 +31,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"pydantic", "pydantic_core", "quart", "sqlmodel", "sqlalchemy", "werkzeug"},
     ),
     "services": (
-        {"contract", "domain", "storage", "provider.port", "settings", "limit_settings"},
+        {"contract", "domain", "storage", "provider.port", "settings", "limit_settings", "metrics"},
         # The session is only named in signatures here: statements are written in storage.
         {"jwt", "cryptography", "orjson", "httpx", "sqlalchemy.ext.asyncio.AsyncSession"},
     ),
@@ -48,6 +49,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
             "contract",
             "domain",
             "settings",
+            "metrics",
             "fixtures",
             "storage",
             "provider",

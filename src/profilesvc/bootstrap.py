@@ -15,6 +15,7 @@ from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.issuer.provider import CLIENT_ID, DevIssuer
+from profilesvc.metrics import Metrics
 from profilesvc.provider.port import Provider
 from profilesvc.services import signing_keys, upkeep
 from profilesvc.services.context import Services
@@ -107,13 +108,16 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         raise SettingsError(f"{PREFIX}BASE_URL is not set and nothing is served that could tell it")
     plans = open_plans(settings)
     signer = Signer(Keyring(), settings.base_url)
+    metrics = Metrics()
     async with (
         _open_storage(settings) as storage,
-        _open_provider(settings, world) if provider else _no_provider() as (reached, world.emulator),
+        _open_provider(settings, world, metrics) if provider else _no_provider() as (reached, world.emulator),
         aclosing(Limiter(settings.limits, open_windows(settings, world.clock))) as limiter,
     ):
         identity = open_identity(settings, world)
-        services = Services(settings, world.clock, world.entropy, storage, reached, signer, plans, limiter, identity)
+        services = Services(
+            settings, world.clock, world.entropy, storage, reached, signer, plans, limiter, identity, metrics
+        )
         await _open_signing_keys(services)
         async with signing_keys.kept(services), upkeep.kept_up(services) if provider else nullcontext():
             yield services
@@ -161,10 +165,11 @@ async def _require_migrated(storage: Storage) -> None:
 _Opened = AbstractAsyncContextManager[tuple[Provider, Optional["Quart"]]]
 
 
-def _open_provider(settings: Settings, world: World) -> _Opened:
+def _open_provider(settings: Settings, world: World, metrics: Metrics) -> _Opened:
     from profilesvc.provider.connect import open_provider
 
-    return open_provider(settings, clock=world.clock, entropy=world.entropy, world=demo_world(settings))
+    demo, observe = demo_world(settings), metrics.provider_request
+    return open_provider(settings, clock=world.clock, entropy=world.entropy, world=demo, observe=observe)
 
 
 class _Closed:

@@ -49,6 +49,7 @@ def render(error: ServiceError) -> Response:
         error.kind.status,
         content_type="application/json",
     )
+    setattr(response, "outcome", error.kind.code)  # noqa: B010  for the metrics
     if request.path.startswith(STANDARD_PATHS):
         response.headers.update(NOT_CACHED)
     response.headers.update(error.headers)

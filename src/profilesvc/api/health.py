@@ -9,7 +9,7 @@ from quart_schema import QuartSchema
 from profilesvc.api.access import services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import readiness
+from profilesvc.services import census, readiness
 
 blueprint = Blueprint("health", __name__)
 STATIC = Path(__file__).parent / "static"
@@ -38,6 +38,17 @@ async def readyz() -> Response:
     checks["accepting"] = not current_app.extensions["profilesvc.draining"].is_set()
     ready = all(checks.values())
     return _json({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
+
+
+@blueprint.get("/metrics")
+async def metrics() -> Response:
+    """Prometheus' text format; what the database alone knows is left out while it does not answer."""
+    running = services()
+    try:
+        states = await census.states(running)
+    except ServiceError:
+        states = {}
+    return Response(running.metrics.exposition(states), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @blueprint.get("/openapi.json")

@@ -6,6 +6,7 @@ Everything else takes Quart's way, with its time and size limits.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlparse
@@ -18,6 +19,7 @@ from werkzeug.routing import MapAdapter
 
 _WHOLE_BODY = 64 * 1024
 _LATE = 0.001
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
 
 class LeanConnection(ASGIHTTPConnection):
@@ -72,7 +74,23 @@ class LeanConnection(ASGIHTTPConnection):
             scope=self.scope,
         )
 
+    async def handle_request(self, request: Request, send: Any) -> None:
+        """Serve, and count the answer."""
+        self._counted = (request, time.perf_counter())
+        await super().handle_request(request, send)
+
+    def _count(self, response: Any) -> None:
+        request, begun = self._counted
+        running = self.app.extensions.get("profilesvc")
+        if running is None:
+            return
+        method = request.method if request.method in _METHODS else "other"
+        route = request.url_rule.rule if request.url_rule else "unknown"
+        outcome = getattr(response, "outcome", "ok")
+        running.metrics.request(method, route, response.status_code, outcome, time.perf_counter() - begun)
+
     async def _send_response(self, send: Any, response: Any) -> None:
+        self._count(response)
         if not isinstance(response, Response) or not hasattr(response.response, "data"):
             await super()._send_response(send, response)
             return

@@ -6,12 +6,14 @@ import multiprocessing
 import os
 import signal
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
 from profilesvc.cli.stopping import until_stopped
+from profilesvc.metrics import SHARED_FOLDER
 from profilesvc.settings import Settings
 
 PAUSE_SECONDS = 1.0
@@ -29,7 +31,8 @@ class Supervisor:
 
     def run(self, count: int, ready: Callable[[], None]) -> bool:
         """Until SIGTERM or SIGINT; `ready` is called when all answer. False when one did not start at first."""
-        with _stop_signal() as stop:
+        with _stop_signal() as stop, tempfile.TemporaryDirectory(prefix="profilesvc-metrics-") as folder:
+            os.environ[SHARED_FOLDER] = folder
             try:
                 for _ in range(count):
                     self._start()

@@ -12,6 +12,7 @@ from profilesvc.domain.world import Clock, Entropy
 from profilesvc.provider.emulator.app import create_emulator
 from profilesvc.provider.port import Provider
 from profilesvc.provider.remote import RemoteProvider
+from profilesvc.provider.transport import Observe, unobserved
 from profilesvc.settings import ProviderSettings, Settings
 
 EMULATOR_FILE = "emulator.db"
@@ -21,7 +22,7 @@ _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepali
 
 @asynccontextmanager
 async def open_provider(
-    settings: Settings, *, clock: Clock, entropy: Entropy, world: dict[str, Any] | None
+    settings: Settings, *, clock: Clock, entropy: Entropy, world: dict[str, Any] | None, observe: Observe = unobserved
 ) -> AsyncIterator[tuple[Provider, Quart | None]]:
     """The provider, and the emulator's app where that stands in for it (its lifespan runs; serve it without one).
 
@@ -30,7 +31,7 @@ async def open_provider(
     if not settings.provider.embedded:
         client = httpx.AsyncClient(timeout=_timeout(settings.provider), limits=_LIMITS)
         login = settings.provider if settings.production else _with_login(settings.provider)
-        remote = RemoteProvider(client, login, origin=settings.provider.url, clock=clock)
+        remote = RemoteProvider(client, login, origin=settings.provider.url, clock=clock, observe=observe)
         try:
             yield remote, None
         finally:
@@ -41,7 +42,7 @@ async def open_provider(
         transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
         client = httpx.AsyncClient(transport=transport, trust_env=False)
         login = _emulator_login(settings.provider)
-        embedded = RemoteProvider(client, login, origin=_EMULATOR_ORIGIN, clock=clock)
+        embedded = RemoteProvider(client, login, origin=_EMULATOR_ORIGIN, clock=clock, observe=observe)
         try:
             yield embedded, app
         finally:

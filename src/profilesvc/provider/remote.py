@@ -7,7 +7,7 @@ import httpx
 from profilesvc.contract.provider_location import Location
 from profilesvc.domain.world import Clock
 from profilesvc.provider.port import Document, Verification
-from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Request, Transport
+from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Observe, Request, Transport, unobserved
 from profilesvc.settings import ProviderSettings
 
 READ_MASK = ",".join(Location.model_fields)
@@ -18,8 +18,16 @@ _VERIFICATIONS: Api = "verifications"
 class RemoteProvider:
     """`Provider` over HTTP; raises ProviderError and nothing else. Closes the client that it is given."""
 
-    def __init__(self, client: httpx.AsyncClient, settings: ProviderSettings, *, origin: str, clock: Clock) -> None:
-        self._transport = Transport(client, settings, origin=origin, clock=clock)
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        settings: ProviderSettings,
+        *,
+        origin: str,
+        clock: Clock,
+        observe: Observe = unobserved,
+    ) -> None:
+        self._transport = Transport(client, settings, origin=origin, clock=clock, observe=observe)
 
     async def accounts(self) -> list[Document]:
         """All accounts of the connected login."""

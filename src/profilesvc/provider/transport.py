@@ -6,7 +6,8 @@ a POST only where the provider surely did nothing: there is no idempotency key, 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -44,11 +45,27 @@ class Request:
     edits: str = ""
 
 
+# Told of every request: the API, the method, the HTTP status or what kept it from one, seconds.
+Observe = Callable[[str, str, str, float], None]
+
+
+def unobserved(_api: str, _method: str, _outcome: str, _seconds: float) -> None:
+    """Nobody watches."""
+
+
 class Transport:
     """The way to the provider's APIs, each with a base URL and a breaker of its own."""
 
-    def __init__(self, client: httpx.AsyncClient, settings: ProviderSettings, *, origin: str, clock: Clock) -> None:
-        self._client, self._clock, self._settings = client, clock, settings
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        settings: ProviderSettings,
+        *,
+        origin: str,
+        clock: Clock,
+        observe: Observe = unobserved,
+    ) -> None:
+        self._client, self._clock, self._settings, self._observe = client, clock, settings, observe
         own: dict[Api, str] = {
             "information": settings.information_url,
             "verifications": settings.verifications_url,
@@ -117,8 +134,10 @@ class Transport:
 
     async def _attempt(self, request: Request) -> Document:
         self._spend_edit(request.edits)
+        begun, outcome = time.monotonic(), "unreachable"
         try:
             answer = await self._authorized(request)
+            outcome = str(answer.status)
         except ProviderError:
             raise
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -127,6 +146,8 @@ class Transport:
             raise Unreachable("timeout", "no answer in time") from None
         except Exception as error:  # whatever a transport raises: sockets, TLS, or the emulator's own crash
             raise Unreachable("unavailable", f"no connection ({type(error).__name__})") from None
+        finally:
+            self._observe(request.api, request.method, outcome, time.monotonic() - begun)
         return read_answer(answer)
 
     def _spend_edit(self, profile: str) -> None:

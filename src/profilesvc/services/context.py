@@ -11,6 +11,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
 from profilesvc.domain.world import Clock, Entropy, iso
+from profilesvc.metrics import Metrics
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import Notes
 from profilesvc.services.id_tokens import TrustedIssuer
@@ -69,6 +70,7 @@ class Services:
     plans: Catalogue
     limiter: Limiter
     identity: TrustedIssuer | None = None
+    metrics: Metrics = field(default_factory=Metrics)
     background: Background = field(default_factory=Background)
     refreshes: Refreshes = field(default_factory=Refreshes)
     notes: Notes = field(default_factory=Notes)
