@@ -201,5 +201,8 @@ def test_a_user_signs_in_at_the_identity_provider(lab: Lab) -> None:
     assert [call.line for call in lab.calls()] == ["POST /api/v1/auth/token 200", "GET /api/v1/businesses 200"]
     with pytest.raises(InvalidToken):
         lab.client.anonymous().exchange_id_token("a.b.c")
+    with pytest.raises(InvalidToken):
+        lab.client.signed_in("alice", lab.id_token("alice", audience="newsletter"))
+    assert lab.client.signed_in("alice", lab.id_token("alice"))
     with pytest.raises(ValueError, match="cannot sign in"):
         lab.id_token("nobody@example.com")

@@ -1,6 +1,7 @@
 """The whole service inside this process: a temporary folder, the demo world, a clock that waits to be moved."""
 
 import asyncio
+import copy
 import json
 import logging
 import tempfile
@@ -107,11 +108,12 @@ class Embedded:
         """A user token, minted as `profilesvc users token` does. ServiceError for an unknown user."""
         return self.run(tokens.user_token(self.services, email))
 
-    def id_token(self, email: str, nonce: str | None) -> str:
+    def id_token(self, email: str, nonce: str | None, audience: str | None) -> str:
         """An ID token of the development issuer, as its login page gives one. ValueError for who cannot sign in."""
-        issuer = self._world.issuer
-        if issuer is None:
+        if self._world.issuer is None:
             raise ValueError("the development issuer is switched off")
+        issuer = copy.copy(self._world.issuer)
+        issuer.client_id = audience or issuer.client_id
         people = self.run(issuer.users(self.services))
         subject = next((person.subject for person in people if person.email == email), "")
         token = self.run(issuer.id_token(self.services, subject, nonce))

@@ -136,9 +136,12 @@ class Lab:
             raise NeedsControl(_sentence("a second user"))
         return self._target.user_token.get_secret_value()
 
-    def id_token(self, name: str, nonce: str | None = None) -> str:
-        """What the bundled identity provider vouches with that `alice`, `bob` or `carol` has just signed in."""
-        return self._controlled("the identity provider").id_token(EMAILS.get(name, name), nonce)
+    def id_token(self, name: str, nonce: str | None = None, audience: str | None = None) -> str:
+        """What the bundled identity provider vouches with that `alice`, `bob` or `carol` has just signed in.
+
+        `audience` is the application that the login was for, by default this service's dashboard.
+        """
+        return self._controlled("the identity provider").id_token(EMAILS.get(name, name), nonce, audience)
 
     def user(self, name: str) -> LabClient:
         """A client with the user's token."""
