@@ -209,3 +209,13 @@ async def test_A152_limits_recover_when_the_clock_is_set(
         assert await round_of(lambda: alice.get(LOCATION)) == [200, 200, 200, 429]
         assert await round_of(wrong) == [401, 429, 429, 429]
         clock.advance(hours=step)
+
+
+async def test_a_page_in_its_place_may_read_that_it_must_wait(as_service: AsService, limited: Limited) -> None:
+    site = await as_service(primary_domain="example.com")
+    limited(reads_per_key="1/minute")
+    await site.http.get(LOCATION)
+    for origin, readable in (("https://example.com", True), ("https://evil.example", False)):
+        refused = await site.http.get(LOCATION, headers={"Origin": origin})
+        assert_limited(refused)
+        assert (refused.headers.get("Access-Control-Allow-Origin") == origin) is readable

@@ -180,9 +180,9 @@ async def limited_body(limit: int) -> bytes:
 async def _admit(running: Services, endpoint: Endpoint) -> Caller:
     caller = await callers.authenticate(running, request.headers.getlist("Authorization"))
     audit.trace.set(replace(audit.trace.get(), actor=caller.scope))
+    origins.weigh(running, caller.key)  # before anything refuses: a page in its place may read why
     key_id = None if caller.key is None else caller.key.id
     await running.limiter.by_caller(endpoint.limit, key_id, caller.user_id, caller.plan.reads)
-    origins.weigh(running, caller.key)
     if caller.key is not None and caller.key.hold is not None:
         if endpoint.access.records_contact:
             await connection.record_contact(running, caller.key)
