@@ -10,7 +10,7 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz browser chromium docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz mutants browser chromium docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=â€¦ USER_TOKEN=â€
 # Hours: what `make test` tries a few times is tried thousands of times, and what is timed is timed.
 fuzz: $(DEV) ## the long runs: token mutation, schemathesis, races, crashes, timing
 	PROFILESVC_FUZZ=1 $(BIN)/pytest -q -m 'fuzz or long' --numprocesses=auto --maxprocesses=4 --dist=loadfile
+
+mutants: $(DEV) ## change the code that guards tenants place by place, and see whether the tests notice
+	$(BIN)/python tests/mutation/mutants.py
 
 # Chromium comes by apt where that is possible; what a person would see lies in build/browser afterwards.
 browser: $(DEV) ## the pages and JupyterLab in a real Chromium

@@ -13,6 +13,8 @@ from profilesvc.services.signing import TokenRefused, random_id
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
 
+NOBODY = 0  # the id of no key
+
 
 def _bad_credentials() -> ServiceError:
     return ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
@@ -34,8 +36,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     if CLIENT_ID.match(client_id):
         async with services.storage.read() as session:
             key = await keys.state(session, client_id)
-            if key is not None:
-                digests = await keys.digests(session, key.id, now)
+            digests = await keys.digests(session, NOBODY if key is None else key.id, now)
     unknown = secret_digest("", services.pepper)
     good = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [unknown]]
     if key is None or not digests or not any(good) or key.ended(now):
