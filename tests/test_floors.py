@@ -23,7 +23,9 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "settings": ({"limit_settings"}, {"pydantic", "pydantic_settings"}),
     "metrics": (set(), {"prometheus_client"}),
     "storage": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
-    "storage.shared_windows": ({"domain", "storage"}, {"redis"}),
+    "storage.clocked": ({"domain"}, {"limits"}),
+    "storage.windows": ({"domain", "storage"}, {"limits"}),
+    "storage.shared_windows": ({"domain", "storage"}, {"limits", "redis"}),
     "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
     "provider.connect": ({"contract", "domain", "settings", "fixtures", "provider"}, {"httpx", "pydantic", "quart"}),
     "provider.emulator": (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, cast
 from sqlalchemy import make_url
 
 from profilesvc.domain.plans import Catalogue, load_catalogue
+from profilesvc.domain.rates import Windows
 from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.issuer.provider import CLIENT_ID, DevIssuer
@@ -26,7 +27,6 @@ from profilesvc.services.signing import Signer
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.storage import migrate
 from profilesvc.storage.engine import Storage
-from profilesvc.storage.windows import MemoryWindows, Windows
 
 if TYPE_CHECKING:
     from quart import Quart
@@ -83,8 +83,17 @@ def open_plans(settings: Settings) -> Catalogue:
         raise SettingsError(f"{PREFIX}PLANS_FILE: {error}") from None
 
 
-def open_windows(settings: Settings, clock: Clock) -> Windows:
-    """Where requests are counted: in this process, or for all of them in Redis or Valkey. SettingsError."""
+def open_limiter(settings: Settings, clock: Clock, *, serving: bool) -> Limiter:
+    """Counts requests where there are any and limits are on. SettingsError."""
+    if serving and settings.limits.enabled:
+        return Limiter(settings.limits, _open_windows(settings, clock))
+    return Limiter(settings.limits, None)
+
+
+def _open_windows(settings: Settings, clock: Clock) -> Windows:
+    """Where requests are counted: in this process, or for all of them in Redis or Valkey."""
+    from profilesvc.storage.windows import MemoryWindows
+
     memory = MemoryWindows(clock)
     if not settings.limits.shared:
         return memory
@@ -112,7 +121,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
     async with (
         _open_storage(settings) as storage,
         _open_provider(settings, world, metrics) if provider else _no_provider() as (reached, world.emulator),
-        aclosing(Limiter(settings.limits, open_windows(settings, world.clock))) as limiter,
+        aclosing(open_limiter(settings, world.clock, serving=provider)) as limiter,
     ):
         identity = open_identity(settings, world)
         services = Services(

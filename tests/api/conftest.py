@@ -36,6 +36,8 @@ def limited(app: Quart, services: Services, clock: FrozenClock) -> Callable[...,
 
     def change(**rates: str) -> None:
         limits = LimitSettings.model_validate(rates)
-        app.extensions["profilesvc"] = replace(services, limiter=Limiter(limits, MemoryWindows(clock)))
+        app.extensions["profilesvc"] = replace(
+            services, limiter=Limiter(limits, MemoryWindows(clock) if limits.enabled else None)
+        )
 
     return change

@@ -40,7 +40,8 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
 def test_a_burst_does_not_raise_the_rate(limit: int, burst: int) -> None:
     window = Window.of(f"{limit}/minute burst {burst}")
     assert window.limit == limit + burst
-    assert window.limit / (window.length + 1) <= limit / MINUTE <= window.rate
+    assert window.length % SECOND == 0
+    assert window.rate <= limit / MINUTE < window.limit / (window.length - SECOND)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""Rates as people write them, and as a moving window counts them (D-50)."""
+"""Rates as people write them, the moving windows that they mean, and what counting in one tells (D-50)."""
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, Protocol
 
 from pydantic import BeforeValidator
 
@@ -31,7 +31,8 @@ class Window:
         if match is None:
             raise ValueError("must be a rate such as 300/minute, 10/15 minutes or 600/minute burst 200")
         limit, count, unit, burst = int(match[1]), int(match[2] or 1), match[3], int(match[4] or 0)
-        return cls(limit + burst, _UNITS[unit] * count * (limit + burst) // limit)
+        seconds = -(-_UNITS[unit] * count * (limit + burst) // (limit * SECOND))  # counters know whole ones
+        return cls(limit + burst, seconds * SECOND)
 
     @property
     def rate(self) -> float:
@@ -42,6 +43,32 @@ class Window:
     def seconds(self) -> int:
         """The length in whole seconds, never less."""
         return -(-self.length // SECOND)
+
+
+class Standing(NamedTuple):
+    """What is left in a window, and the milliseconds until there is more."""
+
+    left: int
+    wait: int
+
+
+class Windows(Protocol):
+    """Where requests are counted, by the name of a bucket."""
+
+    async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
+        """Take one where there is one; whether it was granted, and how the bucket stands now."""
+        ...
+
+    async def strike(self, bucket: str, window: Window) -> int:
+        """Count a failure: 0 within the window's limit, else the delay in ms, doubled each time up to the window.
+
+        One failure after a delay that was waited for is within the limit again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give back what was opened."""
+        ...
 
 
 def _read(value: Any) -> Any:

@@ -11,10 +11,9 @@ from profilesvc.contract.errors import RATE_LIMITED
 from profilesvc.domain.addresses import network
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID
-from profilesvc.domain.rates import Window
+from profilesvc.domain.rates import Standing, Window, Windows
 from profilesvc.domain.world import SECOND
 from profilesvc.limit_settings import LimitSettings
-from profilesvc.storage.windows import Standing, Windows
 
 Kind = Literal["tokens", "heartbeats", "reads", "writes"]
 
@@ -59,9 +58,12 @@ account: ContextVar[Account] = ContextVar("account")
 
 
 class Limiter:
-    """Counts requests; every method raises RATE_LIMITED, with Retry-After, where there are too many."""
+    """Counts requests; every method raises RATE_LIMITED, with Retry-After, where there are too many.
 
-    def __init__(self, limits: LimitSettings, windows: Windows) -> None:
+    Without windows nothing is counted and nothing is refused.
+    """
+
+    def __init__(self, limits: LimitSettings, windows: Windows | None) -> None:
         self._limits = limits
         self._windows = windows
 
@@ -75,7 +77,7 @@ class Limiter:
 
     async def wrong_secret(self, client_id: str) -> None:
         """A wrong secret. Only wrong ones are counted and refused, so that nobody can lock out a site."""
-        if not self._limits.enabled:
+        if self._windows is None:
             return
         window = self._limits.wrong_secrets
         delay = await self._windows.strike(f"wrong-secrets:{_client(client_id)}", window)
@@ -106,10 +108,11 @@ class Limiter:
 
     async def aclose(self) -> None:
         """Give back what the counters hold open."""
-        await self._windows.close()
+        if self._windows is not None:
+            await self._windows.close()
 
     async def _take(self, name: str, subject: str, window: Window) -> None:
-        if not self._limits.enabled:
+        if self._windows is None:
             return
         granted, standing = await self._windows.take(f"{name}:{subject}", window)
         _note(Counted(name, window, standing), refused=not granted)
