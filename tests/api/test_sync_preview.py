@@ -62,6 +62,12 @@ async def test_refuses_another_value(plugin: Site, value: str) -> None:
     assert fields(details) == ["validateOnly"]
 
 
+@pytest.mark.parametrize("name", ["validateonly", "ValidateOnly", "validate_only"])
+async def test_a_misspelt_dry_run_is_not_a_sync(plugin: Site, name: str) -> None:
+    answer = await plugin.http.post(PATH, params={name: "true"}, json={"title": "x"})
+    assert fields(assert_error(answer, 400, "VALIDATION_ERROR")) == [name]
+
+
 async def test_refuses_what_a_sync_would_refuse(as_user: AsUser, as_service: AsService, plugin: Site) -> None:
     switched_off = await as_service("locations/112")
     answer = await switched_off.http.post("/api/v1/sync/112", params=ONLY, json={"title": "x"})

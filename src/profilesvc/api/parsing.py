@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.contract.common import Query
 from profilesvc.contract.tokens import GRANT_TYPES
 from profilesvc.domain.errors import ServiceError, invalid, invalid_many
 
@@ -114,13 +115,16 @@ def _sentence(error: Any) -> str:
     return message.removeprefix("Value error, ").replace("Input should", "should", 1)
 
 
-def query_values(model: type[BaseModel], arguments: "MultiDict[str, str]") -> dict[str, str]:
-    """The parameters that a route knows, each at most once; unknown ones are ignored (D-03)."""
+def query_values(model: type[Query], arguments: "MultiDict[str, str]") -> dict[str, str]:
+    """The parameters that a route knows, each at most once; unknown ones are ignored (D-03), unless meant exactly."""
     values: dict[str, str] = {}
+    meant = {name.lower(): name for name in model.exact}
     for name, given in arguments.to_dict(flat=False).items():
         array = _ARRAY_SYNTAX.match(name)
         known = array.group(1) if array else name
         if known not in model.model_fields:
+            if right := meant.get(known.replace("_", "").lower()):
+                raise invalid("query", known, f"is written {right}")
             continue
         if array or len(given) > 1:
             raise invalid("query", known, "must be given once, as a single value")

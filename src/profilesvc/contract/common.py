@@ -1,7 +1,7 @@
 """Annotated types that bodies and queries are made of; none of them coerces (D-23a)."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -105,8 +105,12 @@ class Body(BaseModel):
 
 
 class Query(BaseModel):
-    """Query parameters: unknown ones are ignored, repeats are refused before they get here (D-03)."""
+    """Query parameters: unknown ones are ignored, repeats are refused before they get here (D-03).
 
+    `exact` are those that must not be lost to a typing error, in case or underscores.
+    """
+
+    exact: ClassVar[tuple[str, ...]] = ()
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
 

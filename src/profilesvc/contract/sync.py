@@ -1,6 +1,6 @@
 """Comparison, sync and history on the wire (API document, Sync)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -21,8 +21,9 @@ class SyncResult(Data):
 
 
 class SyncQuery(Query):
-    """Whether to do it, or only to tell what it would do."""
+    """Whether to do it, or only to tell what it would do; a misspelt wish for the latter must not become the former."""
 
+    exact: ClassVar[tuple[str, ...]] = ("validateOnly",)
     validateOnly: Annotated[
         Literal["true", "false"],
         Field(description="`true` tells what would be updated and filtered, and changes nothing. Ours."),
