@@ -131,4 +131,4 @@ def _is_service_claims(claims: dict[str, Any]) -> bool:
 def _is_family(claims: dict[str, Any]) -> bool:
     """A refresh token names its family, its generation in it, and when the family began."""
     fam, numbers = claims.get("fam"), [claims.get(name) for name in ("gen", "auth_time")]
-    return isinstance(fam, str) and all(type(number) is int and 0 <= number < 2**53 for number in numbers)
+    return isinstance(fam, str) and all(is_instant(number) for number in numbers)
