@@ -12,6 +12,7 @@ from typing import Any
 from profilesvc.api.failures import REQUEST_ID, body_for
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
+from profilesvc.services import audit
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -53,8 +54,12 @@ class Edge:
             problem = problem or (NOT_FOUND, "There is no such path.")
         if problem is not None:
             await _refuse(named, scope["path"], *problem)
-        else:
+            return
+        asked = audit.trace.set(audit.trace.get())
+        try:
             await self._app(scope, receive, named)
+        finally:  # in one process with its caller a request may share the caller's task
+            audit.trace.reset(asked)
 
     def _request_id(self, headers: list[tuple[bytes, bytes]]) -> bytes:
         """The caller's id when it is a plain one, so that a proxy's trace goes on; otherwise a new one."""

@@ -1,6 +1,7 @@
 """The audit trail: what happened to a key or a user, by whom, from where (D-61). Never a secret or a token."""
 
 import asyncio
+from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,7 @@ class Notes:
 
     def __init__(self) -> None:
         self._issued: list[dict[str, Any]] = []
-        self._failed: dict[str, dict[str, Any]] = {}
+        self._failed: Counter[tuple[int, int, int, str | None]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._turn = asyncio.Lock()
 
@@ -90,12 +91,11 @@ class Notes:
         self._write_soon(services)
 
     def failed(self, services: "Services", key: KeyState) -> None:
-        """Somebody knew a key's client id and not its secret: one event per key, network and hour (D-61)."""
-        hour = services.clock.now() // HOUR * HOUR
-        row = _row(hour, "auth.failed", key.user_id, key.id, {})
-        once = f"failed:{key.id}:{hour}:{row['ip_prefix']}"
-        seen = self._failed.setdefault(once, row | {"request_id": None, "once": once, "times": 0})
-        seen["times"] += 1
+        """Somebody knew a key's client id and not its secret: one event per key, network and hour (D-61).
+
+        Only counted here: the answer must not take longer than that to an unknown id (D-21).
+        """
+        self._failed[key.user_id, key.id, services.clock.now() // HOUR * HOUR, trace.get().ip] += 1
         self._write_soon(services)
 
     def _write_soon(self, services: "Services") -> None:
@@ -111,10 +111,21 @@ class Notes:
             self._timer.cancel()
             self._timer = None
             issued, self._issued = self._issued, []
-            failed, self._failed = self._failed, {}
+            failed, self._failed = _failures(self._failed), Counter()
             async with services.storage.write() as session:
                 await audit.add(session, issued)
                 await audit.count(session, [failed[once] for once in sorted(failed)])  # in one order: no deadlock
+
+
+def _failures(counted: Counter[tuple[int, int, int, str | None]]) -> dict[str, dict[str, Any]]:
+    """Rows by what makes each the only one of its key, network and hour."""
+    rows: dict[str, dict[str, Any]] = {}
+    for (user_id, key_id, hour, ip), times in counted.items():
+        row = _row(hour, "auth.failed", user_id, key_id, {}) | {"actor": "client", "request_id": None}
+        row["ip_prefix"] = None if ip is None else network(ip, 24, 48)
+        once = f"failed:{key_id}:{hour}:{row['ip_prefix']}"
+        rows.setdefault(once, row | {"once": once, "times": 0})["times"] += times
+    return rows
 
 
 async def of_key(services: "Services", caller: "Caller | None", client_id: str, query: AuditQuery) -> AuditTrail:
