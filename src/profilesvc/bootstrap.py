@@ -201,9 +201,10 @@ def demo_world(settings: Settings) -> dict[str, Any] | None:
 def create_app(settings: Settings, world: World | None = None) -> "Quart":
     """The whole service as an ASGI app; it opens its parts when it starts serving."""
     from profilesvc.api.app import build
+    from profilesvc.dashboard import routes
 
     world = world or World()
-    blueprints = []
+    blueprints = [routes.blueprint()]
     if settings.with_dev_issuer:
         from profilesvc.issuer.routes import blueprint
 

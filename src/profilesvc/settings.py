@@ -76,6 +76,7 @@ class IdentitySettings(_Group):
     issuer: Annotated[str, Field(max_length=255)] = ""
     jwks_url: str = ""
     client_id: str = ""
+    client_secret: SecretStr = SecretStr("")
     algorithms: Annotated[tuple[Algorithm, ...], NoDecode, BeforeValidator(_comma_list), Field(min_length=1)] = (
         "RS256",
     )

@@ -24,6 +24,9 @@ SAMPLES = {
     "<review:reviewId>": "noreview",
     "<client_id>": "svcid_1_1_x",
     "<name>": "docs.js",
+    "<badge>": "nobody",
+    "<path:filename>": "dashboard.css",
+    "<path:missing>": "nothing",
 }
 
 

@@ -369,6 +369,9 @@ def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
         "reviewId": "r1",
         "client_id": "svcid_1_1_nobody",
         "name": "docs.js",
+        "badge": "nobody",
+        "filename": "dashboard.css",
+        "missing": "nothing",
     }
     for rule in app.url_map.iter_rules():
         path = re.sub(r"<(?:\w+:)?(\w+)>", lambda name: values[name[1]], rule.rule)

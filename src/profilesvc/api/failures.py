@@ -70,35 +70,37 @@ def _request() -> str:
     return f"{request.method} {_path()} [{request.scope.get(REQUEST_ID, '-')}]"
 
 
-async def _service_error(error: ServiceError) -> Response:
-    if error.kind.status >= 500 and error.__cause__ is not None:
-        log.warning("%s: %s (%s)", _request(), error.kind.code, type(error.__cause__).__name__)
-    return render(error)
+def refusal(error: Exception) -> ServiceError:
+    """What to answer for whatever was raised; what went wrong on our side is logged here."""
+    if isinstance(error, ServiceError):
+        if error.kind.status >= 500 and error.__cause__ is not None:
+            log.warning("%s: %s (%s)", _request(), error.kind.code, type(error.__cause__).__name__)
+        return error
+    known = _of_framework(error) if isinstance(error, HTTPException) else None
+    if known is None:
+        log.error("%s: unexpected %s", _request(), type(error).__name__, exc_info=error)
+    return known or ServiceError(INTERNAL_ERROR)
 
 
-async def _http_exception(error: HTTPException) -> Response:
+def _of_framework(error: HTTPException) -> ServiceError | None:
     """What the framework refuses by itself: unknown paths, methods, bodies that are too large or too slow."""
     if isinstance(error, RequestEntityTooLarge):
-        return render(ServiceError(PAYLOAD_TOO_LARGE))
+        return ServiceError(PAYLOAD_TOO_LARGE)
     if isinstance(error, RequestTimeout):
-        return render(ServiceError(REQUEST_TIMEOUT, headers={"Connection": "close"}))
+        return ServiceError(REQUEST_TIMEOUT, headers={"Connection": "close"})
     if error.code == 404:
-        return render(ServiceError(NOT_FOUND, "There is no such path."))
+        return ServiceError(NOT_FOUND, "There is no such path.")
     if error.code == 405:
         allow = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
-        return render(ServiceError(METHOD_NOT_ALLOWED, headers={"Allow": allow}))
-    if error.code is not None and 400 <= error.code < 500:
-        return render(ServiceError(VALIDATION_ERROR))
-    return await _crash(error)
-
-
-async def _crash(error: Exception) -> Response:
-    log.error("%s: unexpected %s", _request(), type(error).__name__, exc_info=error)
-    return render(ServiceError(INTERNAL_ERROR))
+        return ServiceError(METHOD_NOT_ALLOWED, headers={"Allow": allow})
+    return ServiceError(VALIDATION_ERROR) if error.code is not None and 400 <= error.code < 500 else None
 
 
 def install(app: Quart) -> None:
-    """Register the handlers."""
-    app.register_error_handler(ServiceError, _service_error)
-    app.register_error_handler(HTTPException, _http_exception)
-    app.register_error_handler(Exception, _crash)
+    """Register the handler: without one for HTTPException, Quart would answer those by itself."""
+
+    async def answer(error: Exception) -> Response:
+        return render(refusal(error))
+
+    for kind in (ServiceError, HTTPException, Exception):
+        app.register_error_handler(kind, answer)

@@ -14,6 +14,7 @@ Event = Literal[
     "key.reactivated",
     "key.revoked",
     "key.expired",
+    "key.badge",
     "token.issued",
     "token.refreshed",
     "token.refresh_replayed",

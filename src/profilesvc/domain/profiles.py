@@ -140,10 +140,11 @@ def _filter_reason(message: type[Message], name: str, allowed: tuple[str, ...] |
 
 def _agrees(path: str, value: Any, document: Document) -> bool:
     """Whether the document says at `path` what `value` says, reading absent members as the provider does."""
-    if value == {}:
+    other = _at(document, path)
+    if value in ({}, other):
         return True
     annotation = annotation_at(Location, path)
-    return bool(normal(annotation, value) == normal(annotation, _at(document, path)))
+    return bool(normal(annotation, value) == normal(annotation, other))
 
 
 def _at(document: Document, path: str) -> Any:

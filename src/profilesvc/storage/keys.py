@@ -198,3 +198,8 @@ async def raise_epoch(session: AsyncSession, key_id: int) -> None:
 def domains_of(stored: str) -> list[str]:
     """The allowed domains as a list."""
     return [str(domain) for domain in json.loads(stored)]
+
+
+async def set_badge(session: AsyncSession, key_id: int, digest: str | None) -> None:
+    """Show a status badge behind a link of which this is the digest, or none."""
+    await session.execute(update(keys).where(keys.c.id == key_id).values(badge_digest=digest))

@@ -135,7 +135,7 @@ async def assign(session: AsyncSession, name: str, business_id: int, now: int) -
     return (await session.execute(statement)).first() is not None
 
 
-async def assigned(session: AsyncSession, user_id: int) -> list[str]:
+async def assigned(session: Executor, user_id: int) -> list[str]:
     """The assigned locations of a user, the one assigned first first; a plan counts them in this order (D-27)."""
     query = (
         select(locations.c.name)

@@ -103,6 +103,8 @@ class KeyRow(Table, table=True):
     last_used_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     # The newest billing event for this key, as for its owner.
     billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    # The digest of the secret in the link of the status badge, while its owner shows one.
+    badge_digest: str | None = Field(default=None, sa_column=Column(String(64), unique=True, index=True))
 
 
 class KeyDomainRow(Table, table=True):

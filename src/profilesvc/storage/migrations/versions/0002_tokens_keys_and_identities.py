@@ -109,6 +109,8 @@ def upgrade() -> None:
 
     with op.batch_alter_table("keys", schema=None) as batch_op:
         batch_op.add_column(sa.Column("billing_version", sa.BigInteger(), server_default="0", nullable=False))
+        batch_op.add_column(sa.Column("badge_digest", sa.String(length=64), nullable=True))
+        batch_op.create_index(batch_op.f("ix_keys_badge_digest"), ["badge_digest"], unique=True)
 
     key_domains = op.create_table(
         "key_domains",
@@ -153,6 +155,8 @@ def downgrade() -> None:
     op.drop_column("users", "billing_version")
 
     with op.batch_alter_table("keys", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_keys_badge_digest"))
+        batch_op.drop_column("badge_digest")
         batch_op.drop_column("billing_version")
 
     with op.batch_alter_table("connections", schema=None) as batch_op:

@@ -1,0 +1,57 @@
+"""The status badge: whoever has the link sees a key's name and state, and nothing else."""
+
+import json
+from html import escape
+
+from quart import Blueprint, Response
+
+from profilesvc.api.access import services
+from profilesvc.api.endpoint import begin
+from profilesvc.dashboard import words
+from profilesvc.domain.world import iso
+from profilesvc.services import badges
+
+_COLOURS = {"online": "#1a7f37", "idle": "#9a6700", "offline": "#c21f2c", "deactivated": "#57606a"}
+_SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{name}: {word}">
+<title>{name}: {word}</title>
+<rect width="{left}" height="20" fill="#444d56"/><rect x="{left}" width="{right}" height="20" fill="{colour}"/>
+<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
+<text x="6" y="14">{name}</text><text x="{start}" y="14">{word}</text></g>
+</svg>
+"""
+_LONGEST = 40
+_KEPT = {"Cache-Control": "public, max-age=60"}
+
+
+def register(blueprint: Blueprint) -> None:
+    """Declare it."""
+
+    @blueprint.get("/badge/<badge>")
+    async def badge(badge: str) -> Response:
+        """`<secret>.svg`, or `<secret>.json`; counted by address like every request that says nobody's name."""
+        running = services()
+        begin(running)
+        await running.limiter.by_address()
+        secret, _, form = badge.rpartition(".")
+        name, state, seen = await badges.read(running, secret if form in {"svg", "json"} else "")
+        if form == "svg":
+            return Response(_picture(name, state), 200, _KEPT, content_type="image/svg+xml")
+        told = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}
+        # The members of the first line are those that shields.io asks for.
+        shields = {"schemaVersion": 1, "label": name, "message": words.STATES[state], "color": _COLOURS[state]}
+        return Response(json.dumps(shields | told), 200, _KEPT, content_type="application/json")
+
+
+def _picture(name: str, state: str) -> str:
+    shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    word = words.STATES[state]
+    left, right = 12 + 7 * len(shown), 12 + 7 * len(word)
+    return _SVG.format(
+        name=escape(shown),
+        word=word,
+        left=left,
+        right=right,
+        width=left + right,
+        start=left + 6,
+        colour=_COLOURS[state],
+    )

@@ -1,0 +1,84 @@
+"""From the form of a post to the provider's LocalPost, and from its problems back to the words of the form."""
+
+from typing import Any
+
+from werkzeug.datastructures import MultiDict
+
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.messages import Document
+from profilesvc.domain.posts import check_create
+
+_LABELS = {
+    "summary": "Text",
+    "callToAction.actionType": "Button",
+    "callToAction.url": "Link of the button",
+    "event.title": "Title",
+    "event.schedule": "Begin and end",
+    "event.schedule.startDate": "First day",
+    "event.schedule.startTime": "Begin",
+    "event.schedule.endDate": "Last day",
+    "event.schedule.endTime": "End",
+    "offer.couponCode": "Coupon",
+    "offer.redeemOnlineUrl": "Link to redeem",
+    "offer.termsConditions": "Terms",
+    "media.0.sourceUrl": "Photo",
+}
+
+
+def document(kind: str, form: "MultiDict[str, str]") -> Document:
+    """The post that a filled-in form means; what was left empty is left out."""
+    given = {name: text.strip() for name, text in form.items() if text.strip()}
+    post: Document = {"topicType": kind}
+    if "summary" in given:
+        post["summary"] = given["summary"]
+    if "action" in given:
+        post["callToAction"] = _present({"actionType": given["action"], "url": given.get("action_url")})
+    if kind in {"EVENT", "OFFER"}:
+        post["event"] = _present({"title": given.get("title"), "schedule": _schedule(given)})
+    if kind == "OFFER":
+        coupon, url, terms = (given.get(name) for name in ("coupon", "redeem_url", "terms"))
+        post["offer"] = _present({"couponCode": coupon, "redeemOnlineUrl": url, "termsConditions": terms})
+    if "photo" in given:
+        post["media"] = [{"sourceUrl": given["photo"]}]
+    return post
+
+
+def problems(post: Document) -> list[str]:
+    """What the provider would refuse, each with the label of its field; empty for a post that is good."""
+    try:
+        check_create(post)
+    except ServiceError as error:
+        return told(error)
+    return []
+
+
+def told(error: ServiceError) -> list[str]:
+    """A refusal, problem by problem."""
+    if "errors" not in error.details:
+        return [str(error.details.get("provider_message") or error.message)]
+    return [f"{_LABELS.get(one['field'], one['field'])} {one['problem']}" for one in error.details["errors"]]
+
+
+def _schedule(given: dict[str, str]) -> Document:
+    times = {side: _numbers(given.get(f"{side}_time", ""), ":", ("hours", "minutes")) for side in ("start", "end")}
+    days = {side: _numbers(given.get(f"{side}_date", ""), "-", ("year", "month", "day")) for side in ("start", "end")}
+    return _present(
+        {
+            "startDate": days["start"],
+            "startTime": times["start"],
+            "endDate": days["end"],
+            "endTime": times["end"],
+        }
+    )
+
+
+def _numbers(text: str, divider: str, names: tuple[str, ...]) -> Document | None:
+    """`2026-01-05` or `09:30` as the provider's date or time; None for anything else, which the rules then miss."""
+    parts = text.split(divider)[: len(names)]
+    if len(parts) != len(names) or not all(part.isdecimal() and len(part) <= 4 for part in parts):
+        return None
+    return dict(zip(names, map(int, parts), strict=True))
+
+
+def _present(members: dict[str, Any]) -> Document:
+    return {name: value for name, value in members.items() if value is not None}

@@ -1,0 +1,177 @@
+"""Signing in at the identity provider by OpenID Connect: authorization code with PKCE, state and nonce (D-15)."""
+
+import asyncio
+import hmac
+import json
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import httpx
+from quart import current_app
+
+from profilesvc.contract.errors import AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE
+from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
+from profilesvc.dashboard.pages import PATH
+from profilesvc.domain.errors import ServiceError
+from profilesvc.services import identity
+from profilesvc.services.context import Services
+from profilesvc.services.signing import random_id
+
+if TYPE_CHECKING:
+    from authlib.integrations.httpx_client import AsyncOAuth2Client
+
+_SECONDS = 5.0
+_LARGEST = 256 * 1024
+_SECRETS = ("state", "nonce", "verifier")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a sign-in on its way keeps in a cookie until it comes back, so that only this browser can finish it."""
+
+    state: str
+    nonce: str
+    verifier: str
+    then: str
+
+    def packed(self) -> str:
+        """As a cookie's value."""
+        return ".".join((self.state, self.nonce, self.verifier, self.then.encode().hex()))
+
+    @classmethod
+    def unpacked(cls, value: str) -> "Attempt | None":
+        """None for what is none of ours."""
+        parts = value.split(".")
+        try:
+            return cls(parts[0], parts[1], parts[2], bytes.fromhex(parts[3]).decode()) if len(parts) == 4 else None
+        except ValueError:
+            return None
+
+
+class Provider:
+    """The configured identity provider, or in development the bundled issuer, as its client sees it."""
+
+    def __init__(self, running: Services) -> None:
+        self._services = running
+        self._found: dict[str, Any] | None = None
+
+    @cached_property
+    def redirect_uri(self) -> str:
+        """Where a sign-in comes back to; the provider must know it."""
+        return f"{self._services.settings.base_url}{PATH}/callback"
+
+    async def begin(self, then: str) -> tuple[str, Attempt]:
+        """Where to send the browser, and what to keep until it is back. SERVICE_UNAVAILABLE."""
+        found = await self._configuration()
+        made = {name: random_id(self._services.entropy) + random_id(self._services.entropy) for name in _SECRETS}
+        attempt = Attempt(**made, then=then)
+        async with self._client(found) as client:
+            url, _ = client.create_authorization_url(
+                found["authorization_endpoint"], attempt.state, attempt.verifier, nonce=attempt.nonce
+            )
+        return str(url), attempt
+
+    async def finish(self, attempt: Attempt, answer: dict[str, str]) -> UserToken:
+        """The user token of a sign-in that came back. SERVICE_UNAVAILABLE, and the refusals of `exchange`."""
+        issuer = self._issuer
+        if not hmac.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
+            raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not begun in this browser; begin again.")
+        if answer.get("iss", issuer) != issuer:  # RFC 9207: an answer of another provider
+            raise ServiceError(AUTH_INVALID_TOKEN, "The answer is not from our identity provider.")
+        if "code" not in answer:
+            raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider did not sign you in.")
+        found = await self._configuration()
+        # In a task of its own, so that a provider inside this process does not leave its traces in this request's.
+        id_token = await asyncio.create_task(self._redeem(found, answer["code"], attempt.verifier))
+        grant = TokenExchangeGrant(
+            grant_type="urn:ietf:params:oauth:grant-type:token-exchange",
+            subject_token=id_token,
+            subject_token_type="urn:ietf:params:oauth:token-type:id_token",  # noqa: S106
+            nonce=attempt.nonce,
+        )
+        return await identity.exchange(self._services, grant)
+
+    async def _redeem(self, found: dict[str, Any], code: str, verifier: str) -> str:
+        from authlib.common.errors import AuthlibBaseError
+
+        try:
+            async with self._client(found) as client:
+                tokens = await client.fetch_token(found["token_endpoint"], code=code, code_verifier=verifier)
+        except AuthlibBaseError as error:
+            raise ServiceError(
+                AUTH_INVALID_TOKEN, "The identity provider did not accept the code; begin again."
+            ) from error
+        except (httpx.HTTPError, ValueError) as error:
+            raise _unreachable() from error
+        id_token = tokens.get("id_token")
+        if not isinstance(id_token, str):
+            raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider told nobody's name.")
+        return id_token
+
+    @property
+    def _issuer(self) -> str:
+        if self._services.identity is None:
+            raise ServiceError(SERVICE_UNAVAILABLE, "No identity provider is configured, so nobody can sign in here.")
+        return self._services.identity.issuer
+
+    @property
+    def _transport(self) -> httpx.AsyncBaseTransport | None:
+        """The network; the bundled issuer is asked inside the process, whatever name the outside has for it."""
+        if self._services.settings.identity.issuer:
+            return None
+        running = current_app._get_current_object()  # type: ignore[attr-defined]
+        return httpx.ASGITransport(app=cast(Any, running))
+
+    def _client(self, found: dict[str, Any]) -> "AsyncOAuth2Client":
+        """The library's client; it is slow to import, and only who signs in waits for that."""
+        with warnings.catch_warnings(record=True):  # it would rather have a successor of httpx that is not there yet
+            from authlib.integrations.httpx_client import AsyncOAuth2Client
+
+        wanted = self._services.settings.identity
+        secret = wanted.client_secret.get_secret_value()
+        methods = found.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
+        assert self._services.identity is not None, "the configuration was found"
+        return AsyncOAuth2Client(
+            self._services.identity.client_id,
+            secret or None,
+            scope="openid email profile",
+            redirect_uri=self.redirect_uri,
+            token_endpoint_auth_method=method if secret else "none",
+            code_challenge_method="S256",
+            transport=self._transport,
+            timeout=_SECONDS,
+        )
+
+    async def _configuration(self) -> dict[str, Any]:
+        """The provider's own document (OpenID Connect Discovery §4), read once."""
+        if self._found is None:
+            self._found = await asyncio.create_task(self._discover(self._issuer))
+        return self._found
+
+    async def _discover(self, issuer: str) -> dict[str, Any]:
+        url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+        try:
+            async with httpx.AsyncClient(transport=self._transport, timeout=_SECONDS) as client:
+                answer = (await client.get(url)).raise_for_status()
+            found = json.loads(answer.content[:_LARGEST])
+            if found["issuer"] != issuer:
+                raise ValueError("issuer")
+            for name in ("authorization_endpoint", "token_endpoint"):
+                self._check(found[name])
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            raise _unreachable() from error
+        return cast(dict[str, Any], found)
+
+    def _check(self, url: str) -> None:
+        """Codes and secrets go over TLS, in development also to this machine."""
+        parts, production = urlsplit(url), self._services.settings.production
+        if parts.scheme != "https" and (production or parts.scheme != "http"):
+            raise ValueError("address")
+
+
+def _unreachable() -> ServiceError:
+    return ServiceError(SERVICE_UNAVAILABLE, "The identity provider cannot be asked right now; try again in a moment.")

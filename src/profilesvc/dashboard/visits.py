@@ -1,0 +1,123 @@
+"""Who visits: a session that is our own user token in a cookie, and the proof that a form is ours."""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from quart import Blueprint, Response, request
+
+from profilesvc.api.access import services
+from profilesvc.api.endpoint import begin
+from profilesvc.contract.common import location_name
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
+from profilesvc.dashboard import pages
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.services import access, audit
+from profilesvc.services.access import refused
+from profilesvc.services.context import Caller, Reached, Services
+
+COOKIE = "profilesvc_session"
+_LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request of a user who has signed in. `token` is the session: a user token."""
+
+    services: Services
+    caller: Caller
+    token: str
+
+    @property
+    def csrf(self) -> str:
+        """What every form carries: only who can read the session's pages knows it."""
+        return hmac.new(self.token.encode(), b"profilesvc dashboard form", hashlib.sha256).hexdigest()
+
+    @property
+    def now(self) -> int:
+        """Milliseconds."""
+        return self.services.clock.now()
+
+    async def reach(self, location: str) -> Reached:
+        """The location of a path, if it is the user's. VALIDATION_ERROR, NOT_FOUND."""
+        try:
+            name = location_name(location)
+        except ValueError as error:
+            raise invalid("path", "locationId", str(error)) from None
+        return await access.reach(self.services, self.caller, name)
+
+
+View = Callable[..., Awaitable[Response]]
+
+
+def local(path: str) -> str:
+    """A path of the dashboard to go on to, whatever was asked for."""
+    return path if _LOCAL.match(path) and "//" not in path else pages.PATH
+
+
+async def visit() -> Visit:
+    """Who is visiting. AUTH_INVALID_TOKEN where nobody has signed in, or has been signed out since."""
+    running, token = services(), request.cookies.get(COOKIE, "")
+    begin(running)
+    caller = await access.authenticate(running, [f"Bearer {token}"] if token else [])
+    if caller.key is not None:  # a key's token is no session
+        raise refused("invalid")
+    audit.trace.set(replace(audit.trace.get(), actor=caller.scope))
+    kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
+    await running.limiter.by_caller(kind, None, caller.user_id, caller.plan.reads)  # type: ignore[arg-type]
+    return Visit(running, caller, token)
+
+
+def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View], View]:
+    """Declare a page (GET), or an action (POST), of those who have signed in; others are sent to do so."""
+
+    def register(handler: View) -> View:
+        async def serve(**path: Any) -> Response:
+            try:
+                here = await visit()
+            except ServiceError as error:
+                if not pages.is_signed_out(error):
+                    raise
+                return _sign_in()
+            if method == "GET":
+                return await handler(here, **path)
+            await _require_ours(here)
+            return await here.services.background.finish(_awaited(handler(here, **path)))
+
+        blueprint.add_url_rule(
+            rule, f"{handler.__module__.rpartition('.')[2]}_{handler.__name__}", serve, methods=[method]
+        )
+        return handler
+
+    return register
+
+
+async def _awaited(answer: Awaitable[Response]) -> Response:
+    return await answer
+
+
+def _sign_in() -> Response:
+    asked = request.path if request.method == "GET" and "HX-Request" not in request.headers else pages.PATH
+    ended = "&ended=1" if COOKIE in request.cookies else ""
+    return pages.see(f"{pages.PATH}/sign-in?next={local(asked)}{ended}")
+
+
+async def _require_ours(here: Visit) -> None:
+    """AUTH_INSUFFICIENT_PERMISSIONS for a form that is not one of our own pages', whatever cookie comes with it."""
+    require_own_origin(here.services)
+    given = (await request.form).get("csrf", "")
+    if not hmac.compare_digest(given.encode(), here.csrf.encode()):
+        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The form is not from your session; open the page again.")
+
+
+def require_own_origin(running: Services) -> None:
+    """AUTH_INSUFFICIENT_PERMISSIONS for a request that a page elsewhere has made, where the browser says so."""
+    own = urlsplit(running.settings.base_url)
+    origin = request.headers.get("Origin", f"{own.scheme}://{own.netloc}")
+    site = request.headers.get("Sec-Fetch-Site", "same-origin")
+    if origin != f"{own.scheme}://{own.netloc}" or site not in {"same-origin", "none"}:
+        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "Forms are taken from the dashboard's own pages alone.")

@@ -1,0 +1,36 @@
+"""The status badge of a key, which its owner may show to whoever has the link."""
+
+from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.domain import connection
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.keys import secret_digest
+from profilesvc.services import audit
+from profilesvc.services.access import own_key
+from profilesvc.services.context import Caller, Services
+from profilesvc.services.signing import random_id
+from profilesvc.storage import keys, overview
+
+
+async def show(services: Services, caller: Caller, client_id: str, shown: bool) -> str | None:
+    """Switch the status badge of a key on, behind a link whose secret is answered this once, or off. NOT_FOUND.
+
+    On again makes a new link, and the one before is worth nothing.
+    """
+    secret = random_id(services.entropy) if shown else None
+    digest = None if secret is None else secret_digest(secret, services.pepper)
+    async with services.storage.write() as session:
+        key = await own_key(services, session, caller, client_id)
+        await keys.set_badge(session, key.id, digest)
+        await audit.record(services, session, "key.badge", key.user_id, key.id, shown=shown)
+    return secret
+
+
+async def read(services: Services, secret: str) -> tuple[str, str, int | None]:
+    """The key's name, its state in a word, and its last heartbeat, for whoever has the link. NOT_FOUND."""
+    now = services.clock.now()
+    async with services.storage.read() as session:
+        row = await overview.of_badge(session, secret_digest(secret, services.pepper), now)
+    if row is None:
+        raise ServiceError(NOT_FOUND, "There is no such badge.")
+    state = "deactivated" if row.hold_reason is not None else connection.state(row.last_heartbeat_at, now)
+    return row.name, state, row.last_heartbeat_at

@@ -1,0 +1,167 @@
+"""A user's locations, keys and quotas as a dashboard shows them: a few statements, however many there are."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from profilesvc.domain import connection, profiles
+from profilesvc.domain.connection import ReasonHint, State
+from profilesvc.domain.plans import Plan
+from profilesvc.domain.world import month_start
+from profilesvc.services.context import Caller, Services
+from profilesvc.storage import accounts, locations, overview, posts
+from profilesvc.storage.keys import domains_of
+
+# What is wrong with a location, in the order in which an owner should look at it.
+PROBLEMS = (
+    "deactivated",
+    "was_online",
+    "never_connected",
+    "site_mismatch",
+    "unverified",
+    "drift",
+    "rejected",
+    "no_key",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    """A live key with its connection; instants in milliseconds. `row` holds the columns of `overview.of_keys`."""
+
+    row: Any
+    state: State
+    hint: ReasonHint | None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteView:
+    """A location with its live keys; `drift` names the leaves that differ in what was last read of the provider."""
+
+    row: Any
+    title: str
+    keys: list[KeyView]
+    drift: list[str]
+    rejected: int
+    processing: int
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """The bare id."""
+        return str(self.row.name).removeprefix("locations/")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A location that a new key could be bound to, or why it cannot."""
+
+    name: str
+    title: str
+    business_id: int | None
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What of a plan is used. Instants in milliseconds."""
+
+    plan: Plan
+    plans: list[Plan]
+    posts: int
+    resets_at: int
+    locations: int
+    keys: int
+
+
+async def keys_of(services: Services, caller: Caller) -> list[KeyView]:
+    """The caller's live keys with their connections, oldest first."""
+    now = services.clock.now()
+    async with services.storage.read() as session:
+        rows = await overview.of_keys(session, caller.user_id, now)
+    found: dict[int, KeyView] = {}
+    for row in rows:
+        found.setdefault(row.id, _key(row, now))  # the most severe hold comes first
+    return list(found.values())
+
+
+async def sites(services: Services, caller: Caller) -> list[SiteView]:
+    """The caller's locations, those with problems first (D-27, D-30, D-55); the provider is not asked."""
+    keys = await keys_of(services, caller)
+    async with services.storage.read() as session:
+        rows = await overview.of_locations(session, caller.user_id)
+        in_review = await overview.of_posts(session, caller.user_id)
+    bound: dict[str, list[KeyView]] = {}
+    for key in keys:
+        bound.setdefault(key.row.location_name, []).append(key)
+    found = [_site(row, caller.plan, bound.get(row.name, []), in_review) for row in rows]
+    return sorted(found, key=lambda site: min(map(PROBLEMS.index, site.problems), default=len(PROBLEMS)))
+
+
+def _key(row: Any, now: int) -> KeyView:
+    seen, other_at = row.last_heartbeat_at, row.other_site_host_at
+    hosts = row.site_host, row.other_site_host
+    mismatch = connection.site_mismatch(hosts, other_at, domains_of(row.allowed_domains), now)
+    hint = connection.reason_hint(seen, now, row.hold_reason is not None, mismatch=mismatch)
+    return KeyView(row, connection.state(seen, now), hint)
+
+
+def _site(row: Any, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:
+    source, profile = orjson.loads(row.source or "{}"), orjson.loads(row.profile)
+    filtered = profiles.filtered_leaves(source, plan.syncable) if source else []
+    drift = [found["field"] for found in profiles.differences(source, profile, filtered)]
+    rejected, processing = (in_review.get((row.name, state), 0) for state in ("REJECTED", "PROCESSING"))
+    hints = {key.hint for key in keys if key.hint}
+    if any(key.state == "online" for key in keys):  # the site is there, whatever its older keys say
+        hints -= {"never_connected", "was_online"}
+    if all(key.state != "offline" for key in keys):  # idle is no trouble yet
+        hints -= {"was_online"}
+    present: dict[str, bool] = {
+        **{str(hint): True for hint in hints},
+        "no_key": not keys,
+        "unverified": not row.is_verified and bool(keys),
+        "drift": bool(drift),
+        "rejected": rejected > 0,
+    }
+    problems = [name for name in PROBLEMS if present.get(name)]
+    return SiteView(row, row.title or row.name, keys, drift, rejected, processing, problems)
+
+
+async def choices(services: Services, caller: Caller) -> list[Choice]:
+    """The caller's locations as a new key may be bound to them, by title (D-23)."""
+    now, plan = services.clock.now(), caller.plan
+    async with services.storage.read() as session:
+        rows = await overview.of_locations(session, caller.user_id)
+        assigned = await locations.assigned(session, caller.user_id)
+        keys = {row.id: row.location_name for row in await overview.of_keys(session, caller.user_id, now)}
+    bound = list(keys.values())
+    found = []
+    for row in rows:
+        place = assigned.index(row.name) if row.name in assigned else len(assigned)
+        refused = None
+        if place >= plan.locations:
+            refused = f"beyond the {plan.locations} locations of the plan {plan.display_name}"
+        elif bound.count(row.name) >= plan.live_keys_per_location:
+            refused = f"has {plan.live_keys_per_location} keys already; revoke one first"
+        found.append(Choice(row.name, row.title or row.name, row.business_id, refused))
+    return found
+
+
+async def usage(services: Services, caller: Caller) -> Usage:
+    """What of the caller's plan is used, and the plans there are, cheapest first (D-75, D-90)."""
+    now = services.clock.now()
+    async with services.storage.read() as session:
+        used = await posts.used(session, caller.user_id, month_start(now))
+        assigned = await locations.assigned(session, caller.user_id)
+        keys = {row.id for row in await overview.of_keys(session, caller.user_id, now)}
+    plans = list(services.plans)
+    return Usage(caller.plan, plans, used, month_start(now, 1), len(assigned), len(keys))
+
+
+async def person(services: Services, caller: Caller) -> tuple[str, str]:
+    """Name and e-mail address of the user who is calling."""
+    async with services.storage.read() as session:
+        user = await accounts.user(session, caller.user_id)
+    assert user is not None, "an authenticated user exists"
+    return user.name, user.email

@@ -1,0 +1,40 @@
+"""Browsers in which people have signed in."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from quart import Quart
+
+from conftest import client_of
+from dashboard_browser import Browser, SignIn
+from support import ALICE
+
+
+@pytest.fixture
+async def signed_in(app: Quart) -> AsyncIterator[SignIn]:
+    """`await signed_in(ALICE)`: a browser in which someone has signed in."""
+    clients: list[httpx.AsyncClient] = []
+
+    async def browser(email: str) -> Browser:
+        clients.append(client_of(app))
+        made = Browser(clients[-1])
+        await made.sign_in(email)
+        return made
+
+    yield browser
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+async def alice_there(signed_in: SignIn) -> Browser:
+    """Alice, signed in."""
+    return await signed_in(ALICE)
+
+
+@pytest.fixture
+async def visitor(app: Quart) -> AsyncIterator[Browser]:
+    """Somebody who has not signed in."""
+    async with client_of(app) as client:
+        yield Browser(client)

@@ -1,0 +1,114 @@
+"""A browser without a script: it keeps cookies, follows links, and sends forms as they stand in the page."""
+
+from collections.abc import Awaitable, Callable
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+
+from conftest import BASE_URL
+from support import ALICE, BOB, CAROL
+
+SUBJECTS = {ALICE: "demo-1", BOB: "demo-2", CAROL: "demo-3"}
+COOKIE = "profilesvc_session"
+
+
+class Page(HTMLParser):
+    """The forms of a page with their fields, its links, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.forms: list[dict[str, Any]] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self._select: tuple[str, bool] | None = None
+        self._area: str | None = None
+        self.feed(html)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        assert not any(name.startswith("on") or name == "style" for name in given), f"{tag} {given}"
+        if tag == "a":
+            self.links.append(given.get("href", ""))
+        elif tag == "form":
+            self.forms.append({"action": given.get("action", ""), "method": given.get("method"), "fields": {}})
+        elif self.forms:
+            self._field(tag, given)
+
+    def _field(self, tag: str, given: dict[str, str]) -> None:
+        fields: dict[str, list[str]] = self.forms[-1]["fields"]
+        kind = given.get("type", "text")
+        if tag == "input" and "disabled" not in given and (kind not in ("checkbox", "radio") or "checked" in given):
+            fields.setdefault(given["name"], []).append(given.get("value", ""))
+        elif tag == "select":
+            self._select = (given["name"], False)
+        elif tag == "option" and self._select is not None and "disabled" not in given:
+            name, chosen = self._select
+            if "selected" in given or not chosen:
+                fields[name] = [given.get("value", "")]
+                self._select = (name, "selected" in given or chosen)
+        elif tag == "textarea":
+            self._area = given["name"]
+            fields[self._area] = [""]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "select":
+            self._select = None
+        elif tag == "textarea":
+            self._area = None
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+        if self._area is not None:
+            self.forms[-1]["fields"][self._area] = [data.strip()]
+
+    def form(self, action: str) -> dict[str, Any]:
+        """The form that goes to a path with this end."""
+        return next(form for form in self.forms if form["action"].endswith(action))
+
+
+class Browser:
+    """A person at the dashboard. `page` is what they look at."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
+        self.answer: httpx.Response
+        self.page: Page
+
+    async def open(self, path: str, status: int = 200, **headers: str) -> Page:
+        return self._look(await self.http.get(path, headers=headers, follow_redirects=True), status)
+
+    async def send(self, action: str, status: int = 200, **changes: Any) -> Page:
+        """Send the form of this page that goes there, with some fields filled in otherwise; None leaves one out."""
+        form = self.page.form(action)
+        fields = {**form["fields"], **changes}
+        data = {name: value for name, value in fields.items() if value is not None}
+        target = urljoin(str(self.answer.url), form["action"])
+        answer = await self.http.post(target, data=data, headers={"Origin": BASE_URL}, follow_redirects=True)
+        return self._look(answer, status)
+
+    def _look(self, answer: httpx.Response, status: int) -> Page:
+        assert answer.status_code == status, answer.text
+        assert answer.headers["content-type"].startswith("text/html")
+        self.answer, self.page = answer, Page(answer.text)
+        return self.page
+
+    async def sign_in(self, email: str) -> Page:
+        page = await self.open("/dashboard/sign-in")
+        await self.open(next(link for link in page.links if "/sign-in/start" in link))
+        fields = self.page.forms[0]["fields"] | {"subject": SUBJECTS[email]}
+        answer = await self.http.post("/dev/issuer/authorize", data=fields, follow_redirects=True)
+        return self._look(answer, 200)
+
+    @property
+    def token(self) -> str:
+        """The session."""
+        return next(cookie.value or "" for cookie in self.http.cookies.jar if cookie.name == COOKIE)
+
+
+SignIn = Callable[[str], Awaitable[Browser]]
