@@ -24,16 +24,15 @@ SAMPLES = {
     "<review:reviewId>": "noreview",
     "<client_id>": "svcid_1_1_x",
     "<name>": "docs.js",
-    "<badge>": "nobody",
-    "<path:filename>": "dashboard.css",
-    "<path:missing>": "nothing",
 }
 
 
 def rules(app: Quart) -> Iterator[tuple[str, set[str]]]:
-    """Every path of the app with sample values, and the methods it takes."""
+    """Every path of the API with sample values, and the methods it takes; pages for people are beside it."""
     paths: dict[str, set[str]] = {}
     for rule in app.url_map.iter_rules():
+        if rule.rule.startswith("/dashboard"):
+            continue
         path = rule.rule
         for variable, sample in SAMPLES.items():
             path = path.replace(variable, sample)

@@ -1,0 +1,175 @@
+"""Keys: made, shown once, rolled, paused, revoked; by forms, without a script."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsService
+from dashboard_browser import Browser, SignIn
+from support import ALICE, BOB, CAROL, assert_ok
+
+
+def secret_of(browser: Browser) -> dict[str, str]:
+    fields = next(form["fields"] for form in browser.page.forms if "client_secret" in form["fields"])
+    return {name: values[0] for name, values in fields.items()}
+
+
+async def token_of(http: httpx.AsyncClient, pair: dict[str, str]) -> httpx.Response:
+    return await http.post("/api/v1/auth/token", json={"grant_type": "client_credentials", **pair})
+
+
+async def made(browser: Browser, **changes: Any) -> dict[str, str]:
+    await browser.open("/dashboard/keys")
+    await browser.send("/keys", **{"name": "Website", "location": "locations/111", **changes})
+    return secret_of(browser)
+
+
+async def test_a_key_is_made_and_its_secret_shown_once(alice_there: Browser, http: httpx.AsyncClient) -> None:
+    pair = await made(alice_there, primary_domain="harbour.example")
+    assert alice_there.answer.headers["cache-control"] == "no-store"
+    assert "cannot be shown again" in alice_there.page.text
+    granted = assert_ok(await token_of(http, pair))
+    assert granted["permissions"] == ["business.read", "business.write"]
+    for path in ("/dashboard", "/dashboard/keys", f"/dashboard/keys/{pair['client_id']}"):
+        await alice_there.open(path)
+        assert pair["client_secret"] not in alice_there.answer.text
+    assert "Key created" in alice_there.page.text
+    assert "Token issued" in alice_there.page.text
+
+
+async def test_the_form_takes_fewer_permissions_and_an_end(alice_there: Browser, http: httpx.AsyncClient) -> None:
+    pair = await made(alice_there, permissions="business.read", expires_on="2026-02-01")
+    assert assert_ok(await token_of(http, pair))["permissions"] == ["business.read"]
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    assert "2026-02-01" in alice_there.page.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        ({"name": " "}, 400, "name must have 1 to 100 characters"),
+        ({"primary_domain": "not a domain"}, 400, "primary_domain"),
+        ({"permissions": None}, 400, "permissions"),
+        ({"location": "locations/211"}, 404, "You have no such business or location."),
+        ({"location": "../111"}, 400, "assigned_location_id"),
+        ({"expires_on": "2020-01-01"}, 400, "must lie in the future"),
+    ],
+)
+async def test_a_refusal_is_told_in_the_form_which_keeps_what_was_typed(
+    alice_there: Browser, changes: dict[str, Any], status: int, said: str
+) -> None:
+    await alice_there.open("/dashboard/keys")
+    await alice_there.send("/keys", status, **{"name": "Typed", "allowed_domains": "typed.example", **changes})
+    assert said in alice_there.page.text
+    assert alice_there.page.form("/keys")["fields"]["allowed_domains"] == ["typed.example"]
+
+
+async def test_only_locations_that_can_be_chosen_are_and_the_others_say_why(signed_in: SignIn) -> None:
+    carol = await signed_in(CAROL)  # her plan has one location, and she has more
+    page = await carol.open("/dashboard/keys")
+    assert page.form("/keys")["fields"]["location"] == ["locations/311"]
+    assert "beyond the 1 locations of the plan Starter" in page.text
+
+
+async def test_a_roll_shows_the_new_secret_once(alice_there: Browser, http: httpx.AsyncClient) -> None:
+    pair = await made(alice_there)
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    await alice_there.send("/roll", overlap_seconds="3600")
+    rolled = secret_of(alice_there)
+    assert rolled["client_secret"] != pair["client_secret"]
+    for good in (pair, rolled):
+        assert_ok(await token_of(http, good))
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    await alice_there.send("/roll", 409)
+    assert "still good" in alice_there.page.text
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    await alice_there.send("/roll", overlap_seconds="0")
+    assert (await token_of(http, pair)).status_code == 401
+
+
+async def test_a_key_is_paused_and_goes_on(alice_there: Browser, http: httpx.AsyncClient) -> None:
+    pair = await made(alice_there)
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    await alice_there.send("/deactivate")
+    assert "You switched the key off." in alice_there.page.text
+    refused = (await token_of(http, pair)).json()["error"]
+    assert refused["details"]["deactivation_reason"] == "user_requested"
+    await alice_there.open("/dashboard")
+    assert "You switched the key off." in alice_there.page.text
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    await alice_there.send("/reactivate")
+    assert_ok(await token_of(http, pair))
+
+
+async def test_a_key_is_revoked_after_a_question(alice_there: Browser, http: httpx.AsyncClient) -> None:
+    pair = await made(alice_there)
+    page = await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    assert not any(form["action"].endswith("/revoke") for form in page.forms)
+    await alice_there.open(next(link for link in page.links if link.endswith("/revoke")))
+    await alice_there.send("/revoke")
+    assert (await token_of(http, pair)).status_code == 401
+    assert pair["client_id"] not in alice_there.answer.text
+    await alice_there.open("/dashboard/keys?revoked")
+    assert pair["client_id"] in alice_there.answer.text
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    assert "Revoked" in alice_there.page.text
+
+
+async def badge_of(browser: Browser, client_id: str) -> str:
+    await browser.open(f"/dashboard/keys/{client_id}")
+    await browser.send("/badge")
+    fields = next(form["fields"] for form in browser.page.forms if "svg" in form["fields"])
+    return str(fields["svg"][0]).removesuffix(".svg")
+
+
+async def test_a_badge_tells_name_and_state_to_whoever_has_the_link(
+    alice_there: Browser, http: httpx.AsyncClient, as_service: AsService
+) -> None:
+    site = await as_service(name="<b>Site</b>")
+    link = await badge_of(alice_there, site.key["client_id"])
+    assert (await http.get(f"{link}.json")).json()["message"] == "Offline"
+    assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json={}))
+    told = (await http.get(f"{link}.json")).json()
+    assert set(told) == {"schemaVersion", "label", "message", "color", "name", "state", "last_heartbeat_at"}
+    assert (told["state"], told["last_heartbeat_at"]) == ("online", "2026-01-02T03:04:05.678Z")
+    picture = await http.get(f"{link}.svg")
+    assert picture.headers["content-type"] == "image/svg+xml"
+    assert "Online" in picture.text
+    assert "<b>" not in picture.text
+    assert (await http.get(link)).status_code == 404
+    assert (await http.get("/dashboard/badge/nobody.svg")).status_code == 404
+
+
+async def test_a_badge_ends_with_its_switch_its_link_and_its_key(alice_there: Browser, http: httpx.AsyncClient) -> None:
+    pair = await made(alice_there)
+    first = await badge_of(alice_there, pair["client_id"])
+    second = await badge_of(alice_there, pair["client_id"])
+    assert [(await http.get(f"{link}.svg")).status_code for link in (first, second)] == [404, 200]
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    assert second not in alice_there.answer.text
+    await alice_there.send("/badge", shown="off")
+    assert (await http.get(f"{second}.svg")).status_code == 404
+    third = await badge_of(alice_there, pair["client_id"])
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}/revoke")
+    await alice_there.send("/revoke")
+    assert (await http.get(f"{third}.svg")).status_code == 404
+
+
+async def test_nobody_elses_key_is_shown_or_changed(
+    alice_there: Browser, signed_in: SignIn, http: httpx.AsyncClient
+) -> None:
+    pair = await made(alice_there)
+    bob = await signed_in(BOB)
+    client_id = pair["client_id"]
+    for path in (f"/dashboard/keys/{client_id}", f"/dashboard/keys/{client_id}/revoke"):
+        await bob.open(path, 404)
+    await bob.open("/dashboard")
+    csrf = bob.page.form("/sign-out")["fields"]["csrf"][0]
+    for action in ("roll", "deactivate", "reactivate", "revoke", "badge"):
+        form = {"csrf": csrf, "overlap_seconds": "0", "shown": "on"}
+        answer = await bob.http.post(f"/dashboard/keys/{client_id}/{action}", data=form)
+        assert answer.status_code == 404, action
+        assert "no such API key" in answer.text
+    assert_ok(await token_of(http, pair))
+    assert ALICE not in bob.answer.text

@@ -1,0 +1,241 @@
+"""One site: its connection, what differs at the provider and its repair, posts, reviews; without a script."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsService
+from dashboard_browser import Browser, SignIn
+from profilesvc.domain.world import FrozenClock
+from support import BOB, CAROL, Site, assert_ok
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
+SITE = "/dashboard/sites/111"
+PHONE = {"phoneNumbers": {"primaryPhone": "+81 45-555-0199"}}
+
+
+async def drifted(plugin: Site, emulator: httpx.AsyncClient) -> None:
+    """A profile that was synced, and whose phone somebody then changed at the provider."""
+    assert_ok(await plugin.http.post("/api/v1/sync/111", json=PHONE))
+    change = {"locations": {"locations/111": {"phoneNumbers": {"primaryPhone": "+81 45-555-0000"}}}}
+    answer = await emulator.put("/__emulator/state", json=change)
+    assert answer.is_success, answer.text
+
+
+async def test_drift_is_shown_previewed_and_repaired(
+    alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    await drifted(plugin, emulator)
+    clock.advance(minutes=5)
+    page = await alice_there.open(SITE)
+    assert "+81 45-555-0199" in page.text
+    assert "+81 45-555-0000" in page.text
+    assert "Changed at the provider" in page.text
+    assert "phoneNumbers.primaryPhone" in (await alice_there.open("/dashboard")).text
+    await alice_there.open(SITE)
+    page = await alice_there.send("/sync", intent="preview")
+    assert "It would change at the provider: phoneNumbers.primaryPhone" in page.text
+    assert "+81 45-555-0000" in page.text
+    page = await alice_there.send("/sync", intent="sync")
+    assert "Changed at the provider" not in page.text
+    assert "fields are as they should be" in page.text
+    assert "differs at the provider" not in (await alice_there.open("/dashboard")).text
+
+
+async def test_the_same_form_twice_is_one_sync(alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient) -> None:
+    await drifted(plugin, emulator)
+    await alice_there.open(SITE)
+    kept = alice_there.page
+    await alice_there.send("/sync", intent="sync")
+    alice_there.page = kept
+    await alice_there.send("/sync", intent="sync")
+    entries = assert_ok(await plugin.http.get("/api/v1/sync/history/111"))["history"]
+    assert sum(entry["timestamp"].startswith("2026-01-02") for entry in entries) == 2  # the plugin's and this one
+
+
+async def test_sync_is_switched(alice_there: Browser) -> None:
+    page = await alice_there.open(SITE)
+    assert "Sync is on" in page.text
+    page = await alice_there.send("/switch")
+    assert "Sync is off" in page.text
+    assert not any(form["action"].endswith("/sync") for form in page.forms)
+    assert "Sync is on" in (await alice_there.send("/switch")).text
+
+
+async def test_the_timeline_tells_thirty_days(alice_there: Browser, plugin: Site, clock: FrozenClock) -> None:
+    assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={}))
+    clock.advance(hours=30)
+    assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={}))
+    clock.advance(minutes=1)
+    await alice_there.open(SITE)
+    picture = alice_there.answer.text.partition("<svg")[2].partition("</svg>")[0]
+    assert [picture.count(f'<rect class="{state}"') for state in ("online", "idle", "offline")] == [2, 1, 1]
+    assert "now online" in picture
+
+
+async def test_a_provider_that_is_away_hides_only_what_it_knows(
+    alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    fault = {"kind": "status", "status": 503, "times": 100}
+    assert (await emulator.post("/__emulator/faults", json=fault)).is_success
+    clock.advance(minutes=5)
+    page = await alice_there.open(SITE)
+    assert "cannot be compared with right now" in page.text
+    assert "Syncs so far" in page.text
+
+
+KINDS: list[tuple[str, dict[str, str]]] = [
+    ("STANDARD", {"summary": "Fresh beans", "action": "LEARN_MORE", "action_url": "https://harbour.example/beans"}),
+    (
+        "EVENT",
+        {
+            "title": "Latte art",
+            "start_date": "2026-02-01",
+            "start_time": "10:00",
+            "end_date": "2026-02-01",
+            "end_time": "12:30",
+        },
+    ),
+    (
+        "OFFER",
+        {
+            "title": "Winter",
+            "start_date": "2026-02-01",
+            "start_time": "00:00",
+            "end_date": "2026-02-28",
+            "end_time": "23:59",
+            "coupon": "WARM10",
+            "redeem_url": "https://harbour.example/w",
+            "terms": "One each.",
+        },
+    ),
+    ("ALERT", {"summary": "Closed on Monday"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields"), KINDS, ids=[kind for kind, _ in KINDS])
+async def test_a_post_of_each_kind(
+    alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient, kind: str, fields: dict[str, str]
+) -> None:
+    await alice_there.open(f"{SITE}/posts?kind={kind}")
+    page = await alice_there.send("/posts", **fields)
+    assert "In review" in page.text
+    newest = assert_ok(await plugin.http.get("/api/v1/posts?locationId=locations/111"))["localPosts"][0]
+    assert newest["topicType"] == kind
+    if kind == "OFFER":
+        assert newest["offer"]["couponCode"] == "WARM10"
+        assert newest["event"]["schedule"]["endTime"] == {"hours": 23, "minutes": 59}
+
+
+async def test_a_form_is_checked_while_it_is_filled_in_and_when_it_is_sent(alice_there: Browser) -> None:
+    await alice_there.open(f"{SITE}/posts?kind=EVENT")
+    fields = {**alice_there.page.form("/posts")["fields"], "title": "Latte art"}
+    answer = await alice_there.http.post(f"{SITE}/posts/check", data=fields, headers={"HX-Request": "true"})
+    assert "First day is required" in answer.text
+    page = await alice_there.send("/posts", 400, title="Latte art", summary="Kept")
+    assert "First day is required" in page.text
+    assert page.form("/posts")["fields"]["summary"] == ["Kept"]
+
+
+async def test_a_post_is_deleted(alice_there: Browser, plugin: Site) -> None:
+    await alice_there.open(f"{SITE}/posts")
+    await alice_there.send("/posts", summary="Short-lived")
+    posts = assert_ok(await plugin.http.get("/api/v1/posts?locationId=locations/111"))["localPosts"]
+    await alice_there.send(f"/{posts[0]['name'].rpartition('/')[2]}/delete")
+    after = assert_ok(await plugin.http.get("/api/v1/posts?locationId=locations/111"))["localPosts"]
+    assert len(after) == len(posts) - 1
+
+
+async def test_reviews_are_answered_where_the_plan_has_them(alice_there: Browser, signed_in: SignIn) -> None:
+    page = await alice_there.open(f"{SITE}/reviews")
+    assert "stars on average" in page.text
+    action = next(form["action"] for form in page.forms if form["action"].endswith("/reply"))
+    page = await alice_there.send(action, comment="Thank you & <b>welcome</b>")
+    assert "<b>" not in alice_there.answer.text
+    assert "Thank you & <b>welcome</b>" in page.text
+    await alice_there.send(action.replace("/reply", "/withdraw"))
+    carol = await signed_in(CAROL)
+    page = await carol.open("/dashboard/sites/311")
+    assert not any(link.endswith("/reviews") for link in page.links)
+    page = await carol.open("/dashboard/sites/311/reviews", 403)
+    assert "does not include reviews" in page.text
+    assert "does not include posts" in (await carol.open("/dashboard/sites/311/posts")).text
+
+
+async def test_the_plan_page_tells_what_is_used(alice_there: Browser) -> None:
+    before = await alice_there.open("/dashboard/plan")
+    assert "Your plan: Pro" in before.text
+    assert "0 of 1000 this month" in before.text
+    await alice_there.open(f"{SITE}/posts")
+    await alice_there.send("/posts", summary="One")
+    assert "1 of 1000 this month" in (await alice_there.open("/dashboard/plan")).text
+    assert "Agency" in before.text
+
+
+@pytest.mark.parametrize("where", ["name", "heartbeat", "profile", "post"])
+async def test_hostile_text_stays_text(
+    alice_there: Browser, as_service: AsService, emulator: httpx.AsyncClient, where: str
+) -> None:
+    site = await as_service(name=HOSTILE if where == "name" else "Site")
+    if where == "heartbeat":
+        beat = {"plugin_version": HOSTILE[:64], "wp_version": "<b>", "php_version": '"><svg onload=x>'}
+        assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json=beat))
+    if where == "profile":
+        assert_ok(await site.http.post("/api/v1/sync/111", json={"title": HOSTILE[:50], HOSTILE: {"x": HOSTILE}}))
+    if where == "post":
+        post = {"summary": HOSTILE}
+        assert_ok(await site.http.post("/api/v1/posts?locationId=locations/111", json=post), 201)
+    key = f"/dashboard/keys/{site.key['client_id']}"
+    for path in ("/dashboard", "/dashboard/keys", key, f"{key}/revoke", SITE, f"{SITE}/posts", "/dashboard/plan"):
+        await alice_there.open(path)  # whose parser refuses handlers and styles in tags
+        for tag in ("<script>alert", "<img src=x", "<svg onload", "<b>"):
+            assert tag not in alice_there.answer.text, path
+        assert "49" not in alice_there.page.text.replace("+49", "") or "{{ 7 * 7 }}" in alice_there.page.text
+
+
+PAGES = ("", "/live", "/posts", "/posts/live", "/reviews")
+ACTIONS = (
+    "/switch",
+    "/sync",
+    "/verification",
+    "/posts",
+    "/posts/11101/delete",
+    "/reviews/r1/reply",
+    "/reviews/r1/withdraw",
+)
+
+
+async def test_nobody_elses_site_is_shown_or_changed(alice_there: Browser, signed_in: SignIn, plugin: Site) -> None:
+    before = assert_ok(await plugin.http.get("/api/v1/external-business/locations"))
+    bob = await signed_in(BOB)
+    assert "Harbour" not in bob.answer.text
+    csrf = bob.page.form("/sign-out")["fields"]["csrf"][0]
+    for page in PAGES:
+        await bob.open(f"{SITE}{page}", 404)
+        assert "Harbour" not in bob.answer.text
+    for action in ACTIONS:
+        form: dict[str, Any] = {
+            "csrf": csrf,
+            "sync": "off",
+            "intent": "sync",
+            "once": "x",
+            "summary": "Bob was here",
+            "comment": "x",
+        }
+        answer = await bob.http.post(f"{SITE}{action}", data=form)
+        assert answer.status_code == 404, action
+        assert "Harbour" not in answer.text
+    for page in (
+        "/dashboard",
+        "/dashboard/keys",
+        "/dashboard/keys?revoked",
+        "/dashboard/plan",
+        "/dashboard/sites/live",
+    ):
+        assert "Harbour" not in (await bob.open(page)).text
+        assert plugin.key["client_id"] not in bob.answer.text
+    assert assert_ok(await plugin.http.get("/api/v1/external-business/locations")) == before
+    posts = assert_ok(await plugin.http.get("/api/v1/posts?locationId=locations/111"))
+    assert "Bob was here" not in json.dumps(posts)

@@ -1,0 +1,112 @@
+"""The list of sites: what is wrong first, kept up to date, and quick for hundreds."""
+
+import json
+import time
+
+import httpx
+
+from conftest import AsService
+from dashboard_browser import Browser, SignIn
+from profilesvc.domain.world import FrozenClock
+from profilesvc.services import holds
+from profilesvc.services.context import Services
+from profilesvc.storage import connection, keys, locations
+from profilesvc.storage.connection import Beat
+from support import ALICE, BOB, assert_ok
+
+BEAT = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3"}
+
+
+async def test_a_heartbeat_is_seen_at_the_next_look(
+    alice_there: Browser, as_service: AsService, clock: FrozenClock
+) -> None:
+    site = await as_service()
+    page = await alice_there.open("/dashboard")
+    assert "Never connected. Paste the client id" in page.text
+    live = alice_there.answer.text.partition('hx-get="')[2].partition('"')[0]
+    assert (await alice_there.http.get(live)).status_code == 204
+    assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json=BEAT))
+    page = await alice_there.open(live)
+    assert "Online" in page.text
+    assert "heartbeat just now plugin 2.4.1, WordPress 6.8, PHP 8.3" in page.text
+    clock.advance(hours=3)
+    assert "Idle" in (await alice_there.open(live)).text
+    clock.advance(hours=21)
+    page = await alice_there.open("/dashboard")
+    assert "Offline" in page.text
+    assert "No heartbeat for a day or more." in page.text
+    assert "heartbeat 1 day ago" in page.text
+
+
+async def test_what_is_wrong_comes_first(
+    alice_there: Browser, as_service: AsService, services: Services, http: httpx.AsyncClient
+) -> None:
+    well = await as_service("locations/112")
+    assert_ok(await well.http.post("/api/v1/api-keys/heartbeat", json=BEAT))
+    wrong = await as_service("locations/114", primary_domain="books.example")
+    agent = {"User-Agent": "WordPress/6.8; https://staging.example"}
+    assert_ok(await wrong.http.post("/api/v1/api-keys/heartbeat", json=BEAT, headers=agent))
+    await holds.billing_event(services, ALICE, paid=False, version=1)
+    text = (await alice_there.open("/dashboard")).text
+    assert "A payment failed" in text
+    await holds.billing_event(services, ALICE, paid=True, version=2)
+    text = (await alice_there.open("/dashboard")).text
+    assert "Heartbeats name another site (staging.example)" in text
+    assert text.index("staging.example") < text.index("No key yet")
+    assert "A payment failed" not in text
+
+
+async def test_someone_without_locations_is_told_what_to_do(signed_in: SignIn, services: Services) -> None:
+    bob = await signed_in(BOB)
+    async with services.storage.write() as session:
+        from sqlalchemy import text as sql
+
+        for table in ("posts", "syncs", "locations"):
+            column = "user_id = 2" if table == "locations" else "location_name LIKE 'locations/2%'"
+            await session.execute(sql(f"DELETE FROM {table} WHERE {column}"))
+    assert "No sites yet" in (await bob.open("/dashboard")).text
+
+
+async def test_a_page_of_500_sites_takes_less_than_300_ms(alice_there: Browser, services: Services) -> None:
+    async with services.storage.write() as session:
+        template = await locations.state(session, "locations/111")
+        assert template is not None
+        for number in range(500):
+            name, now = f"locations/9{number:04}", services.clock.now()
+            profile = json.loads(template.profile) | {"title": f"Shop {number}"}
+            await locations.add(
+                session,
+                name=name,
+                user_id=1,
+                business_id=10,
+                assigned_at=now,
+                account="accounts/1",
+                title=f"Shop {number}",
+                profile=json.dumps(profile),
+                profile_read_at=now,
+                is_verified=True,
+                verification_state="VERIFIED",
+                source=json.dumps({**profile, "title": "Renamed"}),
+            )
+            values = {
+                "client_id": f"svcid_1_{number}_x",
+                "user_id": 1,
+                "business_id": 10,
+                "location_name": name,
+                "name": f"Key {number}",
+                "permissions": "business.read",
+                "allowed_domains": "[]",
+                "created_at": now,
+                "expires_at": None,
+            }
+            key = await keys.add(session, values, f"{number:064}")
+            if number % 2:
+                await connection.record(session, [Beat(key, now, "2.4.1", "6.8", "8.3")])
+    await alice_there.open("/dashboard")
+    took = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        page = await alice_there.http.get("/dashboard")
+        took.append(time.perf_counter() - begun)
+    assert page.text.count("<h2>") >= 500
+    assert min(took) < 0.3, took
