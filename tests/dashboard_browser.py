@@ -83,7 +83,7 @@ class Browser:
     async def open(self, path: str, status: int = 200, **headers: str) -> Page:
         return self._look(await self.http.get(path, headers=headers, follow_redirects=True), status)
 
-    async def send(self, action: str, status: int = 200, **changes: Any) -> Page:
+    async def send(self, action: str, status: int = 200, /, **changes: Any) -> Page:
         """Send the form of this page that goes there, with some fields filled in otherwise; None leaves one out."""
         form = self.page.form(action)
         fields = {**form["fields"], **changes}

@@ -86,6 +86,7 @@ async def test_a_page_of_500_sites_takes_less_than_300_ms(alice_there: Browser, 
                 profile_read_at=now,
                 is_verified=True,
                 verification_state="VERIFIED",
+                sync_enabled=True,
                 source=json.dumps({**profile, "title": "Renamed"}),
             )
             values = {

@@ -4,25 +4,10 @@ from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.dashboard.words import told
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document
 from profilesvc.domain.posts import check_create
-
-_LABELS = {
-    "summary": "Text",
-    "callToAction.actionType": "Button",
-    "callToAction.url": "Link of the button",
-    "event.title": "Title",
-    "event.schedule": "Begin and end",
-    "event.schedule.startDate": "First day",
-    "event.schedule.startTime": "Begin",
-    "event.schedule.endDate": "Last day",
-    "event.schedule.endTime": "End",
-    "offer.couponCode": "Coupon",
-    "offer.redeemOnlineUrl": "Link to redeem",
-    "offer.termsConditions": "Terms",
-    "media.0.sourceUrl": "Photo",
-}
 
 
 def document(kind: str, form: "MultiDict[str, str]") -> Document:
@@ -50,13 +35,6 @@ def problems(post: Document) -> list[str]:
     except ServiceError as error:
         return told(error)
     return []
-
-
-def told(error: ServiceError) -> list[str]:
-    """A refusal, problem by problem."""
-    if "errors" not in error.details:
-        return [str(error.details.get("provider_message") or error.message)]
-    return [f"{_LABELS.get(one['field'], one['field'])} {one['problem']}" for one in error.details["errors"]]
 
 
 def _schedule(given: dict[str, str]) -> Document:

@@ -77,7 +77,7 @@ async def _page(
         location=location,
         kind=_kind(form),
         form=form,
-        problems=[] if error is None else post_form.told(error),
+        problems=[] if error is None else words.told(error),
         good=False,
         usage=usage,
         once=random_id(here.services.entropy),

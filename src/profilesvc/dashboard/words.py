@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import DAY, HOUR, MINUTE
 from profilesvc.services.overview import KeyView, SiteView
 
@@ -63,7 +64,36 @@ EVENTS = {
     "user.login": "Signed in",
 }
 PERMISSIONS = {"business.read": "Read profiles, posts and reviews", "business.write": "Change profiles, create posts"}
+_LABELS = {
+    "summary": "Text",
+    "callToAction.actionType": "Button",
+    "callToAction.url": "Link of the button",
+    "event.title": "Title",
+    "event.schedule": "Begin and end",
+    "event.schedule.startDate": "First day",
+    "event.schedule.startTime": "Begin",
+    "event.schedule.endDate": "Last day",
+    "event.schedule.endTime": "End",
+    "offer.couponCode": "Coupon",
+    "offer.redeemOnlineUrl": "Link to redeem",
+    "offer.termsConditions": "Terms",
+    "media.0.sourceUrl": "Photo",
+    "primary_domain": "Domain of the site",
+    "allowed_domains": "Further domains",
+    "permissions": "What the key may do",
+    "assigned_location_id": "Location",
+    "business_id": "Business",
+    "expires_at": "Good until",
+}
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
+
+
+def told(error: ServiceError) -> list[str]:
+    """A refusal, problem by problem, each with the label of its field."""
+    if "errors" not in error.details:
+        said = error.details.get("provider_message")
+        return [error.message, *([f"The provider says: {said}"] if said else [])]
+    return [f"{_LABELS.get(one['field'], one['field'])}: {one['problem']}" for one in error.details["errors"]]
 
 
 def ago(instant: int, now: int) -> str:

@@ -108,6 +108,12 @@ def differences(source: Document, provider: Document, filtered: list[str]) -> li
     ]
 
 
+def drift(source: Document, provider: Document, syncable: tuple[str, ...] | None) -> list[str]:
+    """The leaf paths of `differences`; members that are the same to the letter are not looked into."""
+    moved = {name: value for name, value in source.items() if provider.get(name) != value}
+    return [found["field"] for found in differences(moved, provider, filtered_leaves(moved, syncable))]
+
+
 def _split(
     message: type[Message], value: Document, prefix: str, allowed: tuple[str, ...] | None
 ) -> tuple[Document, list[tuple[str, FilterReason]]]:
@@ -140,11 +146,10 @@ def _filter_reason(message: type[Message], name: str, allowed: tuple[str, ...] |
 
 def _agrees(path: str, value: Any, document: Document) -> bool:
     """Whether the document says at `path` what `value` says, reading absent members as the provider does."""
-    other = _at(document, path)
-    if value in ({}, other):
+    if value == {}:
         return True
     annotation = annotation_at(Location, path)
-    return bool(normal(annotation, value) == normal(annotation, other))
+    return bool(normal(annotation, value) == normal(annotation, _at(document, path)))
 
 
 def _at(document: Document, path: str) -> Any:

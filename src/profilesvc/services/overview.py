@@ -109,8 +109,7 @@ def _key(row: Any, now: int) -> KeyView:
 
 def _site(row: Any, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:
     source, profile = orjson.loads(row.source or "{}"), orjson.loads(row.profile)
-    filtered = profiles.filtered_leaves(source, plan.syncable) if source else []
-    drift = [found["field"] for found in profiles.differences(source, profile, filtered)]
+    drift = profiles.drift(source, profile, plan.syncable)
     rejected, processing = (in_review.get((row.name, state), 0) for state in ("REJECTED", "PROCESSING"))
     hints = {key.hint for key in keys if key.hint}
     if any(key.state == "online" for key in keys):  # the site is there, whatever its older keys say
@@ -141,7 +140,7 @@ async def choices(services: Services, caller: Caller) -> list[Choice]:
         place = assigned.index(row.name) if row.name in assigned else len(assigned)
         refused = None
         if place >= plan.locations:
-            refused = f"beyond the {plan.locations} locations of the plan {plan.display_name}"
+            refused = f"beyond the locations of the plan {plan.display_name}"
         elif bound.count(row.name) >= plan.live_keys_per_location:
             refused = f"has {plan.live_keys_per_location} keys already; revoke one first"
         found.append(Choice(row.name, row.title or row.name, row.business_id, refused))
