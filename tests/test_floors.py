@@ -66,8 +66,18 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"quart", "sqlalchemy"},
     ),
     "lab": (
-        # services: it acts as the operator, as cli does.
-        {"bootstrap", "client", "contract", "domain", "fixtures", "services", "serving", "settings"},
+        # services: it acts as the operator, as cli does; the emulator: it may serve that elsewhere.
+        {
+            "bootstrap",
+            "client",
+            "contract",
+            "domain",
+            "fixtures",
+            "provider.emulator.app",
+            "services",
+            "serving",
+            "settings",
+        },
         {"httpx", "nbclient", "nbformat", "IPython"},
     ),
     "cli": (EVERYTHING, {"typer", "rich", "click", "httpx", "quart", "sqlalchemy", "alembic", "orjson"}),

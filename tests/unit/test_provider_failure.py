@@ -11,3 +11,9 @@ def test_known_wait_is_told(seconds: float | None, headers: dict[str, str]) -> N
     failure = provider_failure(ProviderError("rate_limited", retryable=True, retry_after=seconds))
     assert failure.headers == headers
     assert failure.details == {"reason": "rate_limited", "retryable": True}
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_advises_to_try_again_only_where_that_may_help(retryable: bool) -> None:
+    failure = provider_failure(ProviderError("unavailable", retryable=retryable))
+    assert ("try again" in failure.message) is retryable

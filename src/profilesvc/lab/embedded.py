@@ -4,6 +4,9 @@ import asyncio
 import copy
 import json
 import logging
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Coroutine
 from pathlib import Path
@@ -15,10 +18,11 @@ from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
+from profilesvc.lab.elsewhere import ProviderElsewhere, ProviderWithin
 from profilesvc.services import seed, tokens
 from profilesvc.services.context import Services
 from profilesvc.serving import EmbeddedServer
-from profilesvc.settings import Settings
+from profilesvc.settings import PREFIX, Settings
 
 T = TypeVar("T")
 START = "2026-01-02T03:04:05.678Z"
@@ -49,15 +53,18 @@ class _LogList(logging.Handler):
 class Embedded:
     """The app on a thread and a free port of its own; `close` ends it and removes its folder."""
 
-    def __init__(self, posts_a_month: int | None, overrides: dict[str, Any]) -> None:
+    def __init__(self, posts_a_month: int | None, elsewhere: bool, overrides: dict[str, Any]) -> None:
         self.clock = FrozenClock(parse_iso(START))
         self._server: EmbeddedServer | None = None
+        self._elsewhere: ProviderElsewhere | None = None
         self._world = World(self.clock, SeededEntropy("lab"))
         self._folder = tempfile.TemporaryDirectory(prefix="profilesvc-lab-")
         self._log = _LogList()
         for name in _LOGGERS:
             logging.getLogger(name).addHandler(self._log)
         try:
+            if elsewhere:
+                self._elsewhere = ProviderElsewhere(Path(self._folder.name), self.clock)
             self._start(self._settings(posts_a_month, overrides))
         except BaseException:
             self.close()
@@ -71,6 +78,7 @@ class Embedded:
             "data_dir": folder,
             "plans_file": plans,
             **overrides,
+            "provider": {**(self._elsewhere.settings if self._elsewhere else {}), **overrides.get("provider", {})},
             "tokens": {"signing_key_file": fixture_path("signing_key.pem"), **overrides.get("tokens", {})},
         }
         return _Fixed(**values)
@@ -84,7 +92,8 @@ class Embedded:
         except RuntimeError as error:
             raise RuntimeError(f"{error}: {'; '.join(self._log.lines[-3:])}") from None
         self._server, self.url = server, server.base_url
-        self.run(seed.load(self.services, load_world()))
+        world = load_world()
+        self.run(seed.load(self.services, {**world, "locations": []} if self._elsewhere else world))
 
     async def _remember_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -121,12 +130,18 @@ class Embedded:
             raise ValueError(f"{email} cannot sign in at the development issuer")
         return token
 
+    @property
+    def _provider(self) -> ProviderWithin | ProviderElsewhere:
+        if self._elsewhere is not None:
+            return self._elsewhere
+        assert self._world.emulator is not None, "the lab's provider is the emulator"
+        return ProviderWithin(self._world.emulator)
+
     def control(self, method: str, path: str, body: object = None) -> Any:
         """Call the emulator's control surface (provider/emulator/control.py). ValueError when it refuses."""
 
         async def call() -> httpx.Response:
-            transport = httpx.ASGITransport(app=self._world.emulator)  # type: ignore[arg-type]
-            async with httpx.AsyncClient(transport=transport, base_url="http://emulator/__emulator/") as client:
+            async with self._provider.controls() as client:
                 return await client.request(method, path, json=body)
 
         answer = self.run(call())
@@ -134,14 +149,23 @@ class Embedded:
             raise ValueError(answer.json()["error"]["message"])
         return answer.json()
 
+    def doctor(self, provider: dict[str, object]) -> str:
+        """What `profilesvc doctor` prints where nothing was served yet, without the names of folders."""
+        settings = {**self.services.settings.provider.model_dump(exclude_unset=True), **provider}
+        env = {name: value for name, value in os.environ.items() if not name.upper().startswith(PREFIX)}
+        env |= {f"{PREFIX}PROVIDER__{name.upper()}": str(value) for name, value in settings.items()}
+        env[f"{PREFIX}DATA_DIR"] = str(Path(self._folder.name, "new"))
+        command = [sys.executable, "-m", "profilesvc", "doctor"]
+        done = subprocess.run(command, env=env, cwd=self._folder.name, capture_output=True, text=True, check=False)  # noqa: S603
+        return f"{done.stdout}{done.stderr}".replace(self._folder.name, "").strip()
+
     def settle(self) -> None:
         """Wait for what the service does after an answer, so that the next call always finds it done."""
         self.run(self.services.background.drain())
 
     def provider_calls(self) -> list[dict[str, Any]]:
         """The calls to the provider since the last time this was asked."""
-        assert self._world.emulator is not None, "the lab's provider is the emulator"
-        calls = self._world.emulator.extensions["emulator"].calls
+        calls = self._provider.app.extensions["emulator"].calls
         return [calls.popleft() for _ in range(len(calls))]
 
     def close(self) -> None:
@@ -149,6 +173,9 @@ class Embedded:
         if self._server is not None:
             self._server.stop()
             self._server = None
+        if self._elsewhere is not None:
+            self._elsewhere.stop()
+            self._elsewhere = None
         for name in _LOGGERS:
             logging.getLogger(name).removeHandler(self._log)
         self._folder.cleanup()

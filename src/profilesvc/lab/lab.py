@@ -54,8 +54,8 @@ class Lab:
         # Reading the certificates takes longer than a call, and without TLS nobody needs them.
         secure = self.url.startswith("https")
         self._tls = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self.provider = ProviderControl(self._control, lambda: list(self._provider_calls))
-        self.operator = OperatorControl(lambda: self._controlled("the operator's commands"))
+        self.provider = ProviderControl(self._control, self._asked)
+        self.operator = OperatorControl(lambda: self._controlled("the operator's commands"), self._asked)
         clock = None if embedded is None else embedded.clock
         time: SyncOptions = {} if clock is None else frozen_time(clock.now, clock.advance)
         self.client = Clients(self.url, self.transport, self.user_token, time)
@@ -185,16 +185,21 @@ class Lab:
     # What was done.
 
     def _note(self, caller: str, request: httpx.Request, response: httpx.Response) -> None:
-        inner = []
+        before = len(self._provider_calls)
         if self._embedded is not None:
             self._embedded.settle()
-            inner = self._embedded.provider_calls()
-        self._provider_calls += inner
+        inner = self._asked()[before:]
         asked = tuple(f"{call['method']} {call['path']} {call['status']}" for call in inner)
         path = request.url.path
         self._calls.append(Call(caller, request.method, path, response.status_code, code_of(response), asked))
         if self._undo is not None:
             self._undo.note(request, response)
+
+    def _asked(self) -> list[dict[str, Any]]:
+        """The calls to the provider so far, also those of the operator's commands."""
+        if self._embedded is not None:
+            self._provider_calls += self._embedded.provider_calls()
+        return list(self._provider_calls)
 
     def calls(self) -> list[Call]:
         """Every call so far, oldest first."""
@@ -233,11 +238,12 @@ def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def open_lab(*, posts_a_month: int | None = None, **settings: Any) -> Lab:
+def open_lab(*, posts_a_month: int | None = None, provider_elsewhere: bool = False, **settings: Any) -> Lab:
     """Start the service inside this process, or reach the deployed one that PROFILESVC_LAB__TARGET names.
 
-    `posts_a_month` lowers every plan's quota so that a page can reach it; other arguments are settings
-    (`limits={"enabled": False}`). Both are for the embedded service alone.
+    `posts_a_month` lowers every plan's quota so that a page can reach it; with `provider_elsewhere` the emulator is a
+    server of its own and no location is imported yet, as on a fresh deployment; other arguments are settings
+    (`limits={"enabled": False}`). All are for the embedded service alone.
     """
     target = load().lab
-    return Lab(target, None if target.target else Embedded(posts_a_month, settings))
+    return Lab(target, None if target.target else Embedded(posts_a_month, provider_elsewhere, settings))

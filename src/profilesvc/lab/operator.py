@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from profilesvc.lab.embedded import Embedded
-from profilesvc.services import holds, keys, operator, signing_keys
+from profilesvc.services import holds, keys, locations, operator, signing_keys
 
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
 
@@ -11,8 +11,8 @@ EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "caro
 class OperatorControl:
     """The operator's side of the lab; needs the embedded service. Users go by first name or e-mail address."""
 
-    def __init__(self, embedded: Callable[[], Embedded]) -> None:
-        self._embedded = embedded
+    def __init__(self, embedded: Callable[[], Embedded], note: Callable[[], object]) -> None:
+        self._embedded, self._note = embedded, note
 
     def deactivate(self, client_id: str, reason: str) -> None:
         """`profilesvc keys deactivate`: one of the four reasons."""
@@ -34,6 +34,23 @@ class OperatorControl:
         """`profilesvc plans assign`: starter, growth, pro or agency."""
         lab = self._embedded()
         lab.run(operator.assign_plan(lab.services, EMAILS.get(user, user), plan))
+
+    def import_locations(self, user: str, account: str) -> list[str]:
+        """`profilesvc locations import`: their names. ServiceError for another user's, or when the provider fails."""
+        lab = self._embedded()
+        try:
+            return lab.run(locations.import_account(lab.services, EMAILS.get(user, user), account))
+        finally:
+            self._note()  # so that its calls to the provider do not pass for those of the next request
+
+    def assign(self, location: str, business_id: int) -> None:
+        """`profilesvc locations assign`. ServiceError when the plan has no room."""
+        lab = self._embedded()
+        lab.run(locations.assign(lab.services, location, business_id))
+
+    def doctor(self, **provider: object) -> str:
+        """What `profilesvc doctor` prints on a new machine; `provider` are settings in place of the lab's own."""
+        return self._embedded().doctor(provider)
 
     def suspend(self, user: str) -> None:
         """`profilesvc users suspend`."""

@@ -32,6 +32,8 @@ def provider_failure(error: ProviderError) -> ServiceError:
     }
     details: dict[str, Any] = {name: value for name, value in said.items() if value}
     message = _MESSAGES[error.reason]
+    if not error.retryable:
+        message = message.partition(";")[0]  # no advice to try again
     if error.fields:
         message += f" at {', '.join(error.fields)}"
     if error.reason == "rejected" and error.provider_message:

@@ -1,0 +1,52 @@
+"""The provider as a server of its own beside the lab's service: what `profilesvc emulator serve` starts."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from profilesvc.domain.world import Clock, SeededEntropy
+from profilesvc.fixtures import load_world
+from profilesvc.provider.emulator.app import create_emulator
+from profilesvc.serving import EmbeddedServer
+
+CONTROL = "/__emulator/"
+
+
+class ProviderElsewhere:
+    """The emulator on a thread and a port of its own, by the lab's clock; `stop` ends it."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        path = folder / "provider.db"
+        self.app: Any = create_emulator(path, clock=clock, entropy=SeededEntropy("provider"), world=load_world())
+        self._server = EmbeddedServer(self.app).start()
+        self.settings = {"url": self._server.base_url, "edits_per_minute": 0}
+
+    @asynccontextmanager
+    async def controls(self) -> AsyncIterator[httpx.AsyncClient]:
+        """A client of its control surface."""
+        async with httpx.AsyncClient(base_url=f"{self._server.base_url}{CONTROL}", trust_env=False) as client:
+            yield client
+
+    def stop(self) -> None:
+        """End it."""
+        self._server.stop()
+
+
+class ProviderWithin:
+    """The emulator inside the service's process, which starts and ends it."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    @asynccontextmanager
+    async def controls(self) -> AsyncIterator[httpx.AsyncClient]:
+        """A client of its control surface."""
+        transport = httpx.ASGITransport(app=self.app)
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://emulator{CONTROL}") as client:
+            yield client
+
+    def stop(self) -> None:
+        """Nothing: it ends with the service."""
