@@ -9,6 +9,8 @@ from drive import drift, fail
 from profilesvc.services import locations as location_service
 from profilesvc.services import sync
 from profilesvc.services.context import Services
+from profilesvc.storage import bulk
+from profilesvc.storage.tables import syncs
 from support import CAROL, assert_error, assert_ok
 
 PIER, BOOKS = "locations/111", "locations/114"
@@ -116,6 +118,18 @@ class TestHistory:
         for limit, count in [(100, 100), (101, 100), (100_000, 100), (1, 1)]:
             assert len(await history(alice, limit=limit)) == count
         assert await history(alice, page=50) == []
+
+    async def test_reaches_ten_thousand_entries_and_no_further(
+        self, alice: httpx.AsyncClient, services: Services
+    ) -> None:
+        """So that the last page costs what a page may cost, however long a history is."""
+        rows = ((f"s{n:05d}", PIER, 1_800_000_000_000 + n, "success", "push", 1) for n in range(10_050))
+        columns = ("sync_id", "location_name", "created_at", "status", "direction", "fields_updated")
+        await bulk.load(services.storage, syncs, columns, rows)
+        assert [entry["syncId"] for entry in await history(alice, page=100, limit=100)][-1] == "s00050"
+        assert await history(alice, page=101, limit=100) == []
+        assert len(await history(alice, page=112, limit=90)) == 10
+        assert await history(alice, page=999_999_999, limit=100) == []
 
     async def test_tells_a_pull_from_a_push(self, services: Services, alice: httpx.AsyncClient) -> None:
         await location_service.import_account(services, "alice@example.com", "accounts/1")

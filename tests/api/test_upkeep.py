@@ -36,6 +36,11 @@ class TestUpkeep:
         before = await remaining()
         rows: dict[str, list[dict[str, Any]]] = {
             "audit": [{"at": at, "event": "user.login", "user_id": 1, "actor": "user"} for at in old(400 * DAY)],
+            "syncs": [
+                {"sync_id": str(at), "location_name": "locations/111", "created_at": at}
+                | {"status": "success", "direction": "push", "fields_updated": 1}
+                for at in old(400 * DAY)
+            ],
             "idempotency": [
                 {"scope": str(at), "fingerprint": "x", "fence": 1, "lease_until": 0, "created_at": at}
                 for at in old(2 * DAY)

@@ -27,6 +27,7 @@ PRODUCTION = {
         (["emulator", "serve"], [], "PROFILESVC_ENVIRONMENT"),
         (["serve", "--demo"], [], "PROFILESVC_ENVIRONMENT"),
         (["db", "seed"], [], "PROFILESVC_ENVIRONMENT"),
+        (["db", "generate"], [], "PROFILESVC_ENVIRONMENT"),
         (["serve"], ["BASE_URL"], "PROFILESVC_BASE_URL"),
         (["serve"], ["PROVIDER__URL"], "PROFILESVC_PROVIDER__URL"),
     ],
@@ -131,6 +132,14 @@ def test_a_database_of_somebody_else_is_no_demo(run: Run, monkeypatch: pytest.Mo
     monkeypatch.setenv("PROFILESVC_DATA_DIR", "other")
     printed(run("users", "add", "zoe@example.com", "--json"))
     assert "PROFILESVC_DATA_DIR" in refused(run("demo", "--port", "0"))
+
+
+def test_generated_rows_stay_out_of_a_database_with_users_of_its_own(run: Run) -> None:
+    few = ("db", "generate", "--keys", "3", "--posts", "5", "--history", "4", "--json")
+    assert printed(run(*few))["keys"] == 3
+    run("users", "add", "zoe@example.org", "--name", "Zoe", "--plan", "pro")
+    assert "--yes" in refused(run(*few))
+    assert printed(run(*few, "--yes"))["posts"] == 5
 
 
 def test_several_workers_are_refused_on_sqlite(run: Run) -> None:

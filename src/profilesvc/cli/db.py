@@ -1,8 +1,8 @@
-"""`profilesvc db`: migrations, and the demo world."""
+"""`profilesvc db`: migrations, the demo world, and a generated one of any size."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -59,3 +59,26 @@ def seed(as_json: AsJson = False) -> None:
     world = load_world()
     run(lambda services: seed.load(services, world))
     show({name: len(world[name]) for name in ("users", "businesses", "locations")}, as_json)
+
+
+Count = Annotated[int, typer.Option(min=1, max=10_000_000)]
+
+
+@app.command()
+def generate(
+    keys: Count = 1_000,
+    posts: Annotated[int, typer.Option(min=0, max=100_000_000)] = 10_000,
+    history: Annotated[int, typer.Option(min=0, max=100_000_000, help="Syncs in the history.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same one makes the same digests.")] = 1,
+    yes: Annotated[bool, typer.Option("--yes", help="Also where there are other users than the demo's.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add users, keys, locations, posts, syncs and events, to try how the service does with many."""
+    from profilesvc.fixtures import load_world
+    from profilesvc.services import generate
+    from profilesvc.settings import refuse_in_production
+
+    refuse_in_production("generated data")
+    demo = [user["email"] for user in load_world()["users"]]
+    amounts = generate.Amounts(keys, posts, history)
+    show(run(lambda services: generate.load(services, demo, amounts, seed, sure=yes)), as_json)

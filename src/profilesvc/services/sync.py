@@ -33,6 +33,7 @@ from profilesvc.storage.locations import LocationState
 TURN = 60 * SECOND
 TURN_WAIT_SECONDS = 10.0
 LARGEST_SOURCE = 256 * 1024
+SHOWN = 10_000  # entries of a location's history that its pages reach
 _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
 
 
@@ -202,10 +203,11 @@ async def _record(session: AsyncSession, name: str, entry: tuple[str, int, str, 
 
 
 async def history(services: Services, location: Reached, query: SyncHistoryQuery) -> SyncHistory:
-    """One page of the history, newest first (D-86)."""
+    """One page of the history, newest first (D-86); pages end at `SHOWN` entries, so that none costs more than that."""
     limit = min(query.limit, MAX_LIMIT)
+    offset = (query.page - 1) * limit
     async with services.storage.read() as session:
-        rows = await sync.history(session, location.name, (query.page - 1) * limit, limit)
+        rows = await sync.history(session, location.name, offset, min(limit, SHOWN - offset)) if offset < SHOWN else []
     entries = [
         {
             "syncId": row.sync_id,

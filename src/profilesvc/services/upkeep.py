@@ -18,6 +18,7 @@ FIRST_SECONDS, PAUSE_SECONDS = 60.0, 3600.0
 # For how long things are kept, in milliseconds after the time that stands in them.
 KEPT: dict[What, int] = {
     "audit": audit.KEPT,
+    "syncs": audit.KEPT,
     "idempotency": 2 * idempotency.KEPT,
     "contacts": HISTORY,
     "revocations": HOUR,  # a clock may be set back
@@ -29,7 +30,7 @@ KEPT: dict[What, int] = {
 
 
 async def once(services: Services) -> None:
-    """One round. Several processes may do it at the same time: what is deleted or noted twice is so once."""
+    """One round. Of several processes one works at a time; what is deleted or noted twice is so once."""
     await audit.note_expired(services)
     now = services.clock.now()
     for what, kept in KEPT.items():
@@ -37,7 +38,7 @@ async def once(services: Services) -> None:
         while more:
             services.storage.renew()
             async with services.storage.write() as session:
-                more = await upkeep.prune(session, what, now - kept)
+                more = await upkeep.is_mine(session) and await upkeep.prune(session, what, now - kept)
 
 
 async def run(services: Services, stopped: Callable[[float], Awaitable[bool]]) -> None:

@@ -98,7 +98,7 @@ class KeyRow(Table, table=True):
     allowed_domains: str = Field(sa_column=Column(Text, nullable=False))
     epoch: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    expires_at: int | None = Field(default=None, sa_column=Column(BigInteger, index=True))
     revoked_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     last_used_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     # The newest billing event for this key, as for its owner.
@@ -113,7 +113,7 @@ class KeyDomainRow(Table, table=True):
     __tablename__ = "key_domains"
 
     domain: str = Field(sa_column=Column(String(253), primary_key=True))
-    until: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    until: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
     key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False, index=True))
 
 
@@ -126,7 +126,7 @@ class SecretRow(Table, table=True):
     key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), nullable=False, index=True))
     digest: str = Field(sa_column=Column(String(64), nullable=False))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    expires_at: int | None = Field(default=None, sa_column=Column(BigInteger, index=True))
 
 
 class HoldRow(Table, table=True):
@@ -202,7 +202,7 @@ class PostUsageRow(Table, table=True):
 
 
 class SyncRow(Table, table=True):
-    """One entry of the sync history (D-86)."""
+    """One entry of the sync history (D-86), pruned after 400 days."""
 
     __tablename__ = "syncs"
     __table_args__ = (
@@ -214,7 +214,7 @@ class SyncRow(Table, table=True):
     id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
     sync_id: str = Field(sa_column=Column(String(40), nullable=False, unique=True))
     location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), nullable=False))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
     status: str = Field(sa_column=Column(String(16), nullable=False))
     direction: str = Field(sa_column=Column(String(8), nullable=False))
     fields_updated: int = Field(sa_column=Column(Integer, nullable=False))

@@ -1,0 +1,204 @@
+"""A database as large as one wants it, for trials: every row such as the service would have written it.
+
+The first location is the largest customer: a tenth of all posts and syncs are its own, the rest is spread evenly.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from profilesvc.contract.errors import CONFLICT
+from profilesvc.domain.domains import allowed_domains
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.keys import client_id, new_secret, secret_digest
+from profilesvc.domain.permissions import ALL
+from profilesvc.domain.sync_ids import new_sync_id
+from profilesvc.domain.world import DAY, HOUR, MINUTE, SeededEntropy, iso
+from profilesvc.services.context import Services
+from profilesvc.storage import bulk, tables
+from profilesvc.storage.domains import NEVER
+
+DOMAIN = "generated.example"
+KEYS_PER_USER = 10
+EVENTS_PER_KEY = 5
+_HEARD = (*[30 * MINUTE] * 8, 10 * HOUR, 3 * DAY)  # how long ago a site was heard: online, idle, offline
+Rows = Iterator[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """How many rows: keys (a location and a site for each), posts, and syncs of the history."""
+
+    keys: int
+    posts: int
+    history: int
+
+
+class _Site(NamedTuple):
+    """A key of the generated world, by its number."""
+
+    key_id: int
+    user_id: int
+    business_id: int
+    location: str
+    host: str
+    created_at: int
+
+
+class _World:
+    """The rows, table by table; numbering begins where that of the database ends."""
+
+    def __init__(self, services: Services, amounts: Amounts, first: tuple[int, int], seed: int) -> None:
+        self._amounts, self._now, self._pepper = amounts, services.clock.now(), services.pepper
+        self._first_user, self._first_key = first
+        self._chance = SeededEntropy(f"generated:{seed}:{first}")
+
+    def _site(self, number: int) -> _Site:
+        user, key = self._first_user + number // KEYS_PER_USER, self._first_key + number
+        created = self._now - 360 * DAY + number % (300 * 24) * HOUR + number
+        return _Site(key, user, user, f"locations/9{key:011d}", f"site{key}.{DOMAIN}", created)
+
+    def _sites(self) -> Iterator[_Site]:
+        return map(self._site, range(self._amounts.keys))
+
+    def _spread(self, total: int) -> Iterator[tuple[_Site, int]]:
+        """Every site with its share of a total, and what is left over for the first ones."""
+        count = self._amounts.keys
+        large = total // 10 if count > 1 else 0
+        each, over = divmod(total - large, count)
+        for number, site in enumerate(self._sites()):
+            yield site, each + (number < over) + (large if number == 0 else 0)
+
+    def _owners(self) -> range:
+        return range(self._first_user, self._first_user + -(-self._amounts.keys // KEYS_PER_USER))
+
+    def users(self) -> Rows:
+        """(id, email, name, plan, created_at)"""
+        return ((n, f"user{n}@{DOMAIN}", f"User {n}", "agency", self._now - 365 * DAY) for n in self._owners())
+
+    def businesses(self) -> Rows:
+        """(id, user_id, name, created_at)"""
+        return ((n, n, f"Business {n}", self._now - 365 * DAY) for n in self._owners())
+
+    def locations(self) -> Rows:
+        """(name, user_id, business_id, assigned_at, account, title, profile and its source as text, times, flags)"""
+        for site in self._sites():
+            title = f"Shop {site.key_id}"
+            profile = {
+                "name": site.location,
+                "languageCode": "en",
+                "title": title,
+                "phoneNumbers": {"primaryPhone": f"+49 30 {site.key_id:09d}"},
+                "storefrontAddress": {
+                    "regionCode": "DE",
+                    "locality": "Berlin",
+                    "addressLines": [f"Allee {site.key_id}"],
+                },
+                "websiteUri": f"https://{site.host}/",
+                "metadata": {"hasVoiceOfMerchant": True},
+            }
+            text = orjson.dumps(profile).decode()
+            owner = (site.location, site.user_id, site.business_id, site.created_at, f"accounts/{site.user_id}")
+            yield (*owner, title, text, self._now, True, "COMPLETED", True, self._now)
+
+    def keys(self) -> Rows:
+        """(id, client_id, user_id, business_id, location, name, permissions, domain, domains, created_at, used_at)"""
+        permissions = " ".join(ALL)
+        for site in self._sites():
+            name = f"Site {site.key_id}"
+            allowed = orjson.dumps(allowed_domains(site.host, [], development=False)).decode()
+            named = (site.key_id, client_id(site.user_id, site.created_at, name), site.user_id, site.business_id)
+            yield (*named, site.location, name, permissions, site.host, allowed, site.created_at, self._now - HOUR)
+
+    def secrets(self) -> Rows:
+        """(key_id, digest, created_at)"""
+        for site in self._sites():
+            yield site.key_id, secret_digest(new_secret(self._chance), self._pepper), site.created_at
+
+    def key_domains(self) -> Rows:
+        """(domain, until, key_id)"""
+        for site in self._sites():
+            for domain in allowed_domains(site.host, [], development=False):
+                yield domain, NEVER, site.key_id
+
+    def connections(self) -> Rows:
+        """(key_id, last_heartbeat_at, plugin_version, wp_version, php_version, site_host, site_host_at)"""
+        for site in self._sites():
+            heard = self._now - _HEARD[site.key_id % len(_HEARD)]
+            yield site.key_id, heard, "2.4.1", "6.8", "8.3", site.host, heard
+
+    def contacts(self) -> Rows:
+        """(key_id, started_at, ended_at)"""
+        for site in self._sites():
+            ended = self._now - _HEARD[site.key_id % len(_HEARD)]
+            yield site.key_id, min(site.created_at, ended), ended
+
+    def posts(self) -> Rows:
+        """(location, post id, created_at, state, read_at, document)"""
+        for site, count in self._spread(self._amounts.posts):
+            for number in range(count):
+                made, ident = self._now - 350 * DAY + number * MINUTE, f"{site.key_id}{number:07d}"
+                document = {
+                    "name": f"{site.location}/localPosts/{ident}",
+                    "languageCode": "en",
+                    "summary": f"News {number} of shop {site.key_id}: fresh bread, new hours and a word of thanks.",
+                    "callToAction": {"actionType": "LEARN_MORE", "url": f"https://{site.host}/news/{number}"},
+                    "createTime": iso(made),
+                    "updateTime": iso(made),
+                    "state": "LIVE",
+                    "topicType": "STANDARD",
+                }
+                yield site.location, ident, made, "LIVE", self._now, orjson.dumps(document).decode()
+
+    def syncs(self) -> Rows:
+        """(sync_id, location, created_at, status, direction, fields_updated)"""
+        for site, count in self._spread(self._amounts.history):
+            for number in range(count):
+                at = self._now - 350 * DAY + number * MINUTE
+                status = "success" if number % 9 else "skipped"
+                yield new_sync_id(at, self._chance), site.location, at, status, "push", number % 9
+
+    def audit(self) -> Rows:
+        """(at, event, user_id, key_id, actor)"""
+        for site in self._sites():
+            for number in range(EVENTS_PER_KEY):
+                event = "token.issued" if number else "key.created"
+                yield site.created_at + number * DAY, event, site.user_id, site.key_id, f"user:{site.user_id}"
+
+
+# In the order in which they refer to each other.
+_COLUMNS: dict[str, str] = {
+    "users": "id email name plan created_at",
+    "businesses": "id user_id name created_at",
+    "locations": "name user_id business_id assigned_at account title profile profile_read_at is_verified "
+    "verification_state sync_enabled posts_read_at",
+    "keys": "id client_id user_id business_id location_name name permissions primary_domain allowed_domains "
+    "created_at last_used_at",
+    "secrets": "key_id digest created_at",
+    "key_domains": "domain until key_id",
+    "connections": "key_id last_heartbeat_at plugin_version wp_version php_version site_host site_host_at",
+    "contacts": "key_id started_at ended_at",
+    "posts": "location_name post_id created_at state read_at document",
+    "syncs": "sync_id location_name created_at status direction fields_updated",
+    "audit": "at event user_id key_id actor",
+}
+
+
+async def load(
+    services: Services, demo: list[str], amounts: Amounts, seed: int, *, sure: bool = False
+) -> dict[str, int]:
+    """Add a generated world; {table: rows}. CONFLICT where others than these demo users are at home, unless `sure`."""
+    async with services.storage.read() as session:
+        strangers = await bulk.has_users_besides(session, demo, DOMAIN)
+        first = await bulk.next_ids(session)
+    if strangers and not sure:
+        raise ServiceError(CONFLICT, "The database has users of its own. Add --yes to fill it all the same.")
+    world = _World(services, amounts, first, seed)
+    loaded = {}
+    for name, columns in _COLUMNS.items():
+        rows: Callable[[], Rows] = getattr(world, name)
+        loaded[name] = await bulk.load(services.storage, tables.metadata.tables[name], columns.split(), rows())
+    await bulk.settle(services.storage, [tables.users, tables.businesses, tables.keys])
+    return loaded

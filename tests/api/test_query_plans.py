@@ -1,0 +1,132 @@
+"""Every statement of a request finds its rows by an index, on both databases, however many rows there are."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import asyncpg
+import httpx
+import pytest
+from plans import postgres_scans, sqlite_scans, statements
+from quart import Quart
+from test_statuses import REQUESTS, Record, Surface
+
+from conftest import START, AsService
+from profilesvc.domain.world import DAY
+from profilesvc.fixtures import load_world
+from profilesvc.services import generate, keys, upkeep
+from profilesvc.services.context import Services
+from profilesvc.services.generate import Amounts
+from profilesvc.storage import bulk, tables
+from support import assert_ok
+
+Scans = Callable[[str], Awaitable[set[str]]]
+# Once an hour and not on request: an index on the end of a contact would be written anew by every heartbeat.
+ONCE_AN_HOUR = {"contacts"}
+# What is not generated, as it comes and goes: the first column is the primary key.
+TRANSIENT = [
+    (tables.idempotency, "scope fingerprint fence lease_until created_at", ("f", 1, START, START)),
+    (tables.revocations, "id kind revoked_at expires_at", ("token", START, START + DAY)),
+    (tables.exchanges, "digest expires_at", (START + DAY,)),
+]
+
+
+@pytest.fixture
+async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIterator[Scans]:
+    """Over some thousands of rows."""
+    demo = [user["email"] for user in load_world()["users"]]
+    for table, columns, values in TRANSIENT:
+        rows = ((f"row-{number}", *values) for number in range(1_000))
+        await bulk.load(services.storage, table, columns.split(), rows)
+    await generate.load(services, demo, Amounts(keys=500, posts=3_000, history=3_000), seed=1)
+    families = ((f"family-{number}", 100 + number % 300, 1, START, START + DAY, "{}") for number in range(1_000))
+    columns = ["id", "key_id", "generation", "rotated_at", "expires_at", "successor"]
+    await bulk.load(services.storage, tables.families, columns, families)
+    await bulk.settle(services.storage, [])
+    path = services.storage.engine.url.database or ""
+    if services.storage.is_sqlite:
+
+        async def of_sqlite(statement: str) -> set[str]:
+            return sqlite_scans(path, statement)
+
+        yield of_sqlite
+        return
+    database = await asyncpg.connect(user="postgres", database=path, host=request.getfixturevalue("postgres").host)
+    yield lambda statement: postgres_scans(database, statement)
+    await database.close()
+
+
+async def found(scans: Scans, seen: set[str]) -> dict[str, set[str]]:
+    """The tables that are read whole, by statement."""
+    return {statement: whole for statement in sorted(seen) if (whole := await scans(statement))}
+
+
+async def every_operation(surface: Surface) -> None:
+    """Each as it succeeds, and in the variants that ask the database something else."""
+    refused = {"grant_type": "client_credentials", "client_id": surface.client_id("good"), "client_secret": "wrong"}
+    await surface.ask("issue_token", body=refused)
+    for name, params in [
+        ("list_keys", {"include_revoked": "false"}),
+        ("list_locations", {"unassigned": "true"}),
+        ("list_locations", {"page": "2", "limit": "1"}),
+        ("list_sync_history", {"page": "2", "limit": "1"}),
+        ("list_events", {"before": "1767323045678-9"}),
+        ("list_key_events", {"before": "1767323045678-9"}),
+    ]:
+        assert (await surface.ask(name, params=params)).is_success, name
+    first = assert_ok(await surface.ask("list_posts", params={"locationId": "111", "pageSize": "1"}))
+    next_page = {"locationId": "111", "pageSize": "1", "pageToken": first["nextPageToken"]}
+    assert_ok(await surface.ask("list_posts", params=next_page))
+    for name in ("create_post", "sync_profile"):
+        for _ in range(2):
+            assert (await surface.ask(name, headers={"X-Idempotency-Key": "once"})).is_success
+    for name in REQUESTS:
+        assert (await surface.ask(name)).is_success, name
+
+
+async def beside_the_api(http: httpx.AsyncClient, service: dict[str, str], credentials: dict[str, str]) -> None:
+    """The standard's routes, refreshes and preflights."""
+    refresh = {"grant_type": "refresh_token", "refresh_token": service["refresh_token"]}
+    for _ in range(2):
+        pair = assert_ok(await http.post("/api/v1/auth/token", json={**refresh, **credentials}))
+    again = {"grant_type": "refresh_token", "refresh_token": pair["refresh_token"]}
+    assert_ok(await http.post("/api/v1/auth/token", json={**again, **credentials}))
+    basic = (credentials["client_id"], credentials["client_secret"])
+    for path in ("introspect", "revoke"):
+        assert (await http.post(f"/oauth2/{path}", data={"token": pair["access_token"]}, auth=basic)).is_success
+    asked = {"Origin": "https://a.example", "Access-Control-Request-Method": "GET"}
+    assert (await http.options("/api/v1/posts", headers=asked)).is_success
+    assert (await http.get("/readyz")).is_success
+
+
+async def test_a_statement_without_an_index_is_seen(scans: Scans) -> None:
+    assert await scans("SELECT id FROM users WHERE name = 'x'") == {"users"}
+    assert await scans("SELECT count(*) FROM posts") != set()
+    assert await scans("SELECT id FROM users WHERE id = 1") == set()
+
+
+async def test_no_request_reads_a_whole_table(
+    app: Quart,
+    services: Services,
+    http: httpx.AsyncClient,
+    alice: httpx.AsyncClient,
+    as_service: AsService,
+    scans: Scans,
+) -> None:
+    record = Record(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
+    with statements(services) as seen:
+        sites = {name: await as_service() for name in ("good", "other")}
+        await beside_the_api(http, sites["other"].tokens, sites["other"].credentials)
+        await every_operation(Surface(http, record, alice.headers["Authorization"].removeprefix("Bearer "), sites))
+    assert len(seen) > 60
+    assert await found(scans, seen) == {}
+
+
+async def test_no_work_of_the_background_reads_a_whole_table_that_it_need_not(
+    services: Services, as_service: AsService, scans: Scans
+) -> None:
+    site = await as_service()
+    with statements(services) as seen:
+        await keys.deactivate(services, site.key["client_id"], "billing_issue")
+        await keys.reactivate(services, site.key["client_id"])
+        await upkeep.once(services)
+    by_statement = await found(scans, seen)
+    assert set().union(*by_statement.values()) <= ONCE_AN_HOUR, by_statement

@@ -1,0 +1,90 @@
+"""Generated data is such as the service itself would have written it, and as much as was asked for."""
+
+import pytest
+from quart import Quart
+from sqlalchemy import func, insert, select
+
+from conftest import AsUser
+from profilesvc.contract.errors import CONFLICT
+from profilesvc.domain.errors import ServiceError
+from profilesvc.fixtures import load_world
+from profilesvc.services import generate, tokens
+from profilesvc.services.context import Services
+from profilesvc.services.generate import DOMAIN, Amounts
+from profilesvc.storage.tables import metadata, secrets, users
+from support import ALICE, assert_ok
+
+DEMO = [user["email"] for user in load_world()["users"]]
+AMOUNTS = Amounts(keys=25, posts=300, history=203)
+
+
+async def counts(services: Services) -> dict[str, int]:
+    async with services.storage.read() as session:
+        return {
+            table.name: (await session.execute(select(func.count()).select_from(table))).scalar_one()
+            for table in metadata.sorted_tables
+        }
+
+
+async def test_makes_what_was_asked_for_beside_what_is_there_and_again(services: Services) -> None:
+    before = await counts(services)
+    for round_number in (1, 2):
+        loaded = await generate.load(services, DEMO, AMOUNTS, seed=1)
+        assert loaded == {
+            "users": 3,
+            "businesses": 3,
+            **dict.fromkeys(("locations", "keys", "secrets", "connections", "contacts"), 25),
+            "key_domains": 50,
+            "posts": 300,
+            "syncs": 203,
+            "audit": 125,
+        }
+        after = await counts(services)
+        assert after == {name: before[name] + round_number * loaded.get(name, 0) for name in before}
+
+
+async def test_is_served_like_everything_else(app: Quart, services: Services, as_user: AsUser) -> None:
+    await generate.load(services, DEMO, AMOUNTS, seed=1)
+    async with services.storage.read() as session:
+        generated = select(users.c.email).where(users.c.email.like(f"%@{DOMAIN}")).order_by(users.c.id)
+        email = (await session.execute(generated)).scalars().all()[0]
+    owner = await as_user(email)
+    keys = assert_ok(await owner.get("/api/v1/developer/credentials"))["credentials"]
+    assert len(keys) == 10
+    located = assert_ok(await owner.get("/api/v1/external-business/locations"))
+    assert located["pagination"]["totalCount"] == 10
+    largest = keys[-1]["assigned_location_id"]
+    listed = assert_ok(await owner.get("/api/v1/posts", params={"locationId": largest, "pageSize": 100}))
+    assert len(listed["localPosts"]) == 30 + 12 - 1  # a tenth of all, and its share of the rest
+    bare = largest.removeprefix("locations/")
+    history = assert_ok(await owner.get(f"/api/v1/sync/history/{bare}", params={"limit": 100}))["history"]
+    assert len(history) == 20 + 8
+    status = assert_ok(await owner.get(f"/api/v1/api-keys/{keys[0]['client_id']}/status"))
+    assert status["connection_status"] == "online"
+    business = assert_ok(await owner.get("/api/v1/businesses"))["businesses"][0]["id"]
+    made = {"name": "After", "business_id": business, "assigned_location_id": largest}
+    key = assert_ok(await owner.post("/api/v1/developer/credentials", json=made), 201)
+    assert key["service_client_id"] > 25
+    assert await tokens.user_token(services, ALICE)
+
+
+async def test_leaves_a_database_with_users_of_its_own_alone(services: Services) -> None:
+    async with services.storage.write() as session:
+        await session.execute(insert(users).values(email="zoe@example.org", name="Zoe", plan="pro", created_at=0))
+    before = await counts(services)
+    with pytest.raises(ServiceError) as refused:
+        await generate.load(services, DEMO, AMOUNTS, seed=1)
+    assert refused.value.kind is CONFLICT
+    assert await counts(services) == before
+    await generate.load(services, DEMO, AMOUNTS, seed=1, sure=True)
+
+
+async def test_another_seed_makes_other_secrets(services: Services) -> None:
+    async def digests() -> list[str]:
+        async with services.storage.read() as session:
+            return list((await session.execute(select(secrets.c.digest).order_by(secrets.c.id))).scalars())
+
+    few = Amounts(keys=2, posts=0, history=0)
+    for seed in (1, 2):
+        await generate.load(services, DEMO, few, seed)
+    assert len(set(await digests())) == 4
