@@ -1,6 +1,7 @@
 """The whole service for each test, on SQLite and on PostgreSQL, with a frozen clock and the demo world in it."""
 
 import asyncio
+import functools
 import os
 import shutil
 import tempfile
@@ -115,6 +116,15 @@ class Postgres:
 
         asyncio.run(execute())
 
+    def keep(self, database: str) -> str:
+        """Remember what is in a database; the statement that brings it back."""
+        tables = metadata.sorted_tables
+        saved = "".join(f"CREATE TABLE seed.{table.name} AS TABLE {table.name};" for table in tables)
+        self.run(f"CREATE SCHEMA seed; {saved}", database)
+        copies = "".join(f"INSERT INTO {table.name} SELECT * FROM seed.{table.name};" for table in tables)
+        emptied = ", ".join(table.name for table in tables)
+        return f"SET lock_timeout = '5s'; TRUNCATE {emptied} RESTART IDENTITY; {copies} {_CONTINUE_NUMBERING}"
+
     def stop(self) -> None:
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -129,11 +139,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     server.run("SELECT pg_reload_conf()")
     server.run("CREATE DATABASE work")
     asyncio.run(_seeded(make_settings(tmp_path_factory.mktemp("pgdata"), server.url("work"))))
-    tables = ", ".join(metadata.tables)
-    saved = "".join(f"CREATE TABLE seed.{table} AS TABLE {table};" for table in metadata.tables)
-    server.run(f"CREATE SCHEMA seed; {saved}", "work")
-    copies = "".join(f"INSERT INTO {table.name} SELECT * FROM seed.{table.name};" for table in metadata.sorted_tables)
-    server.restore = f"SET lock_timeout = '5s'; TRUNCATE {tables} RESTART IDENTITY; {copies} {_CONTINUE_NUMBERING}"
+    server.restore = server.keep("work")
     yield server
     server.stop()
 
@@ -202,10 +208,19 @@ def client_of(app: Quart, token: str | None = None) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, base_url=BASE_URL, headers=headers)
 
 
+Dial = Callable[..., httpx.AsyncClient]
+
+
 @pytest.fixture
-async def http(app: Quart) -> AsyncIterator[httpx.AsyncClient]:
+def dial(app: Quart) -> Dial:
+    """`dial(token)`: a client of the service under test, which is the app in this process."""
+    return functools.partial(client_of, app)
+
+
+@pytest.fixture
+async def http(dial: Dial) -> AsyncIterator[httpx.AsyncClient]:
     """An anonymous client."""
-    async with client_of(app) as client:
+    async with dial() as client:
         yield client
 
 
@@ -223,13 +238,13 @@ AsService = Callable[..., Awaitable[Site]]
 
 
 @pytest.fixture
-async def as_user(app: Quart, services: Services) -> AsyncIterator[AsUser]:
+async def as_user(dial: Dial, services: Services) -> AsyncIterator[AsUser]:
     """`await as_user(ALICE)`: a client with a user token, minted as the operator does."""
     clients: dict[str, httpx.AsyncClient] = {}
 
     async def client(email: str) -> httpx.AsyncClient:
         if email not in clients:
-            clients[email] = client_of(app, await tokens.user_token(services, email))
+            clients[email] = dial(await tokens.user_token(services, email))
         return clients[email]
 
     yield client
@@ -244,7 +259,7 @@ async def alice(as_user: AsUser) -> httpx.AsyncClient:
 
 @pytest.fixture
 async def as_service(
-    app: Quart, services: Services, http: httpx.AsyncClient, as_user: AsUser
+    dial: Dial, services: Services, http: httpx.AsyncClient, as_user: AsUser
 ) -> AsyncIterator[AsService]:
     """`await as_service("locations/111", permissions=[...])`: a key made and a token granted through the API."""
     clients: list[httpx.AsyncClient] = []
@@ -261,7 +276,7 @@ async def as_service(
         }
         granted = assert_ok(await http.post("/api/v1/auth/token", json=grant))
         await services.background.drain()  # last_used_at is written after the answer
-        clients.append(client_of(app, granted["access_token"]))
+        clients.append(dial(granted["access_token"]))
         return Site(key, granted, clients[-1])
 
     yield site

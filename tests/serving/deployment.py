@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 
-from conftest import Postgres
+from conftest import Postgres, make_settings
+from profilesvc.settings import ProviderSettings, Settings, TokenSettings
 from program import Server, command, serving
 from support import assert_ok, owner_of
 
@@ -26,6 +27,17 @@ class Deployment:
     emulator: Server
     _execute: Callable[[str], None]
     _environment: dict[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the service, for what has no route."""
+        return make_settings(
+            self.service.folder / "var",
+            self._environment.get("DATABASE_URL", ""),
+            base_url=self.service.url,
+            provider=ProviderSettings(url=self.emulator.url),
+            tokens=TokenSettings(),
+        )
 
     async def sql(self, statement: str) -> None:
         """A statement beside the service."""

@@ -11,17 +11,18 @@ from wire import Served, serving
 
 from effort import effort
 from profilesvc.settings import Settings
+from support import assert_ok
+from token_support import PATH as TOKEN
 
 DOCUMENT = Path(__file__).parents[2] / "openapi.json"
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 EXAMPLES = effort(5, 1_000)
 ALL = "examples,coverage,fuzzing,stateful"
 # The phase of edge cases takes the longest, and is the same for everybody who is let in.
-PHASES = {
-    "user": effort("coverage,stateful", ALL),
-    "service": effort("fuzzing", ALL),
-    "reading service": effort("fuzzing", ALL),
-}
+PHASES = effort(
+    {"user": "coverage", "service": "fuzzing,stateful"},
+    {"user": ALL, "service": ALL, "reading service": ALL},
+)
 
 
 @pytest.fixture
@@ -36,14 +37,22 @@ def token_of(served: Served, role: str) -> str:
     return served.site(**({"permissions": ["business.read"]} if role == "reading service" else {}))[1]
 
 
+def known(served: Served) -> dict[str, str]:
+    """What only a caller who was told can send: a key and its tokens, and a key that may be revoked."""
+    key, doomed = served.site()[0], served.site()[0]
+    credentials = {name: key[name] for name in ("client_id", "client_secret")}
+    with served.client() as http:
+        tokens = assert_ok(http.post(TOKEN, json={"grant_type": "client_credentials", **credentials}))
+    return {**credentials, "refresh_token": tokens["refresh_token"], "doomed": doomed["client_id"]}
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize("database", effort(["sqlite"], ["sqlite", "postgres"]))
 @pytest.mark.parametrize("role", PHASES)
 def test_finds_nothing(served: Served, role: str, tmp_path: Path) -> None:
-    key, _ = served.site()
     config = CONFIG.read_text("utf-8")
-    for name in ("client_id", "client_secret"):
-        config = config.replace(name.upper(), key[name])
+    for name, value in known(served).items():
+        config = config.replace(name.upper(), value)
     (tmp_path / "schemathesis.toml").write_text(config, "utf-8")
     command = [
         *(str(Path(sys.executable).with_name("schemathesis")), "run", str(DOCUMENT)),

@@ -1,0 +1,92 @@
+"""The access matrix and the tests of tenants by HTTP, on a deployment of one process and of four (T3, T18)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from deployment import Deployment, deployed
+
+from api.test_access_matrix import callers, test_every_cell_is_as_the_policy_says
+from api.test_tenancy import (
+    attacker,
+    test_an_idempotency_value_replays_nothing_of_another,
+    test_another_tenants_key_is_like_none,
+    test_another_tenants_location_is_like_none,
+    test_no_header_leads_elsewhere,
+    test_page_tokens_and_idempotency_values_are_worth_nothing_to_others,
+    test_tokens_of_another_are_like_no_tokens,
+    untouched,
+)
+from conftest import AsService, Dial, Postgres
+from profilesvc.bootstrap import World, open_services
+from profilesvc.services.context import Services
+from support import Site
+
+__all__ = [  # what pytest finds here: the tests, and the fixtures that they ask for
+    "attacker",
+    "callers",
+    "test_an_idempotency_value_replays_nothing_of_another",
+    "test_another_tenants_key_is_like_none",
+    "test_another_tenants_location_is_like_none",
+    "test_every_cell_is_as_the_policy_says",
+    "test_no_header_leads_elsewhere",
+    "test_page_tokens_and_idempotency_values_are_worth_nothing_to_others",
+    "test_tokens_of_another_are_like_no_tokens",
+    "untouched",
+    "victim",
+]
+pytestmark = [pytest.mark.postgres, pytest.mark.long]
+
+
+@pytest.fixture(scope="module", params=[1, 4], ids=["one process", "four processes"])
+def started(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, postgres: Postgres
+) -> Iterator[tuple[Deployment, str]]:
+    """A deployment, and the statement that brings its database back to the demo world."""
+    with deployed(tmp_path_factory.mktemp("deployed"), request.param, postgres) as running:
+        yield running, postgres.keep(f"deployed_{request.param}")
+
+
+@pytest.fixture
+async def deployment(started: tuple[Deployment, str]) -> Deployment:
+    """The demo world, as if just deployed."""
+    running, restore = started
+    await running.sql(restore)
+    async with httpx.AsyncClient(base_url=running.emulator.url, trust_env=False) as emulator:
+        assert (await emulator.post("/__emulator/reset")).is_success
+    return running
+
+
+@pytest.fixture
+def dial(deployment: Deployment) -> Dial:
+    """A client that connects anew for each request, so that every process answers some of them."""
+
+    def client(token: str | None = None) -> httpx.AsyncClient:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        url, limits = deployment.service.url, httpx.Limits(max_keepalive_connections=0)
+        return httpx.AsyncClient(base_url=url, headers=headers, limits=limits, timeout=60, trust_env=False)
+
+    return client
+
+
+@pytest.fixture
+async def victim(as_service: AsService) -> Site:
+    """Its grant is in the audit trail, which another process writes a tenth of a second later."""
+    site = await as_service("locations/111")
+    await asyncio.sleep(0.3)
+    return site
+
+
+@pytest.fixture
+async def services(deployment: Deployment) -> AsyncIterator[Services]:
+    """The operator's, beside the service on the same database."""
+    async with open_services(deployment.settings, World(), provider=False) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def emulator(deployment: Deployment) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the provider's control surface."""
+    async with httpx.AsyncClient(base_url=deployment.emulator.url, trust_env=False) as client:
+        yield client
