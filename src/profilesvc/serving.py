@@ -17,6 +17,8 @@ KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
 HEAD_SECONDS = 10
 MAX_HEAD_BYTES = 256 * 1024
+TAKE_SECONDS = 10
+LEAST_TAKEN = 64 * 1024
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -37,12 +39,14 @@ def bind(host: str, port: int) -> socket.socket:
 class _Protocol(HttpToolsProtocol):
     """uvicorn's protocol, which by itself waits for ever for a head that does not end and takes trailers for headers.
 
-    A head has 10 s, and 256 KB beyond its first piece; heads that are whole but too large are the app's to answer.
+    A head has 10 s, and 256 KB beyond its first piece; heads that are whole but too large are the app's to answer. It
+    also waits for ever for an answer to be taken, and keeps it: here 64 KB must be taken every 10 s.
     """
 
     _in_head = False
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
+    _take_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
@@ -50,7 +54,16 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._stop_take_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_taking()
+
+    def resume_writing(self) -> None:
+        self._stop_take_timer()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         was_in_head = self._in_head
@@ -76,6 +89,13 @@ class _Protocol(HttpToolsProtocol):
         self._stop_timer()
         super().on_headers_complete()
 
+    def timeout_keep_alive_handler(self) -> None:
+        """Closing would wait for the rest of the last answer to be taken, however long that is."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            super().timeout_keep_alive_handler()
+
     def send_400_response(self, msg: str) -> None:
         """What follows a whole request must not take that request's answer: it is carried out and answered first."""
         if self._is_answering() and not self.cycle.more_body:
@@ -95,6 +115,20 @@ class _Protocol(HttpToolsProtocol):
         self._head_timer = None
         if not self._is_answering():
             self.transport.close()
+
+    def _expect_taking(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._take_timer = self.loop.call_later(TAKE_SECONDS, self._check_taking, left)
+
+    def _check_taking(self, before: int) -> None:
+        if before - self.transport.get_write_buffer_size() < LEAST_TAKEN:
+            self.transport.abort()
+        else:
+            self._expect_taking()
+
+    def _stop_take_timer(self) -> None:
+        if self._take_timer is not None:
+            self._take_timer.cancel()
 
     def _stop_timer(self) -> None:
         if self._head_timer is not None:

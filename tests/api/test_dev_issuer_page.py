@@ -44,6 +44,8 @@ class TestPage:
             "http://127.0.0.1@evil.example/",
             "http://evil.example@127.0.0.1/",
             "http://127.0.0.1\\@evil.example/",
+            "http://[::1].evil.example/",
+            "http://[::1]evil.example:80/",
             "https://127.0.0.1/cb",
             "//127.0.0.1/cb",
             "http://127.0.0.1:99999/",

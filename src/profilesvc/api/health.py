@@ -1,5 +1,6 @@
 """Paths beside the API: is the process alive, is it ready, the OpenAPI document and the page that shows it."""
 
+from functools import cache
 from pathlib import Path
 
 import orjson
@@ -16,6 +17,12 @@ STATIC = Path(__file__).parent / "static"
 _FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "docs.js": "text/javascript"}
 # The page must not load anything from elsewhere, even if its scripts wanted to.
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+
+
+@cache
+def _file(name: str) -> bytes:
+    """Read once: a copy for each reader would let slow ones fill the memory."""
+    return (STATIC / name).read_bytes()
 
 
 def _json(document: object, status: int = 200) -> Response:
@@ -70,5 +77,4 @@ async def docs_file(name: str) -> Response:
     """A file of the page."""
     if name not in _FILES:
         raise ServiceError(NOT_FOUND)
-    body = (STATIC / name).read_bytes()
-    return Response(body, content_type=_FILES[name], headers={"Cache-Control": "max-age=86400"})
+    return Response(_file(name), content_type=_FILES[name], headers={"Cache-Control": "max-age=86400"})

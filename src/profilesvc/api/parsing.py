@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from itertools import count
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +15,7 @@ from profilesvc.domain.errors import ServiceError, invalid, invalid_many
 
 Model = TypeVar("Model", bound=BaseModel)
 MAX_DEPTH = 32
+MAX_VALUES = 10_000  # to check each one, and to find fault with it, must not keep other callers waiting
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ARRAY_SYNTAX = re.compile(r"([^\[]+)\[.*\]\Z", re.DOTALL)
@@ -43,7 +45,10 @@ def _constant(text: str) -> Any:
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
-    """A JSON object: strict UTF-8, no byte order mark, at most 32 deep, no member twice, no NaN (A083 to A089)."""
+    """A JSON object: strict UTF-8, no byte order mark, at most 32 deep, no member twice, no NaN (A083 to A089).
+
+    At most 10,000 values (A102).
+    """
     if not raw.strip():
         raise invalid("body", "", "must be a JSON object; it is empty")
     try:
@@ -61,7 +66,7 @@ def json_object(raw: bytes) -> dict[str, Any]:
         raise invalid("body", "", "must not hold numbers of that many digits") from None
     if not isinstance(value, dict):
         raise invalid("body", "", "must be a JSON object")
-    _walk(value, 1)
+    _walk(value, 1, count(1))
     return value
 
 
@@ -69,21 +74,27 @@ def _too_deep() -> ServiceError:
     return invalid("body", "", f"must not be nested more than {MAX_DEPTH} deep")
 
 
-def _walk(value: Any, depth: int) -> None:
-    """Refuse what is nested too deep and text that is not Unicode."""
+def _walk(value: Any, depth: int, seen: "count[int]") -> None:
+    """Refuse what is nested too deep, holds too many values, or is text that is not Unicode."""
+    if next(seen) > MAX_VALUES:
+        raise invalid("body", "", f"must not hold more than {MAX_VALUES} values")
     if isinstance(value, str):
-        if _SURROGATE.search(value):
-            raise invalid("body", "", "must not hold lone surrogates")
+        _require_unicode(value)
         return
     if not isinstance(value, dict | list):
         return
     if depth > MAX_DEPTH:
         raise _too_deep()
     for item in value.values() if isinstance(value, dict) else value:
-        _walk(item, depth + 1)
+        _walk(item, depth + 1, seen)
     if isinstance(value, dict):
         for name in value:
-            _walk(name, depth + 1)
+            _require_unicode(name)
+
+
+def _require_unicode(text: str) -> None:
+    if _SURROGATE.search(text):
+        raise invalid("body", "", "must not hold lone surrogates")
 
 
 def checked(model: type[Model], values: Any, where: str) -> Model:

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from profilesvc.contract.provider_format import OUTPUT_ONLY, Int64, Message, access_of, message_of
 from profilesvc.contract.provider_location import Date, SpecialHourPeriod, TimeOfDay, TimePeriod
 from profilesvc.contract.provider_post import LocalPostEvent, TimeInterval
+from profilesvc.domain.errors import MAX_PROBLEMS
 
 Document = dict[str, Any]
 Problem = tuple[str, str, str]
@@ -41,7 +42,7 @@ def parse(message: type[Message], document: Document) -> tuple[Document, list[Pr
         errors = error.errors(include_url=False, include_input=False)
         bad = {problem["loc"][0] for problem in errors}
         rest, more = parse(message, {name: value for name, value in document.items() if name not in bad})
-        return rest, [_problem(problem) for problem in errors] + more
+        return rest, [_problem(problem) for problem in errors[:MAX_PROBLEMS]] + more
     parsed = _in_order(document, model.model_dump(exclude_unset=True))
     return parsed, [problem for part in _messages(message, parsed, "") for problem in _value_problems(*part)]
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -78,7 +79,9 @@ class DevIssuer:
         plain = redirect_uri.isascii() and redirect_uri.isprintable() and not set(redirect_uri) & set(" \\#'\";")
         ours = origin == origin_of(urlsplit(self.base_url))
         loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK
-        return plain and "@" not in parts.netloc and (ours or loopback)
+        # The parser overlooks what stands behind a bracket, as in `[::1].elsewhere.example`.
+        whole = re.fullmatch(r"(?:[^\[\]@:]*|\[[0-9a-f:]*\])(?::[0-9]*)?", parts.netloc, re.IGNORECASE)
+        return plain and whole is not None and (ours or loopback)
 
     def code(self, services: Services, login: Login) -> str:
         """An authorization code, good for a minute and one exchange."""

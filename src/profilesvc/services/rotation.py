@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.world import DAY, SECOND
 from profilesvc.services import audit
@@ -100,20 +101,26 @@ async def exchange(services: Services, key: KeyState, presented: dict[str, Any],
     async with services.storage.write() as session:
         if await families.advance(session, step, successor.now):
             await audit.record(services, session, "token.refreshed", key.user_id, key.id, generation=step.of + 1)
-            return successor
-        known = await families.find(session, step.family)
-        replayed = known is not None and _within_grace(services, known, step.of)
-        if replayed:
-            await audit.record(services, session, "token.refresh_replayed", key.user_id, key.id, generation=step.of)
-        elif known is not None and step.of < known.generation:
-            await revocations.add(session, "family", step.family, successor.now, successor.now + LONGEST_TOKEN)
-            await audit.record(services, session, "token.refresh_reuse", key.user_id, key.id, generation=step.of)
-    if known is None or not replayed:
-        raise RefreshRefused
-    pair = Pair(**orjson.loads(known.successor))
-    if pair.kid not in services.signer.keyring:  # removed since: the pair is as dead as its key
+            pair: Pair | None = successor
+        else:
+            pair = await _repeated(services, session, key, step)
+    if pair is None or pair.kid not in services.signer.keyring:  # removed since: the pair is as dead as its key
         raise RefreshRefused
     return pair
+
+
+async def _repeated(services: Services, session: AsyncSession, key: KeyState, step: Step) -> Pair | None:
+    """The pair that there is already, if the repeat is within the grace; a late one ends the family."""
+    known, now = await families.find(session, step.family), services.clock.now()
+    if known is None:
+        return None
+    if _within_grace(services, known, step.of):
+        await audit.record(services, session, "token.refresh_replayed", key.user_id, key.id, generation=step.of)
+        return Pair(**orjson.loads(known.successor))
+    if step.of < known.generation:
+        await revocations.add(session, "family", step.family, now, now + LONGEST_TOKEN)
+        await audit.record(services, session, "token.refresh_reuse", key.user_id, key.id, generation=step.of)
+    return None
 
 
 def _within_grace(services: Services, known: Family, presented: int) -> bool:

@@ -30,7 +30,6 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
 
     An unknown id costs the same work as a wrong secret (D-21). RATE_LIMITED (D-50).
     """
-    await services.limiter.by_client(client_id)
     now = services.clock.now()
     key, digests = None, list[str]()
     if CLIENT_ID.match(client_id):
@@ -44,6 +43,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
         if key is not None:
             services.notes.failed(services, key)
         return None
+    await services.limiter.by_client(client_id)  # not before: who knows the id alone must not use up its requests
     return key
 
 

@@ -1,0 +1,91 @@
+"""Attacks on tokens, signing keys and the routes without a token that worked once, as they would be tried again."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsService
+from profilesvc.contract.tokens import RefreshGrant
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import FrozenClock
+from profilesvc.limit_settings import LimitSettings
+from profilesvc.services import tokens
+from profilesvc.services.context import Services
+from profilesvc.settings import Settings
+from profilesvc.storage.engine import Storage
+from support import Site, assert_error, assert_ok
+from token_support import PATH, grant
+
+POSTS = "/api/v1/posts?locationId=111"
+
+
+class LosingTheKey:
+    """The storage of a process that learns, while it writes, that the active signing key was removed."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._services.storage, name)
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[Any]:
+        async with self._services.storage.write() as session:
+            yield session
+        self._services.signer.keyring.replace([])
+
+
+async def test_a_signing_key_that_is_removed_during_an_exchange_is_a_refusal(services: Services, plugin: Site) -> None:
+    storage: Any = LosingTheKey(services)
+    assert isinstance(services.storage, Storage)
+    body = RefreshGrant(grant_type="refresh_token", refresh_token=plugin.tokens["refresh_token"])
+    with pytest.raises(ServiceError) as refused:
+        await tokens.refresh(dataclasses.replace(services, storage=storage), body)
+    assert refused.value.kind.code == "AUTH_INVALID_TOKEN"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/sync/111", b'{"labels":[%s]}' % b",".join([b"1"] * 120_000)),
+        ("/api/v1/sync/111", b'{"regularHours":{"periods":[%s]}}' % b",".join([b"{}"] * 80_000)),
+        ("/api/v1/sync/111", b'{"storefrontAddress":{"addressLines":[%s]}}' % b",".join([b'"a"'] * 60_000)),
+        (POSTS, b'{"summary":"x","media":[%s]}' % b",".join([b"{}"] * 80_000)),
+    ],
+)
+async def test_A102_many_small_values_do_not_keep_the_others_waiting(plugin: Site, path: str, body: bytes) -> None:
+    begun = time.process_time()
+    answer = await plugin.http.post(path, content=body, headers={"Content-Type": "application/json"})
+    took = time.process_time() - begun
+    (problem,) = assert_error(answer, 400, "VALIDATION_ERROR")["errors"]
+    assert problem == {"in": "body", "field": "", "problem": "must not hold more than 10000 values"}
+    assert took < 0.4  # seconds; it was 1.7
+
+
+async def test_A102_ten_thousand_values_are_taken(plugin: Site) -> None:
+    plugins = {"other": list(range(9_997))}  # with the body, the list and the version it is one less than too many
+    assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={**plugins, "wp_version": "6"}))
+    one_more = {"other": list(range(9_998)), "wp_version": "6"}
+    assert_error(await plugin.http.post("/api/v1/api-keys/heartbeat", json=one_more), 400, "VALIDATION_ERROR")
+
+
+class TestNeighbours:
+    """Sites that share an address with somebody who knows their client ids."""
+
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        return settings.model_copy(update={"limits": LimitSettings()})
+
+    async def test_A024_wrong_secrets_from_the_same_address_leave_a_site_its_own_requests(
+        self, http: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
+    ) -> None:
+        site = await as_service()
+        wrong = grant(site, client_secret="wrong")
+        codes = [(await http.post(PATH, json=wrong)).status_code for _ in range(200)]
+        assert codes == [401] * 10 + [429] * 190
+        assert_ok(await http.post(PATH, json=grant(site)))

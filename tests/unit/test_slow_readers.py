@@ -1,0 +1,118 @@
+"""Callers that do not take their answers: the server must not keep answers for them without end."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from profilesvc.serving import LEAST_TAKEN, TAKE_SECONDS, _Protocol
+
+MB = 1024 * 1024
+
+
+class Timer:
+    """What the loop gives for a call that is to come."""
+
+    def __init__(self, call: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self.call, self.args, self.cancelled = call, args, False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Loop:
+    """A loop whose time is the test's: `pass_by` makes the calls that are due after that many seconds."""
+
+    def __init__(self) -> None:
+        self.timers: list[tuple[float, Timer]] = []
+
+    def call_later(self, seconds: float, call: Callable[..., None], *args: Any) -> Timer:
+        self.timers.append((seconds, timer := Timer(call, args)))
+        return timer
+
+    def pass_by(self, seconds: float) -> None:
+        due = [timer for after, timer in self.timers if after <= seconds and not timer.cancelled]
+        self.timers = [(after - seconds, timer) for after, timer in self.timers if after > seconds]
+        for timer in due:
+            timer.call(*timer.args)
+
+
+class Transport:
+    """A connection whose other side has `waiting` bytes to take."""
+
+    def __init__(self) -> None:
+        self.waiting, self.state = 0, "open"
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
+
+    def get_extra_info(self, _name: str) -> None:
+        return None
+
+    def is_closing(self) -> bool:
+        return self.state != "open"
+
+    def abort(self) -> None:
+        self.state = "aborted"
+
+    def close(self) -> None:
+        self.state = "closed"
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def transport() -> Transport:
+    return Transport()
+
+
+@pytest.fixture
+async def protocol(loop: Loop, transport: Transport) -> _Protocol:
+    given: Any = loop
+    connection: Any = transport
+    made = _Protocol(uvicorn.Config(asyncio.sleep, log_config=None), ServerState(), {}, given)
+    made.connection_made(connection)
+    made._stop_timer()  # the head of a request has a clock of its own
+    return made
+
+
+async def test_who_takes_nothing_is_cut_off(protocol: _Protocol, loop: Loop, transport: Transport) -> None:
+    transport.waiting = MB
+    protocol.pause_writing()
+    loop.pass_by(TAKE_SECONDS)
+    assert transport.state == "aborted"
+
+
+async def test_who_takes_a_byte_at_a_time_is_cut_off(protocol: _Protocol, loop: Loop, transport: Transport) -> None:
+    transport.waiting = MB
+    protocol.pause_writing()
+    transport.waiting -= LEAST_TAKEN
+    loop.pass_by(TAKE_SECONDS)
+    assert transport.state == "open"
+    transport.waiting -= LEAST_TAKEN - 1
+    loop.pass_by(TAKE_SECONDS)
+    assert transport.state == "aborted"
+
+
+async def test_who_has_taken_it_may_take_the_time(protocol: _Protocol, loop: Loop, transport: Transport) -> None:
+    transport.waiting = MB
+    protocol.pause_writing()
+    transport.waiting = 0
+    protocol.resume_writing()
+    loop.pass_by(10 * TAKE_SECONDS)
+    assert transport.state == "open"
+
+
+@pytest.mark.parametrize(("waiting", "state"), [(0, "closed"), (1, "aborted")])
+async def test_an_idle_connection_does_not_wait_for_its_last_answer_to_be_taken(
+    protocol: _Protocol, transport: Transport, waiting: int, state: str
+) -> None:
+    transport.waiting = waiting
+    protocol.timeout_keep_alive_handler()
+    assert transport.state == state
