@@ -43,8 +43,7 @@ class _Protocol(HttpToolsProtocol):
     also waits for ever for an answer to be taken, and keeps it: here 64 KB must be taken every 10 s.
     """
 
-    _in_head = False
-    _head_bytes = 0
+    _in_head, _head_bytes = False, 0
     _head_timer: asyncio.TimerHandle | None = None
     _take_timer: asyncio.TimerHandle | None = None
 
@@ -55,6 +54,7 @@ class _Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self._stop_take_timer()
+        self.pipeline.clear()  # nobody is left to answer, and each attempt would be a traceback in the log
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -116,3 +116,10 @@ async def test_an_idle_connection_does_not_wait_for_its_last_answer_to_be_taken(
     transport.waiting = waiting
     protocol.timeout_keep_alive_handler()
     assert transport.state == state
+
+
+async def test_requests_behind_an_answer_that_was_never_taken_end_with_it(protocol: _Protocol) -> None:
+    waiting: Any = object()
+    protocol.pipeline.append(waiting)
+    protocol.connection_lost(None)
+    assert not protocol.pipeline
