@@ -57,6 +57,7 @@ def create_engine(url: str, pool_size: int) -> AsyncEngine:
     engine = create_async_engine(
         parsed,
         connect_args=_connect_args(is_sqlite),
+        hide_parameters=True,  # an error in the log must not tell what was stored
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=BUSY_SECONDS,
