@@ -15,6 +15,7 @@ from profilesvc.cli import (
     plans,
     serve,
     signing_keys,
+    simulate,
     users,
 )
 from profilesvc.cli.failures import Commands
@@ -33,7 +34,7 @@ app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("openapi")(openapi.openapi)
 app.command("lab")(lab.lab)
-for group in (emulator, db, users, businesses, keys, plans, locations, signing_keys):
+for group in (emulator, db, users, businesses, keys, plans, locations, signing_keys, simulate):
     app.add_typer(group.app)
 
 

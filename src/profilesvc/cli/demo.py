@@ -149,6 +149,7 @@ async def _new_key(services: "Services") -> dict[str, Any]:
 def _introduction(url: str, key: dict[str, Any], provider: "socket.socket | None", issuer: "DevIssuer | None") -> str:
     lines = [
         "",
+        f"dashboard      {url}/dashboard",
         f"client id      {key['client_id']}",
         f"client secret  {key['client_secret']}",
         f"location       {key['assigned_location_id']}",

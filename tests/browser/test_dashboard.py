@@ -1,0 +1,261 @@
+"""The dashboard as a person uses it, in a real Chromium, on the demo: from signing in to a revoked key."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from program import Server, environment, serving
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+SOON = 20_000
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "build" / "browser"
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("demo"), "demo", "--port", "0") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def provider(demo: Server) -> str:
+    """The address of the emulator."""
+    return next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
+
+
+class Tab:
+    """A page that asks for nothing outside and says nothing on the console."""
+
+    def __init__(self, chromium: Any, url: str, **options: Any) -> None:
+        self.url = url
+        # axe is put into the page from here, which the page's own policy would refuse.
+        self.context = chromium.new_context(**{"viewport": DESK, "timezone_id": "Asia/Tokyo", **options})
+        self.outside: list[str] = []
+        self.console: list[str] = []
+        self.context.on("request", self._asked)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(SOON)
+        self.page.on("console", lambda message: self.console.append(message.text))
+        self.page.on("pageerror", lambda error: self.console.append(str(error)))
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith((self.url, "data:")):
+            self.outside.append(request.url)
+
+    def sign_in(self, name: str) -> Any:
+        self.page.goto(f"{self.url}/dashboard")
+        self.page.get_by_role("link", name="Sign in").click()
+        self.page.get_by_role("button", name=name).click()
+        self.page.wait_for_url("**/dashboard")
+        return self.page
+
+    def assert_accessible(self) -> None:
+        """No serious finding of axe, and no scrolling to the side."""
+        found = self.page.evaluate(f"async () => {{ {AXE}; return await axe.run(); }}")
+        serious = [
+            (finding["id"], [node["html"] for node in finding["nodes"]])
+            for finding in found["violations"]
+            if finding["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], self.page.url
+        assert self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), self.page.url
+
+
+@contextlib.contextmanager
+def tab(chromium: Any, demo: Server, **options: Any) -> Iterator[Tab]:
+    opened = Tab(chromium, demo.url, **options)
+    yield opened
+    opened.context.close()
+    assert opened.outside == []
+    assert opened.console == []
+
+
+def plugin(demo: Server, folder: Path, client_id: str, secret: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "profilesvc", "simulate", "plugin", "--url", demo.url, "--every", "1"]
+    credentials = ["--client-id", client_id, "--client-secret", secret]
+    return subprocess.Popen(
+        [*command, *credentials], cwd=folder, env=environment(PYTHONUNBUFFERED="1"), stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_alice_from_a_new_key_to_a_repaired_site_and_bob_sees_none_of_it(
+    chromium: Any, demo: Server, provider: str, tmp_path: Path
+) -> None:
+    with tab(chromium, demo) as alice:
+        page = alice.sign_in("Alice Ito")
+        page.get_by_role("link", name="Keys", exact=True).click()
+        page.get_by_label("Name").fill("Station site")
+        page.get_by_label("Location").select_option("locations/112")
+        page.get_by_role("button", name="Create the key").click()
+        secret = page.get_by_label("Client secret").input_value()
+        client_id = page.get_by_label("Client id").input_value()
+        assert len(secret) == 64
+        alice.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.get_by_role("button", name="Copy the secret").click()
+        page.get_by_role("button", name="Copied").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == secret
+        page.screenshot(path=PICTURES / "dashboard-secret.png")
+        page.reload()  # shows the key, and not the secret, and makes no second key
+        page.get_by_role("heading", name="What happened to it").wait_for()
+        assert secret not in page.content()
+
+        page.goto(f"{demo.url}/dashboard")
+        entry = page.get_by_role("listitem").filter(has_text="Station site")
+        assert "Never connected" in entry.inner_text()
+        site = plugin(demo, tmp_path, client_id, secret)
+        try:
+            entry.get_by_text("Online").wait_for()  # without reloading
+            assert "plugin 2.4.1" in entry.inner_text()
+            _drift_and_repair(alice, provider)
+            _post_an_offer(alice)
+            page.goto(f"{demo.url}/dashboard/keys/{client_id}")
+            page.get_by_role("link", name="Revoke…").click()
+            page.get_by_role("button", name="Revoke for good").click()
+            page.wait_for_url("**/dashboard/keys")
+            said, _ = site.communicate(timeout=30)
+        finally:
+            site.kill()
+        assert said.splitlines()[-1] == "stopped: the key was revoked, or its secret replaced; paste new credentials"
+        assert site.returncode == 1
+
+    with tab(chromium, demo) as bob:
+        page = bob.sign_in("Bob Marsh")
+        page.get_by_role("link", name="Marsh Bikes", exact=False).first.wait_for()
+        assert "Harbour" not in page.content()
+    for path in (f"/dashboard/keys/{client_id}", "/dashboard/sites/111", "/dashboard/sites/111/posts"):
+        opened = Tab(chromium, demo.url)  # a 404 is told on the console, too
+        opened.sign_in("Bob Marsh")
+        assert opened.page.goto(f"{demo.url}{path}").status == 404
+        assert "Harbour" not in opened.page.content()
+        opened.context.close()
+
+
+def _drift_and_repair(alice: Tab, provider: str) -> None:
+    page = alice.page
+    changed = {"locations": {"locations/111": {"websiteUri": "https://drift.example/"}}}
+    httpx.put(f"{provider}/__emulator/state", json=changed, trust_env=False).raise_for_status()
+    page.goto(f"{alice.url}/dashboard/sites/111")
+    row = page.get_by_role("row").filter(has_text="https://drift.example/")
+    assert "Changed" in row.inner_text()
+    page.screenshot(path=PICTURES / "dashboard-drift.png", full_page=True)
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_text("It would change at the provider: websiteUri").wait_for()
+    page.get_by_role("button", name="Sync now").click()
+    page.get_by_text("fields are as they should be").wait_for()
+    assert "drift.example" not in page.content()
+
+
+def _post_an_offer(alice: Tab) -> None:
+    page = alice.page
+    page.get_by_role("link", name="Posts", exact=True).click()
+    page.get_by_role("link", name="Offer", exact=True).click()
+    page.get_by_label("Title").fill("Winter warmer")
+    page.get_by_label("Coupon").fill("WARM10")
+    page.get_by_label("Coupon").press("Tab")
+    page.get_by_text("First day: is required").wait_for()  # while it is filled in
+    for label, text in (("First day", "2027-01-10"), ("Begin", "00:00"), ("Last day", "2027-01-31"), ("End", "23:59")):
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_label("Terms").fill("One each.")
+    page.get_by_text("Nothing is missing.").wait_for()
+    page.get_by_role("button", name="Post it").click()
+    offer = page.get_by_role("article").filter(has_text="WARM10")
+    offer.wait_for()
+    offer.get_by_text("Live", exact=True).wait_for(timeout=60_000)  # by itself, once the provider has looked at it
+
+
+PAGES = (
+    *("/dashboard", "/dashboard/keys", "/dashboard/plan", "/dashboard/sites/111", "/dashboard/sites/111/posts"),
+    *("/dashboard/sites/111/posts?kind=OFFER", "/dashboard/sites/111/reviews"),
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_every_page_is_accessible(chromium: Any, demo: Server, scheme: str, viewport: dict[str, int]) -> None:
+    with tab(chromium, demo, color_scheme=scheme, viewport=viewport) as alice:
+        alice.page.goto(f"{demo.url}/dashboard")
+        alice.assert_accessible()  # the sign-in page
+        page = alice.sign_in("Alice Ito")
+        key = page.locator("a[href^='/dashboard/keys/svcid']").first.get_attribute("href")
+        for path in (*PAGES, key, f"{key}/revoke"):
+            page.goto(f"{demo.url}{path}")
+            alice.assert_accessible()
+            name = path.replace("/", "-").replace("?", "-").strip("-")
+            width = "phone" if viewport is PHONE else "desk"
+            if "svcid" not in name:
+                page.screenshot(path=PICTURES / f"{name}-{scheme}-{width}.png", full_page=True)
+
+
+def test_times_are_the_viewers(chromium: Any, demo: Server) -> None:
+    seen = []
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        with tab(chromium, demo, timezone_id=zone, locale="en-GB") as alice:
+            alice.sign_in("Alice Ito").goto(f"{demo.url}/dashboard/sites/111")
+            seen.append(alice.page.locator("#history ~ table time").first.inner_text())
+    assert "UTC" not in "".join(seen)
+    assert seen[0] != seen[1]
+
+
+def test_the_keyboard_is_enough(chromium: Any, demo: Server) -> None:
+    with tab(chromium, demo) as alice:
+        page = alice.sign_in("Alice Ito")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.id").startswith("site-")
+        focused = page.evaluate("document.activeElement.id")
+        with page.expect_response("**/sites/live*"):
+            pass
+        assert page.evaluate("document.activeElement.id") == focused
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_it_goes_on_after_a_restart_of_the_service(chromium: Any, tmp_path: Path) -> None:
+    opened = None
+    try:
+        with serving(tmp_path, "demo", "--port", "0") as first:
+            port = int(first.url.rpartition(":")[2])
+            first.introduction()
+            opened = Tab(chromium, first.url)
+            page = opened.sign_in("Alice Ito")
+            before = page.locator("#sites").get_attribute("hx-get")
+        with serving(tmp_path, "demo", "--port", str(port)) as second:
+            key = _demo_key(second)
+            token = httpx.post(
+                f"{second.url}/api/v1/auth/token", json={"grant_type": "client_credentials", **key}, trust_env=False
+            ).json()["data"]["access_token"]
+            beat = {"Authorization": f"Bearer {token}"}
+            httpx.post(
+                f"{second.url}/api/v1/api-keys/heartbeat", json={}, headers=beat, trust_env=False
+            ).raise_for_status()
+            page.get_by_text("Online").first.wait_for()  # the same page, not reloaded, still signed in
+            assert page.locator("#sites").get_attribute("hx-get") != before
+    finally:
+        if opened is not None:
+            opened.context.close()
+
+
+def _demo_key(server: Server) -> dict[str, str]:
+    told = dict(line.split(None, 2)[1:] for line in server.introduction() if line.startswith("client "))
+    return {"client_id": told["id"], "client_secret": told["secret"]}
+
+
+def test_the_picture_of_the_readme(chromium: Any, demo: Server) -> None:
+    with tab(chromium, demo, viewport={"width": 1100, "height": 700}) as alice:
+        page = alice.sign_in("Alice Ito")
+        picture = page.screenshot()
+    assert len(picture) < 300_000
+    (PICTURES / "dashboard.png").write_bytes(picture)
+    if not (kept := ROOT / "docs" / "dashboard.png").exists():  # make it anew: delete it, and run this
+        kept.write_bytes(picture)
