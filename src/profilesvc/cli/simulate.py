@@ -83,7 +83,7 @@ class Plugin:
             self._pause(every)
             since += every
             if since >= refresh_every:
-                self._told(self._refresh)
+                self._working(self._refresh)
                 since = 0.0
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Plugin:
 
     def _working(self, action: Callable[[], None]) -> None:
         """An action that waits for a service that is away, and gets a new token once when its own has ended."""
-        from profilesvc.client import InvalidToken, ServiceUnavailable, TransportFailed
+        from profilesvc.client import InvalidToken, RateLimited, ServiceUnavailable, TransportFailed
 
         def attempt() -> None:
             try:
@@ -118,7 +118,7 @@ class Plugin:
 
         try:
             self._told(attempt)
-        except (TransportFailed, ServiceUnavailable) as error:
+        except (TransportFailed, ServiceUnavailable, RateLimited) as error:
             self._say(f"waiting: {error}")
 
     def _validate(self) -> str:

@@ -140,7 +140,7 @@ def key_problem(key: KeyView) -> str | None:
 def site_problems(site: SiteView) -> list[str]:
     """What is wrong with a location beside its keys, and what to do about it."""
     found = []
-    if "no_key" in site.problems:
+    if not site.keys:
         found.append("No key yet: create one for the plugin of this site.")
     if "unverified" in site.problems:
         state = site.row.verification_state.lower().replace("_", " ")

@@ -87,7 +87,7 @@ async def keys_of(services: Services, caller: Caller) -> list[KeyView]:
 
 
 async def sites(services: Services, caller: Caller) -> list[SiteView]:
-    """The caller's locations, those with problems first (D-27, D-30, D-55); the provider is not asked."""
+    """The caller's locations, the most urgent first (D-27, D-30, D-55); the provider is not asked."""
     keys = await keys_of(services, caller)
     async with services.storage.read() as session:
         rows = await overview.of_locations(session, caller.user_id)
@@ -96,7 +96,13 @@ async def sites(services: Services, caller: Caller) -> list[SiteView]:
     for key in keys:
         bound.setdefault(key.row.location_name, []).append(key)
     found = [_site(row, caller.plan, bound.get(row.name, []), in_review) for row in rows]
-    return sorted(found, key=lambda site: min(map(PROBLEMS.index, site.problems), default=len(PROBLEMS)))
+    return sorted(found, key=_urgency)
+
+
+def _urgency(site: SiteView) -> int:
+    """What is wrong first, then what is well, then locations that nobody has connected yet."""
+    worst = min(map(PROBLEMS.index, site.problems), default=len(PROBLEMS))
+    return worst + (not site.keys and not site.problems)
 
 
 def _key(row: Any, now: int) -> KeyView:
@@ -118,7 +124,6 @@ def _site(row: Any, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, 
         hints -= {"was_online"}
     present: dict[str, bool] = {
         **{str(hint): True for hint in hints},
-        "no_key": not keys,
         "unverified": not row.is_verified and bool(keys),
         "drift": bool(drift),
         "rejected": rejected > 0,
