@@ -2,45 +2,46 @@
 
     python tests/mutation/mutants.py [--sample N] [MODULE …]      # `make mutants`
 
-Prints what stays alive, and killed/all per module. Works on a copy of the tree; nothing here is touched.
+Prints what stays alive, and killed/all per module. Nothing on disk is touched: pytest collects the module's tests and
+runs them once unchanged, then forks for each mutant, whose code takes the place of the original's in memory. Tests
+that killed lately go first.
 """
 
 import argparse
 import ast
 import copy
+import importlib
 import os
 import random
-import shutil
-import subprocess
+import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 300
+SECONDS = 200
+AT_ONCE = 2
+UNTRIED = 255  # how a child ends whose change cannot be put into running code
 TESTS: dict[str, list[str]] = {
-    "services/signing.py": [
-        "unit/test_signing.py",
-        "unit/test_token_mutation.py",
-        "unit/test_keys.py",
-        "api/test_bad_bearers.py",
-    ],
-    "services/jose.py": ["unit/test_signing.py", "unit/test_token_mutation.py", "api/test_bad_bearers.py"],
+    "services/signing.py": ["unit/test_signing.py", "unit/test_token_mutation.py", "api/test_bad_bearers.py"],
+    "services/jose.py": ["unit/test_jose.py", "unit/test_signing.py"],
     "services/access.py": [
         "api/test_access_states.py",
         "api/test_bad_bearers.py",
-        "api/test_keys.py",
-        "api/test_access_matrix.py",
+        "api/test_keys.py::TestList",
+        "api/test_keys.py::TestRevoke",
+        "api/test_locations.py::TestRead::test_is_for_the_own_location_alone",
     ],
-    "services/rotation.py": [
-        "api/test_rotation.py",
-        "api/test_refresh_grant.py",
-        "api/test_audit.py",
-        "api/test_upkeep.py",
-    ],
-    "services/idempotency.py": ["api/test_idempotency.py", "api/test_attacks.py", "api/test_posts_create.py"],
-    "storage/idempotency.py": ["api/test_idempotency.py", "api/test_attacks.py", "api/test_posts_create.py"],
+    "services/rotation.py": ["api/test_rotation.py", "api/test_refresh_grant.py"],
+    "services/tokens.py": ["api/test_refresh_grant.py", "api/test_tokens.py", "api/test_rotation.py"],
+    "services/idempotency.py": ["storage/test_once.py"],
+    "services/origins.py": ["api/test_origin.py::TestPreflight", "unit/test_pages.py"],
+    "storage/families.py": ["storage/test_families.py"],
+    "storage/idempotency.py": ["storage/test_attempts.py"],
     "domain/domains.py": ["unit/test_domains.py", "unit/test_origins.py"],
 }
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -105,16 +106,111 @@ def mutants(source: str) -> Iterator[tuple[str, str]]:
             yield told, ast.unparse(ast.fix_missing_locations(Exchange(node, new).visit(tree)))
 
 
-def survives(tree: Path, tests: list[str]) -> bool:
-    """Whether the tests pass in the tree."""
-    words = ["-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", "not postgres and not browser"]
-    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, *words, *(f"tests/{name}" for name in tests)]
-    try:
-        ended = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
+class Mutating:
+    """A plugin of pytest that runs what was collected on every mutant instead of once."""
+
+    def __init__(self, module: str, sample: int | None) -> None:
+        self._module = module
+        self._sample = sample
+        self._failed = False
+        self._alive = 0
+        self._untried = 0
+        self._running: dict[int, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember that a test noticed something."""
+        self._failed = self._failed or report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Print the mutants that live, and how many died. What the session's fixtures made is made once."""
+        self._order = list(session.items)
+        module = importlib.import_module("profilesvc." + self._module.removesuffix(".py").replace("/", "."))
+        source = Path(str(module.__file__)).read_text("utf-8")
+        transplant(module, source)  # no change: what fails now would count as killed
+        if (item := self._failing(session)) is not None:
+            raise pytest.UsageError(f"{self._module}: {item.nodeid} fails without a change")
+        found = list(mutants(source))
+        small = self._sample is not None and self._sample < len(found)
+        cases = random.Random(16).sample(found, self._sample or 0) if small else found
+        for told, changed in cases:
+            self._start(session, module, told, changed)
+            if len(self._running) == AT_ONCE:
+                self._end(session)
+        while self._running:
+            self._end(session)
+        tried = len(cases) - self._untried
+        print(f"{self._module}: {tried - self._alive} of {tried} killed; {len(found)} in all", flush=True)
+        return True
+
+    def _failing(self, session: pytest.Session) -> pytest.Item | None:
+        """Run tests until one fails."""
+        for item in self._order:
+            self._failed = False
+            # The session as the next item: its own fixtures stay, all others go.
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=session)
+            if self._failed:
+                return item
+        return None
+
+    def _start(self, session: pytest.Session, module: ModuleType, told: str, changed: str) -> None:
+        sys.stdout.flush()
+        child = os.fork()
+        if child:
+            self._running[child] = told
+            return
+        code = UNTRIED - 1
+        try:
+            signal.alarm(SECONDS)
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+            try:
+                transplant(module, changed)
+            except Exception:
+                os._exit(UNTRIED)
+            killer = self._failing(session)
+            code = 0 if killer is None else 1 + session.items.index(killer)
+        finally:
+            os._exit(min(code, UNTRIED - 1))
+
+    def _end(self, session: pytest.Session) -> None:
+        child, status = os.wait()
+        told = self._running.pop(child)
+        code = os.waitstatus_to_exitcode(status)
+        if code == 0:
+            self._alive += 1
+            print(f"alive  {self._module}:{told}", flush=True)
+        elif code == UNTRIED:
+            self._untried += 1
+        elif 0 < code <= len(session.items):
+            killer = session.items[code - 1]
+            self._order.remove(killer)
+            self._order.insert(0, killer)
+
+
+def transplant(module: ModuleType, changed: str) -> None:
+    """Give the changed code to the functions that are there, and the changed constants to whoever imported them."""
+    fresh = ModuleType(module.__name__)
+    fresh.__file__ = module.__file__
+    exec(compile(changed, str(module.__file__), "exec"), vars(fresh))
+    for name, new in list(vars(fresh).items()):
+        old = vars(module).get(name)
+        if isinstance(old, type) and old.__module__ == module.__name__:
+            for member, value in vars(new).items():
+                _exchange_code(vars(old).get(member), value)
+        elif not _exchange_code(old, new) and isinstance(new, int | str | tuple | dict) and new != old:
+            for other in list(sys.modules.values()):
+                if getattr(other, "__dict__", {}).get(name) is old:
+                    setattr(other, name, new)
+
+
+def _exchange_code(old: Any, new: Any) -> bool:
+    """Whether both are functions: then the old one does what the new one does."""
+    old, new = (getattr(it, "fget", None) or getattr(it, "__wrapped__", it) for it in (old, new))
+    if not isinstance(old, FunctionType) or not isinstance(new, FunctionType):
         return False
-    return ended.returncode == 0
+    if old.__module__ == new.__module__:
+        old.__code__, old.__defaults__, old.__kwdefaults__ = new.__code__, new.__defaults__, new.__kwdefaults__
+    return True
 
 
 def main() -> None:
@@ -123,31 +219,24 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="at most so many mutants of each module")
     parser.add_argument("modules", nargs="*", help=f"of {', '.join(TESTS)}")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        left_out = shutil.ignore_patterns(".venv", ".git", "build", "var", "__pycache__", "notebooks", ".*_cache")
-        shutil.copytree(ROOT, tree, ignore=left_out)
-        for module in options.modules or TESTS:
-            judge(tree, module, options.sample)
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT / "src"))
+    for module in options.modules or TESTS:
+        judge(module, options.sample)
 
 
-def judge(tree: Path, module: str, sample: int | None) -> None:
-    """Print the mutants of a module that live, and how many died."""
-    path, tests = tree / "src" / "profilesvc" / module, TESTS[module]
-    source = path.read_text("utf-8")
-    if not survives(tree, tests):
-        raise SystemExit(f"{module}: its tests fail without a change")
-    cases = list(mutants(source))
-    if sample is not None and sample < len(cases):
-        cases = random.Random(16).sample(cases, sample)
-    alive = []
-    for told, changed in cases:
-        path.write_text(changed, "utf-8")
-        if survives(tree, tests):
-            alive.append(told)
-            print(f"alive  {module}:{told}", flush=True)
-    path.write_text(source, "utf-8")
-    print(f"{module}: {len(cases) - len(alive)} of {len(cases)} killed", flush=True)
+def judge(module: str, sample: int | None) -> None:
+    """Try a module in a process of its own."""
+    if child := os.fork():
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status:
+            raise SystemExit(f"{module}: pytest ended with {status}")
+        return
+    # Fifty at once fail on a busy machine, which would kill mutants that nobody noticed.
+    words = ["-qs", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "tmp_path_retention_policy=none"]
+    words += ["-k", "not fifty_at_once", "-m", "not postgres and not browser and not long"]
+    chosen = [f"tests/{name}" for name in TESTS[module]]
+    os._exit(pytest.main([*words, *chosen], plugins=[Mutating(module, sample)]))
 
 
 if __name__ == "__main__":

@@ -57,6 +57,19 @@ def test_refused(text: str) -> None:
     assert not domain_allowed(text, [], development=False)
 
 
+def test_a_path_is_looked_at_before_it_is_left_out() -> None:
+    assert normal_domain("https://example.com/" + "x" * 2_028, development=False) == "example.com"
+    for path in ("x" * 2_029, "a b", "a\tb", "a\N{NO-BREAK SPACE}b", "\x7f"):
+        with pytest.raises(ValueError, match="must not"):
+            normal_domain(f"https://example.com/{path}", development=False)
+
+
+def test_the_longest_name_that_has_a_twin() -> None:
+    longest = "a." * 123 + "com"
+    assert allowed_domains(longest, [], development=False) == [longest, f"www.{longest}"]
+    assert allowed_domains("b" + longest, [], development=False) == ["b" + longest]
+
+
 def test_localhost_in_development_only() -> None:
     assert normal_domain("http://localhost:3000/", development=True) == "localhost"
     assert allowed_domains("localhost", [], development=True) == ["localhost"]

@@ -44,6 +44,10 @@ def test_an_origin_is_scheme_host_and_port() -> None:
     assert parse_origin("HTTPS://Example.com") == Origin("https", "example.com", 443)
     assert parse_origin("http://example.com") == Origin("http", "example.com", 80)
     assert parse_origin("http://[::1]:3000") == Origin("http", "[::1]", 3000)
+    assert parse_origin("https://a.example:65535") == Origin("https", "a.example", 65_535)
+    assert parse_origin("https://a.example:65536") is None
+    assert parse_origin("https://" + "a." * 145 + "ab") is not None  # 300 characters
+    assert parse_origin("https://" + "a." * 145 + "abc") is None
 
 
 @given(st.text(max_size=30), st.sampled_from(["https://{}example.com", "https://example.com{}", "{}://example.com"]))

@@ -1,0 +1,111 @@
+"""Idempotency keys as rows see them: one holder at a time, and none that was overtaken changes anything (D-40)."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from profilesvc.settings import Settings
+from profilesvc.storage import idempotency
+from profilesvc.storage.engine import Storage
+from profilesvc.storage.idempotency import LET_GO, Attempt
+
+FIRST = Attempt("print", 1, 60, 10, None, None)
+
+
+@pytest.fixture
+async def storage(settings: Settings) -> AsyncIterator[Storage]:
+    opened = Storage(settings.effective_database_url)
+    yield opened
+    await opened.close()
+
+
+async def insert(storage: Storage, scope: str = "s", now: int = 10) -> bool:
+    async with storage.write() as session:
+        return await idempotency.insert_first(session, scope, "print", now, now + 50)
+
+
+async def find(storage: Storage, scope: str = "s") -> Attempt | None:
+    async with storage.read() as session:
+        return await idempotency.find(session, scope)
+
+
+async def take_over(storage: Storage, seen: Attempt, now: int) -> int | None:
+    async with storage.write() as session:
+        return await idempotency.take_over(session, "s", seen, "other", (now, now + 50))
+
+
+async def finish(storage: Storage, fence: int, scope: str = "s") -> bool:
+    async with storage.write() as session:
+        return await idempotency.finish(session, scope, fence, 200, "{}")
+
+
+async def let_go(storage: Storage, fence: int, corrigible: bool | None = None) -> None:
+    async with storage.write() as session:
+        given = {} if corrigible is None else {"corrigible": corrigible}
+        await idempotency.let_go(session, "s", fence, 20, **given)
+
+
+async def release(storage: Storage, fence: int) -> None:
+    async with storage.write() as session:
+        await idempotency.release(session, "s", fence)
+
+
+async def test_one_comes_first(storage: Storage) -> None:
+    assert await find(storage) is None
+    assert await insert(storage) is True
+    assert await insert(storage, now=11) is False
+    assert await find(storage) == FIRST
+    assert await insert(storage, "t", now=12) is True
+    assert await find(storage) == FIRST
+
+
+async def test_who_takes_over_keeps_the_time_of_the_first(storage: Storage) -> None:
+    await insert(storage)
+    await insert(storage, "t")
+    assert await take_over(storage, FIRST, 70) == 2
+    assert await find(storage) == Attempt("other", 2, 120, 10, None, None)
+    assert await find(storage, "t") == FIRST
+    assert await take_over(storage, FIRST, 71) is None  # somebody else has seen the same
+
+
+async def test_after_an_answer_the_key_begins_anew(storage: Storage) -> None:
+    await insert(storage)
+    await finish(storage, 1)
+    assert await take_over(storage, FIRST._replace(status=200, answer="{}"), 70) == 2
+    assert await find(storage) == Attempt("other", 2, 120, 70, None, None)
+
+
+async def test_the_first_answer_stays(storage: Storage) -> None:
+    await insert(storage)
+    await insert(storage, "t")
+    assert await finish(storage, 2) is False
+    assert await finish(storage, 1) is True
+    answered = FIRST._replace(status=200, answer="{}")
+    assert await find(storage) == answered
+    assert await finish(storage, 1) is False
+    await let_go(storage, 1, corrigible=True)
+    await release(storage, 1)
+    assert await find(storage) == answered
+    assert await find(storage, "t") == FIRST
+
+
+async def test_what_is_let_go_stays_known(storage: Storage) -> None:
+    await insert(storage)
+    await insert(storage, "t")
+    await let_go(storage, 2)
+    assert await find(storage) == FIRST
+    await let_go(storage, 1)
+    assert await find(storage) == FIRST._replace(lease_until=20)
+    await let_go(storage, 1, corrigible=True)
+    assert await find(storage) == FIRST._replace(lease_until=20, fingerprint=LET_GO)
+    assert await find(storage, "t") == FIRST
+
+
+async def test_what_is_released_is_forgotten(storage: Storage) -> None:
+    await insert(storage)
+    await insert(storage, "t")
+    await release(storage, 2)
+    assert await find(storage) == FIRST
+    await release(storage, 1)
+    assert await find(storage) is None
+    assert await find(storage, "t") == FIRST

@@ -1,0 +1,218 @@
+"""An operation under an idempotency key: when it runs, what a repeat gets, what is kept of a failure (D-40)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from conftest import START
+from profilesvc.contract.errors import (
+    IDEMPOTENCY_IN_PROGRESS,
+    IDEMPOTENCY_KEY_REUSED,
+    INTERNAL_ERROR,
+    PROVIDER_API_ERROR,
+    SERVICE_UNAVAILABLE,
+    SYNC_DISABLED,
+    VALIDATION_ERROR,
+    ErrorKind,
+)
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.plans import load_catalogue
+from profilesvc.domain.world import FrozenClock
+from profilesvc.provider.port import ProviderError
+from profilesvc.services.context import Caller, Reached, Rendered
+from profilesvc.services.idempotency import KEPT, LEASE, Claim, key_of, once
+from profilesvc.services.provider_errors import provider_failure
+from profilesvc.settings import Settings
+from profilesvc.storage.engine import Storage
+from profilesvc.storage.tables import idempotency as rows
+
+PLAN = next(iter(load_catalogue(None)))
+ALICE, HERE = Caller(1, PLAN, frozenset()), Reached("locations/111", 1, PLAN)
+
+
+@dataclass
+class Desk:
+    """What `once` needs of the services, and one request after another."""
+
+    storage: Storage
+    clock: FrozenClock
+    runs: int = 0
+    claim: Claim | None = None
+
+    async def ask(self, request: Any = 1, failing: BaseException | None = None, **other: Any) -> Rendered:
+        """Ask for the operation `push`; it answers with the number of its run, or fails."""
+
+        async def run(claim: Claim | None) -> Rendered:
+            self.runs, self.claim = self.runs + 1, claim
+            if failing is not None:
+                raise failing
+            answer = Rendered(b"%d" % self.runs)
+            if claim is not None:
+                async with self.storage.write() as session:
+                    await claim.finish(session, 200, answer.data)
+            return answer
+
+        caller, target = other.get("caller", ALICE), other.get("target", ("push", HERE))
+        key = key_of([[value] for value in other.get("values", ["k"])], request)
+        return await once(self, caller, target, key, run)  # type: ignore[arg-type]  # a part of the services
+
+    async def fails(self, kind: ErrorKind, request: Any = 1, failing: BaseException | None = None) -> ServiceError:
+        with pytest.raises(ServiceError) as refusal:
+            await self.ask(request, failing)
+        assert refusal.value.kind is kind
+        return refusal.value
+
+    async def scopes(self) -> int:
+        async with self.storage.read() as session:
+            return len((await session.execute(select(rows.c.scope))).all())
+
+
+@pytest.fixture
+async def desk(settings: Settings) -> AsyncIterator[Desk]:
+    storage = Storage(settings.effective_database_url)
+    yield Desk(storage, FrozenClock(START))
+    await storage.close()
+
+
+def provider_says(reason: Any, *, retryable: bool, **said: Any) -> ServiceError:
+    cause = ProviderError(reason, retryable=retryable, **said)
+    failure = provider_failure(cause)
+    failure.__cause__ = cause
+    return failure
+
+
+async def test_a_repeat_is_answered_as_the_first_time(desk: Desk) -> None:
+    assert (await desk.ask({"a": 1, "b": 2})).data == b"1"
+    again = await desk.ask({"b": 2, "a": 1}, values=["k", "k"])
+    assert (again.data, again.status, again.headers) == (b"1", 200, {"Idempotency-Replayed": "true"})
+    await desk.fails(IDEMPOTENCY_KEY_REUSED, request={"a": 1})
+    assert desk.runs == 1
+
+
+async def test_callers_operations_locations_and_values_are_apart(desk: Desk) -> None:
+    other = Reached("locations/112", 1, PLAN)
+    for different in (
+        {},
+        {"caller": Caller(2, PLAN, frozenset())},
+        {"target": ("post", HERE)},
+        {"target": ("push", other)},
+        {"values": ["l"]},
+    ):
+        before = desk.runs
+        await desk.ask(**different)
+        assert desk.runs == before + 1, different
+    assert [(await desk.ask(values=[])).data for _ in range(2)] == [b"6", b"7"]
+    assert desk.claim is None
+    assert await desk.scopes() == 5
+
+
+@pytest.mark.parametrize("given", [[["a", "a"]], [["a"], ["b"]], [[""]], [["x" * 256]], [["a b"]], [["a\n"]], [["é"]]])
+async def test_A129_values_that_are_no_key(given: list[list[str]]) -> None:
+    with pytest.raises(ServiceError) as refusal:
+        key_of(given, 1)
+    assert refusal.value.kind is VALIDATION_ERROR
+    assert refusal.value.details["errors"][0]["field"] == "X-Idempotency-Key"
+
+
+async def test_A135_is_forgotten_after_a_day(desk: Desk) -> None:
+    await desk.ask()
+    desk.clock.advance(milliseconds=KEPT - 1)
+    assert (await desk.ask()).data == b"1"
+    desk.clock.advance(milliseconds=1)
+    assert (await desk.ask(request=2)).data == b"2"
+    assert desk.claim is not None
+    assert (desk.claim.fence, desk.claim.since) == (2, desk.clock.now())
+    assert (await desk.ask(request=2)).data == b"2"
+
+
+async def test_a_holder_that_is_gone_gives_way_after_its_lease(desk: Desk) -> None:
+    """A process that was killed lets nothing go: here the holder asks again from within."""
+    seen: list[Claim | None] = []
+
+    async def slow(first: Claim | None) -> Rendered:
+        refusal = await desk.fails(IDEMPOTENCY_IN_PROGRESS)
+        assert refusal.headers == {"Retry-After": "1"}
+        desk.clock.advance(milliseconds=LEASE - 1)
+        await desk.fails(IDEMPOTENCY_IN_PROGRESS)
+        desk.clock.advance(milliseconds=1)
+        assert (await desk.ask()).data == b"1"
+        seen.extend((first, desk.claim))
+        async with desk.storage.write() as session:
+            assert first is not None
+            await first.finish(session, 200, b"late")
+        raise AssertionError("an overtaken holder has stored its answer")
+
+    with pytest.raises(ServiceError) as refusal:
+        await once(desk, ALICE, ("push", HERE), key_of([["k"]], 1), slow)  # type: ignore[arg-type]
+    assert refusal.value.kind is IDEMPOTENCY_IN_PROGRESS
+    first, second = seen
+    assert first is not None
+    assert second is not None
+    assert (first.fence, second.fence) == (1, 2)
+    assert first.since == second.since == START
+    assert (await desk.ask()).data == b"1"
+
+
+async def test_A131_what_can_be_corrected_is_forgotten(desk: Desk) -> None:
+    await desk.fails(SYNC_DISABLED, failing=ServiceError(SYNC_DISABLED))
+    assert await desk.scopes() == 0
+    assert (await desk.ask(request=2)).data == b"2"
+
+
+async def test_a_final_refusal_of_the_provider_is_kept(desk: Desk) -> None:
+    said = {"http_status": 400, "provider_status": "INVALID_ARGUMENT"}
+    first = await desk.fails(PROVIDER_API_ERROR, failing=provider_says("rejected", retryable=False, **said))
+    again = await desk.fails(PROVIDER_API_ERROR)
+    assert (again.message, again.details) == (first.message, first.details)
+    assert again.headers == {"Idempotency-Replayed": "true"}
+    assert desk.runs == 1
+
+
+FAILED = [
+    (PROVIDER_API_ERROR, provider_says("unavailable", retryable=True, http_status=503)),
+    (PROVIDER_API_ERROR, provider_says("rejected", retryable=True, http_status=409)),
+    (PROVIDER_API_ERROR, provider_says("unavailable", retryable=True, reached=False)),
+]
+
+
+@pytest.mark.parametrize(("kind", "failing"), FAILED)
+async def test_after_a_refusal_that_passes_the_request_may_be_another(
+    desk: Desk, kind: ErrorKind, failing: ServiceError
+) -> None:
+    await desk.fails(kind, failing=failing)
+    assert await desk.scopes() == 1
+    assert (await desk.ask(request=2)).data == b"2"
+    await desk.fails(IDEMPOTENCY_KEY_REUSED)
+
+
+UNKNOWN = [
+    (PROVIDER_API_ERROR, provider_says("timeout", retryable=True)),
+    (SERVICE_UNAVAILABLE, ServiceError(SERVICE_UNAVAILABLE)),
+    (INTERNAL_ERROR, ServiceError(INTERNAL_ERROR)),
+]
+
+
+@pytest.mark.parametrize(("kind", "failing"), UNKNOWN)
+async def test_what_may_have_happened_stays_the_same_request(
+    desk: Desk, kind: ErrorKind, failing: ServiceError
+) -> None:
+    await desk.fails(kind, failing=failing)
+    await desk.fails(IDEMPOTENCY_KEY_REUSED, request=2)
+    desk.clock.advance(seconds=1)
+    # Nor does it become another one when the repeat comes to nothing.
+    await desk.fails(SYNC_DISABLED, failing=ServiceError(SYNC_DISABLED))
+    await desk.fails(PROVIDER_API_ERROR, failing=FAILED[0][1])
+    await desk.fails(IDEMPOTENCY_KEY_REUSED, request=2)
+    assert (await desk.ask()).data == b"4"
+    assert desk.claim is not None
+    assert (desk.claim.fence, desk.claim.since) == (4, START)
+
+
+async def test_what_breaks_within_lets_go_at_once(desk: Desk) -> None:
+    with pytest.raises(RuntimeError):
+        await desk.ask(failing=RuntimeError())
+    await desk.fails(IDEMPOTENCY_KEY_REUSED, request=2)
+    assert (await desk.ask()).data == b"2"
