@@ -10,7 +10,7 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz mutants browser chromium docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz mutants bench browser chromium docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,13 @@ fuzz: $(DEV) ## the long runs: token mutation, schemathesis, races, crashes, tim
 
 mutants: $(DEV) ## change the code that guards tenants place by place, and see whether the tests notice
 	$(BIN)/python tests/mutation/mutants.py
+
+# wrk comes by apt where that is possible; without it a generator in Python makes the load.
+bench: $(DEV) ## measure the service beside its peers in one run, write docs/performance.md
+	@$(PIP) --group bench
+	@command -v wrk >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends wrk; } || \
+		echo "wrk cannot be installed here: the load is made by Python" >&2
+	$(BIN)/python -m benchmarks
 
 # Chromium comes by apt where that is possible; what a person would see lies in build/browser afterwards.
 browser: $(DEV) ## the pages and JupyterLab in a real Chromium

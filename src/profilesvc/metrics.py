@@ -28,6 +28,7 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
+        self._known: dict[tuple[str, str, str, str], Histogram] = {}
         self._provider = Histogram(
             "profilesvc_provider_request_seconds",
             "Requests to the external provider; the outcome is its HTTP status or what kept it from answering.",
@@ -38,7 +39,11 @@ class Metrics:
 
     def request(self, method: str, route: str, status: int, outcome: str, seconds: float) -> None:
         """Count an answer."""
-        self._requests.labels(method, route, str(status), outcome).observe(seconds)
+        labels = (method, route, str(status), outcome)
+        known = self._known.get(labels)
+        if known is None:  # the library's own look-up takes a lock and makes texts of everything again
+            known = self._known[labels] = self._requests.labels(*labels)
+        known.observe(seconds)
 
     def provider_request(self, api: str, method: str, outcome: str, seconds: float) -> None:
         """Count one request to the provider; a retried operation has several."""

@@ -82,12 +82,18 @@ class TestPage:
         await put(storage, post("b", 5), post("a", 5), post("c", 5), post("z", 1), post("new", 9))
         await put(storage, post("other", 5), location=ELSEWHERE)
         seen: list[str] = []
-        after = None
         async with storage.read() as session:
-            while rows := await posts.page(session, HERE, 2, after):
-                seen += [ident for _, ident, _ in rows]
-                after = rows[-1][:2]
+            mirror, rows = await posts.first_page(session, HERE, 2)
+            assert mirror == await posts.mirror(session, HERE)
+            while rows:
+                seen += [row[1] for row in rows]
+                rows = await posts.page(session, HERE, 2, tuple(rows[-1][:2]))
         assert seen == ["new", "c", "b", "a", "z"]
+
+    async def test_tells_of_the_mirror_where_there_is_no_post(self, storage: Storage) -> None:
+        await refresh(storage, {}, now=12)
+        async with storage.read() as session:
+            assert await posts.first_page(session, HERE, 2) == (("accounts/1", 12, None), [])
 
 
 class TestQuota:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from typing import Any
 
 from quart import Blueprint, Quart, Response
@@ -57,6 +58,17 @@ class ProfileApp(Quart):
         """What the request's path is matched by."""
         return super().create_url_adapter(request) if request is None else url_adapter(self, request)
 
+    def ensure_async(self, func: Any) -> Any:
+        """Quart asks at each call whether a function is async: here it asks once for each."""
+        known = self._async.get(func)
+        if known is None:
+            known = self._async[func] = super().ensure_async(func)
+        return known
+
+    @cached_property
+    def _async(self) -> dict[Any, Any]:
+        return {}
+
     async def make_default_options_response(self) -> Response:
         """204 with Allow (A095), and what a browser's preflight asks for (A124)."""
         answer = await super().make_default_options_response()
@@ -82,6 +94,8 @@ def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprin
         openapi_provider_class=Document,
         conversion_preference="pydantic",
     )
+    # Every handler answers with a Response: what quart-schema converts for others is looked for in vain here.
+    del app.make_response
     app.register_blueprint(health.blueprint)
     for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown):
         app.register_blueprint(noun.routes.blueprint)

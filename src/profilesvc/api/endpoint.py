@@ -16,6 +16,7 @@ from quart_schema import operation_id, tag
 from profilesvc.api import parsing
 from profilesvc.api.access import Access, services
 from profilesvc.api.failures import REQUEST_ID
+from profilesvc.api.lean import WHOLE_BODY
 from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
@@ -169,10 +170,13 @@ async def _body_bytes(endpoint: Endpoint) -> bytes:
 
 async def limited_body(limit: int) -> bytes:
     """The body as it came; PAYLOAD_TOO_LARGE beyond the limit, told before it is read when it says how long it is."""
-    raw = b""
-    if (request.content_length or 0) <= limit:
-        raw = await request.get_data(cache=False, as_text=False, parse_form_data=False)
-    if max(request.content_length or 0, len(raw)) > limit:
+    announced = request.content_length or 0
+    raw: bytes | None = cast(Any, request.scope).get(WHOLE_BODY)
+    if raw is None:
+        raw = b""
+        if announced <= limit:
+            raw = await request.get_data(cache=False, as_text=False, parse_form_data=False)
+    if max(announced, len(raw)) > limit:
         raise ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {limit // KB} KB.")
     return raw
 

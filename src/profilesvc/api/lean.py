@@ -17,7 +17,8 @@ from quart.sessions import NullSession, SessionInterface
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
-_WHOLE_BODY = 64 * 1024
+WHOLE_BODY = "profilesvc.body"  # where the scope has the body when all of it was there at once
+_LONGEST = 64 * 1024
 _LATE = 0.001
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
@@ -28,7 +29,7 @@ class LeanConnection(ASGIHTTPConnection):
     async def __call__(self, receive: Any, send: Any) -> None:
         """Serve the request."""
         length = _announced(self.scope["headers"])
-        if length is None or length > _WHOLE_BODY:
+        if length is None or length > _LONGEST:
             await super().__call__(receive, send)
             return
         message: dict[str, Any] = {"type": "http.request", "body": b""}
@@ -52,6 +53,7 @@ class LeanConnection(ASGIHTTPConnection):
             request.body_timeout = body_timeout  # type: ignore[assignment]
         else:
             request.body.set_result(body)
+            self.scope[WHOLE_BODY] = body  # type: ignore[literal-required]  # a name of our own
         await self.handle_request(request, send)
 
     def _create_request_from_scope(self, send: Any) -> Request:
@@ -106,7 +108,7 @@ def _announced(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
         if name == b"transfer-encoding":
             return None
         if name == b"content-length":
-            length = int(value) if value.isdigit() and len(value) < 10 else _WHOLE_BODY + 1
+            length = int(value) if value.isdigit() and len(value) < 10 else _LONGEST + 1
     return length
 
 

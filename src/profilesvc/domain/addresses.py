@@ -1,6 +1,9 @@
 """Addresses of clients: which one is to be believed, and how much of it is kept."""
 
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
+
+_REMEMBERED = 1024  # parsing an address costs more than a look at the database
 
 
 def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int) -> str | None:
@@ -15,6 +18,7 @@ def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int
     return _normal(entries[-trusted_hops]) or _normal(peer)
 
 
+@lru_cache(_REMEMBERED)
 def _normal(text: str | None) -> str | None:
     """An address in its one spelling; an IPv4 address that came as IPv6 is an IPv4 address."""
     try:
@@ -25,6 +29,7 @@ def _normal(text: str | None) -> str | None:
     return str(mapped or address)
 
 
+@lru_cache(_REMEMBERED)
 def network(address: str, v4_bits: int, v6_bits: int) -> str:
     """The network of an address in CIDR notation."""
     bits = v4_bits if ip_address(address).version == 4 else v6_bits

@@ -58,10 +58,9 @@ async def status(
     """Whether a key's site is connected. NOT_FOUND for a revoked key and for another user's."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        key = await keys.state(session, client_id)
+        key, last = await connection.key_and_last_contact(session, client_id)
         if key is None or key.user_id != caller.user_id or key.revoked_at is not None:
             raise ServiceError(NOT_FOUND, "You have no such API key.")
-        last = await connection.last_contact(session, key.id)
         spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []
     seen = None if last is None else last.last_heartbeat_at
     mismatch = last is not None and rules.site_mismatch(

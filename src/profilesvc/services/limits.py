@@ -69,11 +69,13 @@ class Limiter:
 
     async def by_address(self) -> None:
         """A request without a bearer token, by the network that it comes from."""
-        await self._take("tokens-per-address", _network(), self._limits.tokens_per_address)
+        if self._windows is not None:
+            await self._take("tokens-per-address", _network(), self._limits.tokens_per_address)
 
     async def by_client(self, client_id: str) -> None:
         """A grant or check of credentials, by the client id and the network: other networks are never affected."""
-        await self._take("tokens-per-client", _client(client_id), self._limits.tokens_per_client)
+        if self._windows is not None:
+            await self._take("tokens-per-client", _client(client_id), self._limits.tokens_per_client)
 
     async def wrong_secret(self, client_id: str) -> None:
         """A wrong secret. Only wrong ones are counted and refused, so that nobody can lock out a site."""

@@ -33,17 +33,19 @@ async def list_page(services: Services, location: Reached, query: PostListQuery)
     """
     size = min(query.pageSize, MAX_PAGE_SIZE)
     after = _position(services, location, query.pageToken) if query.pageToken else None
-    async with services.storage.read() as session:
-        stale = after is None and is_stale(services, await posts.mirror(session, location.name))
-        rows = await posts.page(session, location.name, size + 1, after)
     headers: dict[str, str] = {}
-    if stale:
+    async with services.storage.read() as session:
+        if after is None:
+            mirror, rows = await posts.first_page(session, location.name, size + 1)
+        else:
+            rows = await posts.page(session, location.name, size + 1, after)
+    if after is None and is_stale(services, mirror):
         headers = await _refresh_or_age(services, location)
         async with services.storage.read() as session:
-            rows = await posts.page(session, location.name, size + 1)
+            _, rows = await posts.first_page(session, location.name, size + 1)
     more = len(rows) > size
     token = seal(services, location, "posts", f"{rows[size - 1][0]}.{rows[size - 1][1]}") if more else ""
-    documents = ",".join(document for _, _, document in rows[:size])
+    documents = ",".join([row[2] for row in rows[:size]])
     return Rendered(f'{{"localPosts":[{documents}],"nextPageToken":"{token}"}}'.encode(), headers=headers)
 
 

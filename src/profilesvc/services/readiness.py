@@ -2,7 +2,7 @@
 
 from profilesvc.services.context import Services
 from profilesvc.storage import migrate
-from profilesvc.storage.engine import unavailable_as_refusal
+from profilesvc.storage.trouble import unavailable_as_refusal
 
 
 async def checks(services: Services) -> dict[str, bool]:

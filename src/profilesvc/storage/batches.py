@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.engine import BUSY_SECONDS, Storage, unavailable_as_refusal
+from profilesvc.storage.engine import BUSY_SECONDS, Storage
+from profilesvc.storage.trouble import unavailable_as_refusal
 
 Item = TypeVar("Item")
 _LARGEST = 500

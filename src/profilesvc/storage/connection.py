@@ -6,10 +6,13 @@ from sqlalchemy import and_, bindparam, case, exists, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.connection import ONLINE_FOR, Span
+from profilesvc.storage import keys, revocations
 from profilesvc.storage.dialect import insert_into
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.keys import KeyState
 from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import connections, contacts
+from profilesvc.storage.tables import keys as key_table
 
 
 class LastContact(NamedTuple):
@@ -24,15 +27,21 @@ class LastContact(NamedTuple):
     other_site_host_at: int | None
 
 
-_LAST = Prepared(
-    select(*(connections.c[name] for name in LastContact._fields)).where(connections.c.key_id == bindparam("key_id"))
+_KEY_AND_LAST = Prepared(
+    keys.STATE.outerjoin(connections, connections.c.key_id == key_table.c.id).add_columns(
+        *(connections.c[name] for name in LastContact._fields)
+    )
 )
 
 
-async def last_contact(session: Executor, key_id: int) -> LastContact | None:
-    """The last heartbeat, None before the first."""
-    rows = await fetch(session, _LAST, key_id=key_id)
-    return LastContact._make(rows[0]) if rows else None
+async def key_and_last_contact(session: Executor, client_id: str) -> tuple[KeyState | None, LastContact | None]:
+    """The state of a key and its last heartbeat, None before the first, in one statement."""
+    rows = await fetch(session, _KEY_AND_LAST, client_id=client_id, **revocations.ids_of())
+    if not rows:
+        return None, None
+    columns = tuple(rows[0])
+    key, last = columns[: len(KeyState._fields)], columns[len(KeyState._fields) :]
+    return KeyState._make(key), None if last[0] is None else LastContact._make(last)
 
 
 class Beat(NamedTuple):

@@ -10,21 +10,17 @@ in the process rather than in the file lock. PostgreSQL: READ COMMITTED with con
 import asyncio
 import contextlib
 import glob
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
 
-import asyncpg
-import sqlalchemy.exc
 from sqlalchemy import Executable, Result, event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
-from profilesvc.contract.errors import SERVICE_UNAVAILABLE
-from profilesvc.domain.errors import ServiceError
 from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
+from profilesvc.storage.trouble import refusal, unavailable_as_refusal
 
 BUSY_SECONDS = 4.5
 _BUSY_MS = int(BUSY_SECONDS * 1000)
@@ -121,12 +117,9 @@ class Storage:
         self._turn = asyncio.Lock()
         self._seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
 
-    @contextlib.asynccontextmanager
-    async def read(self) -> AsyncIterator[FastReader]:
+    def read(self) -> "Reading":
         """Statements that look and change nothing, each at what is committed when it runs."""
-        with self._in_time() as seconds:
-            async with self._readers.open(seconds) as reader:
-                yield reader
+        return Reading(self._readers, self._seconds)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
@@ -141,14 +134,13 @@ class Storage:
 
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:
-        """The seconds that a unit has; a quick one shows that the database is well again."""
+        """The seconds that a unit has."""
         seconds, begun = self._seconds.get(), time.monotonic()
         try:
             with unavailable_as_refusal():
                 yield seconds
         finally:
-            took = time.monotonic() - begun
-            self._seconds.set(BUSY_SECONDS if took < LAST_SECONDS else max(LAST_SECONDS, seconds - took))
+            self._seconds.set(_left(seconds, begun))
 
     @contextlib.asynccontextmanager
     async def _my_turn(self, seconds: float) -> AsyncIterator[AsyncEngine]:
@@ -177,36 +169,36 @@ class Storage:
         await self.engine.dispose()
 
 
-@contextlib.contextmanager
-def unavailable_as_refusal() -> Any:
-    """A database that is down, locked, slow or full answers 503; a broken statement stays a defect."""
-    try:
-        yield
-    except (
-        sqlalchemy.exc.OperationalError,
-        sqlalchemy.exc.InterfaceError,
-        sqlalchemy.exc.TimeoutError,
-        sqlite3.OperationalError,
-        asyncpg.InterfaceError,
-        asyncpg.InternalClientError,
-        TimeoutError,
-        OSError,
-    ) as error:
-        if _is_wrong_statement(error):
+def _left(seconds: float, begun: float) -> float:
+    """What the next unit has after one that began with so much; a quick one shows that the database is well again."""
+    took = time.monotonic() - begun
+    return BUSY_SECONDS if took < LAST_SECONDS else max(LAST_SECONDS, seconds - took)
+
+
+class Reading:
+    """A unit of reading. A request has several: context managers made of generators would cost as much as a query."""
+
+    def __init__(self, readers: Readers, seconds: ContextVar[float]) -> None:
+        self._readers, self._seconds = readers, seconds
+
+    async def __aenter__(self) -> FastReader:
+        self._begun = time.monotonic()
+        self._unit = self._readers.open(self._seconds.get())
+        try:
+            return await self._unit.__aenter__()
+        except Exception as error:
+            self._end(error)
             raise
-        raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1) from error
-    except (sqlalchemy.exc.DBAPIError, asyncpg.PostgresError) as error:
-        if getattr(error, "connection_invalidated", False) or _is_timeout(error):
-            raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1) from error
-        raise
 
+    async def __aexit__(self, *problem: Any) -> None:
+        try:
+            await self._unit.__aexit__(*problem)
+        except Exception as error:
+            self._end(error)
+            raise
+        self._end(problem[1])
 
-def _is_wrong_statement(error: Exception) -> bool:
-    """SQLite calls a table that is not there an operational error too (SQLITE_ERROR); waiting would not help."""
-    return getattr(getattr(error, "orig", error), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
-
-
-def _is_timeout(error: sqlalchemy.exc.DBAPIError | asyncpg.PostgresError) -> bool:
-    """PostgreSQL: lock not available, statement cancelled, out of resources, shutting down (classes 53, 55, 57)."""
-    code = str(getattr(getattr(error, "orig", error), "sqlstate", "") or "")
-    return code[:2] in {"53", "55", "57", "08"}
+    def _end(self, error: BaseException | None) -> None:
+        self._seconds.set(_left(self._seconds.get(), self._begun))
+        if isinstance(error, Exception) and (refused := refusal(error)) is not None:
+            raise refused from error

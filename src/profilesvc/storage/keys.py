@@ -48,7 +48,7 @@ class KeyState(NamedTuple):
         return self.gone(now) or self.owner_suspended_at is not None
 
 
-_STATE = Prepared(
+STATE = (
     select(
         keys.c.id,
         keys.c.client_id,
@@ -73,6 +73,7 @@ _STATE = Prepared(
     .order_by(holds.c.severity.desc())
     .limit(1)
 )
+_STATE = Prepared(STATE)
 
 
 async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None:
@@ -90,10 +91,13 @@ async def locked(session: AsyncSession, client_id: str) -> KeyState | None:
     return await state(session, client_id)
 
 
+_DIGESTS = Prepared(select(secrets.c.digest, secrets.c.expires_at).where(secrets.c.key_id == bindparam("key_id")))
+
+
 async def digests(session: Executor, key_id: int, now: int) -> list[str]:
     """The digests of the secrets that are good now."""
-    query = select(secrets.c.digest, secrets.c.expires_at).where(secrets.c.key_id == key_id)
-    return [row.digest for row in await session.execute(query) if row.expires_at is None or row.expires_at > now]
+    rows = await fetch(session, _DIGESTS, key_id=key_id)
+    return [digest for digest, expires_at in rows if expires_at is None or expires_at > now]
 
 
 async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int:

@@ -1,7 +1,7 @@
 """Queries on the mirrored posts and on the monthly quota."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Integer, bindparam, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -12,6 +12,7 @@ from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import locations, post_usage, posts
 
 Position = tuple[int, str]
+Listed = Any  # a row that begins with created_at, post id, document
 
 
 class Mirror(NamedTuple):
@@ -31,22 +32,24 @@ class StoredPost(NamedTuple):
     document: str
 
 
-_MIRROR = Prepared(
-    select(
-        locations.c.account,
-        locations.c.posts_read_at,
-        select(func.min(posts.c.read_at))
-        .where(posts.c.location_name == locations.c.name, posts.c.state == "PROCESSING")
-        .scalar_subquery(),
-    ).where(locations.c.name == bindparam("location"))
+_HERE = locations.c.name == bindparam("location")
+_MIRROR_COLUMNS = (
+    select(locations.c.account).where(_HERE).scalar_subquery(),
+    select(locations.c.posts_read_at).where(_HERE).scalar_subquery(),
+    select(func.min(posts.c.read_at))
+    .where(posts.c.location_name == bindparam("location"), posts.c.state == "PROCESSING")
+    .correlate(None)
+    .scalar_subquery(),
 )
+_MIRROR = Prepared(select(*_MIRROR_COLUMNS))
 _PAGE = (
     select(posts.c.created_at, posts.c.post_id, posts.c.document)
     .where(posts.c.location_name == bindparam("location"))
     .order_by(posts.c.created_at.desc(), posts.c.post_id.desc())
     .limit(bindparam("size", type_=Integer))
 )
-_FIRST_PAGE = Prepared(_PAGE)
+# The mirror's age decides whether the page can be answered: both in one trip to the database.
+_FIRST_PAGE = Prepared(_PAGE.add_columns(*_MIRROR_COLUMNS))
 _NEXT_PAGE = Prepared(
     _PAGE.where(
         tuple_(posts.c.created_at, posts.c.post_id)
@@ -65,12 +68,14 @@ async def mirror(session: Executor, location: str) -> Mirror:
     return Mirror._make((await fetch(session, _MIRROR, location=location))[0])
 
 
-async def page(
-    session: Executor, location: str, limit: int, after: Position | None = None
-) -> Sequence[tuple[int, str, str]]:
-    """(created_at, post id, document), newest first, from behind a position on (D-77)."""
-    if after is None:
-        return await fetch(session, _FIRST_PAGE, location=location, size=limit)
+async def first_page(session: Executor, location: str, limit: int) -> tuple[Mirror, Sequence[Listed]]:
+    """The mirror of an existing location's posts, and its newest ones."""
+    rows = await fetch(session, _FIRST_PAGE, location=location, size=limit)
+    return Mirror._make(rows[0][3:]) if rows else await mirror(session, location), rows
+
+
+async def page(session: Executor, location: str, limit: int, after: Position) -> Sequence[Listed]:
+    """The posts from behind a position on, newest first (D-77)."""
     return await fetch(session, _NEXT_PAGE, location=location, size=limit, before=after[0], before_id=after[1])
 
 

@@ -5,8 +5,8 @@ A reader runs prepared SQL on the driver itself (`fetch`) and any other statemen
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Sequence
+from typing import Any, Protocol, Self, cast
 
 import asyncpg
 from sqlalchemy import Connection, Executable, Result, StaticPool, create_engine
@@ -57,14 +57,19 @@ class SqliteReader:
         self._connection: Connection | None = None
         self._driver: Any = None
 
-    @contextlib.asynccontextmanager
-    async def open(self, _seconds: float) -> AsyncIterator[FastReader]:
-        """The one connection, opened at its first use."""
+    def open(self, _seconds: float) -> Self:
+        """A unit: the one connection."""
+        return self
+
+    async def __aenter__(self) -> Self:
         if self._connection is None:
             self._connection = self._engine.connect()
             self._connection.exec_driver_sql("PRAGMA query_only=ON")
             self._driver = self._connection.connection.driver_connection
-        yield self
+        return self
+
+    async def __aexit__(self, *_problem: object) -> None:
+        """It stays open."""
 
     async def fetch(self, sql: str, values: list[Any], /) -> Sequence[Any]:
         """All rows, as tuples."""
@@ -92,11 +97,9 @@ class PostgresReaders:
         self._pool: Any = None
         self._opening = asyncio.Lock()
 
-    @contextlib.asynccontextmanager
-    async def open(self, seconds: float) -> AsyncIterator[FastReader]:
+    def open(self, seconds: float) -> "_PostgresReader":
         """A unit that takes a connection when it needs one and gives it back at its end."""
-        async with asyncio.timeout(seconds), contextlib.AsyncExitStack() as held:
-            yield _PostgresReader(self, held)
+        return _PostgresReader(self, seconds)
 
     async def pool(self) -> Any:
         """The pool, opened at its first use."""
@@ -125,10 +128,29 @@ async def _nothing(_connection: Any) -> None:
 class _PostgresReader:
     dialect = "postgresql"
 
-    def __init__(self, readers: PostgresReaders, held: contextlib.AsyncExitStack) -> None:
-        self._readers, self._held = readers, held
+    def __init__(self, readers: PostgresReaders, seconds: float) -> None:
+        self._readers, self._in_time = readers, asyncio.timeout(seconds)
         self._driver: Any = None
+        self._others: contextlib.AbstractAsyncContextManager[AsyncConnection] | None = None
         self._connection: AsyncConnection | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._in_time.__aenter__()
+        return self
+
+    async def __aexit__(self, *problem: Any) -> None:
+        try:
+            await self._give_back(*problem)
+        finally:
+            await self._in_time.__aexit__(*problem)
+
+    async def _give_back(self, *problem: Any) -> None:
+        try:
+            if self._driver is not None:
+                await self._release()
+        finally:
+            if self._others is not None:
+                await self._others.__aexit__(*problem)
 
     async def fetch(self, sql: str, values: list[Any], /) -> Sequence[Any]:
         """All rows; asyncpg's records are read like tuples.
@@ -141,16 +163,22 @@ class _PostgresReader:
             return cast(Sequence[Any], await self._driver.fetch(sql, *values))
         except _CUT:
             self._driver.terminate()
+            await self._release()
             await (await self._readers.pool()).expire_connections()
             await self._take()
             return cast(Sequence[Any], await self._driver.fetch(sql, *values))
 
     async def _take(self) -> None:
-        pool = await self._readers.pool()
-        self._driver = await self._held.enter_async_context(pool.acquire())
+        self._driver = await (await self._readers.pool()).acquire()
+
+    async def _release(self) -> None:
+        driver, self._driver = self._driver, None
+        await (await self._readers.pool()).release(driver)
 
     async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]:
         """Run one statement."""
         if self._connection is None:
-            self._connection = await self._held.enter_async_context(self._readers.others())
+            others = self._readers.others()
+            self._connection = await others.__aenter__()
+            self._others = others
         return await self._connection.execute(statement, parameters)

@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import signing_keys
 
 
@@ -17,7 +18,11 @@ class StoredKey(NamedTuple):
     private_pem: str | None
 
 
-_COLUMNS = (*(signing_keys.c[name] for name in KeyDates._fields), signing_keys.c.private_pem)
+_EVERY = Prepared(
+    select(*(signing_keys.c[name] for name in KeyDates._fields), signing_keys.c.private_pem).order_by(
+        signing_keys.c.created_at, signing_keys.c.kid
+    )
+)
 
 
 async def lock(session: AsyncSession) -> None:
@@ -28,8 +33,7 @@ async def lock(session: AsyncSession) -> None:
 
 async def every(session: Executor) -> list[StoredKey]:
     """All keys, removed ones too, oldest first."""
-    query = select(*_COLUMNS).order_by(signing_keys.c.created_at, signing_keys.c.kid)
-    return [StoredKey(KeyDates._make(row[:-1]), row[-1]) for row in await session.execute(query)]
+    return [StoredKey(KeyDates(*dates), pem) for *dates, pem in await fetch(session, _EVERY)]
 
 
 async def add(session: AsyncSession, dates: KeyDates, private_pem: str) -> None:

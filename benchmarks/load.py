@@ -1,0 +1,97 @@
+"""Load on a server: wrk where it is installed, else a small generator in Python in a process of its own."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.work import Request
+
+CONNECTIONS = 32
+_UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one run counted: answers, those that were not 2xx or failed, seconds, and latencies in milliseconds."""
+
+    requests: int
+    bad: int
+    seconds: float
+    p50: float
+    p99: float
+
+
+def tool() -> str:
+    """What makes the load."""
+    return "wrk" if shutil.which("wrk") else "python"
+
+
+def pin(core: int | None) -> Callable[[], None]:
+    """For `preexec_fn`: stay on a core, where the system can do that."""
+
+    def stay() -> None:
+        if core is not None and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {core})
+
+    return stay
+
+
+def run(port: int, request: Request, seconds: float, core: int | None) -> Load:
+    """Send the request on 32 connections for some seconds."""
+    return (_wrk if tool() == "wrk" else _python)(port, request, seconds, core)
+
+
+def _wrk(port: int, request: Request, seconds: float, core: int | None) -> Load:
+    lines = [f'wrk.method = "{request.method}"', f"wrk.body = {_lua(request.body)}"]
+    lines += [f'wrk.headers["{name}"] = {_lua(value)}' for name, value in request.headers.items()]
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write("\n".join(lines))
+        script.flush()
+        options = ["-t1", f"-c{CONNECTIONS}", f"-d{round(seconds)}s", "--timeout", "20s", "--latency"]
+        said = subprocess.run(
+            ["wrk", *options, "-s", script.name, f"http://127.0.0.1:{port}{request.path}"],
+            preexec_fn=pin(core),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    return _read(said)
+
+
+def _lua(text: str) -> str:
+    return f"[==[{text}]==]"
+
+
+def _read(said: str) -> Load:
+    total = re.search(r"(\d+) requests in ([\d.]+)(ms|s|m)", said)
+    assert total is not None, said
+    scale = {"ms": 0.001, "s": 1.0, "m": 60.0}[total[3]]
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", said)
+    failed = (int(bad[1]) if bad else 0) + (sum(map(int, errors.groups())) if errors else 0)
+    return Load(int(total[1]), failed, float(total[2]) * scale, _latency(said, "50"), _latency(said, "99"))
+
+
+def _latency(said: str, percent: str) -> float:
+    match = re.search(rf"^\s+{percent}%\s+([\d.]+)(us|ms|s)", said, re.MULTILINE)
+    return float(match[1]) * _UNITS[match[2]] if match else 0.0
+
+
+def _python(port: int, request: Request, seconds: float, core: int | None) -> Load:
+    asked = {"port": port, "seconds": seconds, "connections": CONNECTIONS, **request.__dict__}
+    said = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("generator.py"))],
+        input=json.dumps(asked),
+        preexec_fn=pin(core),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return Load(**json.loads(said))

@@ -1,0 +1,85 @@
+"""A server as a process of its own on a core of its own; what CPU it took."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from benchmarks.load import pin
+
+ROOT = Path(__file__).parents[1]
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """Running from construction to `stop()`; `took` is the time in seconds until it accepted a connection."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], core: int | None, folder: Path) -> None:
+        self.port = free_port()
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")}
+        paths = [str(ROOT), str(ROOT / "src"), *filter(None, [inherited.get("PYTHONPATH")])]
+        self._log = (folder / f"server-{self.port}.log").open("w+")
+        begun = time.perf_counter()
+        self._process = subprocess.Popen(
+            [sys.executable, *(part.replace("{port}", str(self.port)) for part in command)],
+            env={**inherited, "PYTHONPATH": os.pathsep.join(paths), **environment},
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            preexec_fn=pin(core),
+            cwd=folder,
+        )
+        self._wait()
+        self.took = time.perf_counter() - begun
+
+    def _wait(self) -> None:
+        for _ in range(3000):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.01)
+        raise RuntimeError(f"did not start:\n{self.log()}")
+
+    def log(self) -> str:
+        """What it wrote."""
+        self._log.seek(0)
+        return self._log.read()
+
+    def cpu(self) -> float:
+        """Seconds of CPU so far, of all of its processes."""
+        process = psutil.Process(self._process.pid)
+        times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+        return sum(each.user + each.system for each in times)
+
+    def memory(self) -> int:
+        """Resident bytes of all of its processes."""
+        process = psutil.Process(self._process.pid)
+        return sum(each.memory_info().rss for each in (process, *process.children(recursive=True)))
+
+    def stop(self) -> None:
+        """End it by SIGTERM."""
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
