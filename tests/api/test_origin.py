@@ -293,6 +293,14 @@ class TestPreflight:
         assert await preflight(http, "https://dash.example")
         assert not await preflight(http, "http://localhost:5173")
 
+    async def test_A124_a_page_without_tls_is_for_development(
+        self, http: httpx.AsyncClient, site: Site, app: Quart, services: Services
+    ) -> None:
+        assert await preflight(http, "http://example.com")
+        configure(app, services, environment="production")
+        assert not await preflight(http, "http://example.com")
+        assert await preflight(http, GOOD_ORIGIN)
+
     async def test_A124_only_live_keys_count(
         self,
         http: httpx.AsyncClient,
