@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
-import httpx
 import typer
 
 from profilesvc.cli.stopping import until_stopped
@@ -142,11 +141,15 @@ class Plugin:
         self._say("refresh: a new pair of tokens")
 
     def _use(self, token: Any) -> None:
+        import httpx
+
         from profilesvc.client import ProfileClient
 
         if self._me is not None:
             self._me.close()
-        transport = _Named(_AGENT.format(site=self._site)) if self._site else httpx.HTTPTransport()
+        transport = httpx.HTTPTransport()
+        if self._site:
+            transport = _named(transport, _AGENT.format(site=self._site))
         self._token, self._me = token, ProfileClient.user(self._url, token.access_token, transport=transport)
 
     def _heartbeat(self) -> None:
@@ -166,14 +169,13 @@ class Plugin:
             self._say(f"sync: not now: {error.message}")
 
 
-class _Named(httpx.HTTPTransport):
-    """Sends the User-Agent of a site."""
+def _named(transport: Any, agent: str) -> Any:
+    """The transport, sending the User-Agent of a site."""
+    send = transport.handle_request
 
-    def __init__(self, agent: str) -> None:
-        super().__init__()
-        self._agent = agent
+    def handle_request(request: Any) -> Any:
+        request.headers["User-Agent"] = agent
+        return send(request)
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """One request."""
-        request.headers["User-Agent"] = self._agent
-        return super().handle_request(request)
+    transport.handle_request = handle_request
+    return transport
