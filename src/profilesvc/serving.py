@@ -26,8 +26,8 @@ def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Head and body are two writes, and the second must not wait for the peer's late acknowledgement: uvloop sees to that
-    # by itself, asyncio not for a listener that it did not make.
+    # Head and body are two writes, and the second must not wait for the peer's late acknowledgement: uvloop sees to
+    # that by itself, asyncio not for a listener that it did not make.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listener.bind((host, port))
