@@ -44,7 +44,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     # It stands in for a foreign identity provider; in the database it keeps links and used codes.
     "issuer": ({"contract", "domain", "services", "storage", "api.access"}, {"quart", "werkzeug", "jwt", "orjson"}),
     "client": ({"contract"}, {"httpx", "pydantic"}),
-    "serving": (set(), {"uvicorn"}),
+    "protocol": (set(), {"uvicorn"}),
+    "serving": ({"protocol"}, {"uvicorn"}),
     # It serves pages beside the API: the same edge, refusals and services, and the client's reading of a comparison.
     "dashboard": ({"contract", "domain", "services", "api", "client.readings"}, {"quart", "werkzeug", "jinja2"}),
     "dashboard.signing_in": ({"contract", "domain", "services", "dashboard"}, {"quart", "httpx", "authlib"}),

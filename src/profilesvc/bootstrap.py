@@ -209,7 +209,9 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
         from profilesvc.issuer.routes import blueprint
 
         blueprints.append(blueprint(lambda: cast(DevIssuer, world.issuer)))
-    return build(lambda: open_services(settings, world), world.entropy, blueprints)
+    app = build(lambda: open_services(settings, world), world.entropy, blueprints)
+    app.config["MAX_IN_FLIGHT"] = settings.max_in_flight
+    return app
 
 
 def refuses_workers(settings: Settings, workers: int) -> str | None:

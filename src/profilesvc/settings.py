@@ -149,6 +149,9 @@ class Settings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     identity: IdentitySettings = IdentitySettings()
     lab: LabSettings = LabSettings()
+    max_in_flight: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    drain_seconds: Annotated[float, Field(ge=0, le=300)] = 0
+    access_log: bool = False
     trusted_hops: Annotated[int, Field(ge=0, le=16)] = 0
     secret_pepper: SecretStr = SecretStr("")
     plans_file: Path | None = None

@@ -195,3 +195,17 @@ def test_a_wildcard_address_is_not_an_issuer(tmp_path: Path) -> None:
     with serving(tmp_path, "serve", "--host", "0.0.0.0", "--port", "0") as service:
         assert service.url.startswith("http://0.0.0.0:")
         assert (tmp_path / "var" / "base_url").read_text() == f"http://127.0.0.1:{service.port}\n"
+
+
+def test_a_second_server_on_the_same_sqlite_file_is_refused_and_commands_are_not(tmp_path: Path) -> None:
+    with serving(tmp_path, "serve", "--demo", "--port", "0") as first:
+        second = command(tmp_path, "serve", "--port", "0")
+        assert (second.returncode, second.stdout) == (1, "")
+        assert "another server runs on var/profilesvc.db" in second.stderr
+        assert "PROFILESVC_DATABASE_URL=postgresql+asyncpg" in second.stderr
+        assert len(second.stderr.splitlines()) == 1
+        assert command(tmp_path, "demo", "--port", "0").returncode == 1
+        assert "alice" in command(tmp_path, "users", "list").stdout
+        first.kill()
+    with serving(tmp_path, "serve", "--port", "0") as again:  # the lock ended with its holder
+        assert again.stop() == 0

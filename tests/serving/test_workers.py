@@ -13,6 +13,7 @@ import httpx
 import psutil
 import pytest
 
+from effort import effort
 from program import Server, caller, command, data, serving
 
 if TYPE_CHECKING:
@@ -91,6 +92,63 @@ def test_sigterm_drains_every_worker(service: Server, tmp_path: Path, database_u
         reader.join()
     assert set(answered) == {200}
     assert len(refused) == 4
+
+
+def hammer(service: Server, token: str, ended: threading.Event) -> tuple[int, list[str]]:
+    """Requests one after the other until the port is closed; how many were answered, and what was lost."""
+    answered, lost = 0, []
+    with caller(service, token) as alice:
+        while not ended.is_set():
+            try:
+                answer = alice.get("/api/v1/external-business/locations")
+                answered += 1
+                if answer.status_code != 200:
+                    lost.append(answer.text)
+            except httpx.ConnectError:  # never sent
+                break
+            except httpx.TransportError as error:
+                lost.append(repr(error))
+                break
+    return answered, lost
+
+
+@pytest.mark.parametrize("drain", ["0", "0.5"])
+def test_no_request_in_flight_is_lost_in_any_of_many_stops_under_load(
+    tmp_path: Path, database_url: str, drain: str
+) -> None:
+    """A request that was sent is answered, also on a connection that lay idle when the stop began."""
+    assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
+    words = ("serve", "--demo", "--workers", "2", "--port", "0")
+    settings = {"DATABASE_URL": database_url, "LIMITS__ENABLED": "false", "DRAIN_SECONDS": drain}
+    for _ in range(effort(1, 20)):
+        ended = threading.Event()
+        with serving(tmp_path, *words, **settings) as service, concurrent.futures.ThreadPoolExecutor(8) as pool:
+            token = command(tmp_path, "users", "token", "alice@example.com", DATABASE_URL=database_url).stdout.strip()
+            callers = [pool.submit(hammer, service, token, ended) for _ in range(8)]
+            time.sleep(0.5)
+            assert service.stop() == 0
+            ended.set()
+            outcomes = [running.result() for running in callers]
+        assert [lost for _, lost in outcomes if lost] == []
+        assert all(answered for answered, _ in outcomes)
+
+
+def test_readiness_turns_before_new_connections_are_refused(tmp_path: Path, database_url: str) -> None:
+    """With DRAIN_SECONDS a proxy that asks `/readyz` learns of the stop while its requests are still taken."""
+    assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
+    words = ("serve", "--demo", "--workers", "2", "--port", "0")
+    settings = {"DATABASE_URL": database_url, "DRAIN_SECONDS": "3"}
+    with serving(tmp_path, *words, **settings) as service:
+        with httpx.Client(base_url=service.url, headers={"Connection": "close"}) as http:
+            assert http.get("/readyz").is_success
+            service.process.terminate()
+            time.sleep(0.5)
+            asked = [http.get("/readyz") for _ in range(5)]  # a new connection each time, so that both answer
+            assert {answer.status_code for answer in asked} == {503}
+            assert {answer.json()["checks"]["accepting"] for answer in asked} == {False}
+            assert http.get("/healthz").is_success
+        service.process.communicate(timeout=30)
+        assert service.process.returncode == 0
 
 
 def test_a_dead_worker_is_replaced_and_none_survives_its_parent(

@@ -156,3 +156,27 @@ async def test_names_are_the_same_on_both_databases(engine: AsyncEngine) -> None
 
     async with engine.connect() as connection:
         assert await connection.run_sync(unnamed) == []
+
+
+async def test_add_only_what_the_version_before_can_do_without(engine: AsyncEngine) -> None:
+    """So that its processes go on while the next version's come up (docs/operations.md)."""
+
+    def columns(connection: Connection) -> dict[tuple[str, str], bool]:
+        """(table, column): whether a row can be written without it."""
+        inspector = inspect(connection)
+        return {
+            (table, column["name"]): column["nullable"] or column["default"] is not None
+            for table in inspector.get_table_names()
+            for column in inspector.get_columns(table)
+        }
+
+    await downgrade(engine, "0001")
+    async with engine.connect() as connection:
+        before = await connection.run_sync(columns)
+    await migrate.upgrade(engine)
+    async with engine.connect() as connection:
+        after = await connection.run_sync(columns)
+    old_tables = {table for table, _ in before}
+    assert before.items() <= after.items()
+    assert all(free for (table, name), free in after.items() if table in old_tables and (table, name) not in before)
+    assert len(after) > len(before)

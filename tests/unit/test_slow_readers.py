@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from profilesvc.serving import LEAST_TAKEN, TAKE_SECONDS, _Protocol
+from profilesvc.protocol import LEAST_TAKEN, TAKE_SECONDS, Protocol
 
 MB = 1024 * 1024
 
@@ -73,23 +73,23 @@ def transport() -> Transport:
 
 
 @pytest.fixture
-async def protocol(loop: Loop, transport: Transport) -> _Protocol:
+async def protocol(loop: Loop, transport: Transport) -> Protocol:
     given: Any = loop
     connection: Any = transport
-    made = _Protocol(uvicorn.Config(asyncio.sleep, log_config=None), ServerState(), {}, given)
+    made = Protocol(uvicorn.Config(asyncio.sleep, log_config=None), ServerState(), {}, given)
     made.connection_made(connection)
     made._stop_timer()  # the head of a request has a clock of its own
     return made
 
 
-async def test_who_takes_nothing_is_cut_off(protocol: _Protocol, loop: Loop, transport: Transport) -> None:
+async def test_who_takes_nothing_is_cut_off(protocol: Protocol, loop: Loop, transport: Transport) -> None:
     transport.waiting = MB
     protocol.pause_writing()
     loop.pass_by(TAKE_SECONDS)
     assert transport.state == "aborted"
 
 
-async def test_who_takes_a_byte_at_a_time_is_cut_off(protocol: _Protocol, loop: Loop, transport: Transport) -> None:
+async def test_who_takes_a_byte_at_a_time_is_cut_off(protocol: Protocol, loop: Loop, transport: Transport) -> None:
     transport.waiting = MB
     protocol.pause_writing()
     transport.waiting -= LEAST_TAKEN
@@ -100,7 +100,7 @@ async def test_who_takes_a_byte_at_a_time_is_cut_off(protocol: _Protocol, loop: 
     assert transport.state == "aborted"
 
 
-async def test_who_has_taken_it_may_take_the_time(protocol: _Protocol, loop: Loop, transport: Transport) -> None:
+async def test_who_has_taken_it_may_take_the_time(protocol: Protocol, loop: Loop, transport: Transport) -> None:
     transport.waiting = MB
     protocol.pause_writing()
     transport.waiting = 0
@@ -111,14 +111,14 @@ async def test_who_has_taken_it_may_take_the_time(protocol: _Protocol, loop: Loo
 
 @pytest.mark.parametrize(("waiting", "state"), [(0, "closed"), (1, "aborted")])
 async def test_an_idle_connection_does_not_wait_for_its_last_answer_to_be_taken(
-    protocol: _Protocol, transport: Transport, waiting: int, state: str
+    protocol: Protocol, transport: Transport, waiting: int, state: str
 ) -> None:
     transport.waiting = waiting
     protocol.timeout_keep_alive_handler()
     assert transport.state == state
 
 
-async def test_requests_behind_an_answer_that_was_never_taken_end_with_it(protocol: _Protocol) -> None:
+async def test_requests_behind_an_answer_that_was_never_taken_end_with_it(protocol: Protocol) -> None:
     waiting: Any = object()
     protocol.pipeline.append(waiting)
     protocol.connection_lost(None)

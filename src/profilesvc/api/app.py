@@ -108,5 +108,8 @@ def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprin
             app.extensions["profilesvc"] = services
             yield
 
-    app.asgi_app = Edge(app.asgi_app, entropy)  # type: ignore[method-assign, assignment]
+    def is_full(in_flight: int) -> bool:
+        return bool(in_flight >= app.config.get("MAX_IN_FLIGHT", in_flight + 1))
+
+    app.asgi_app = Edge(app.asgi_app, entropy, is_full)  # type: ignore[method-assign, assignment]
     return app

@@ -5,12 +5,15 @@ transfer coding, versions of HTTP that they do not speak, a body behind an Upgra
 A093, A123).
 """
 
+import logging
 import re
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import quote
 
 from profilesvc.api.failures import REQUEST_ID, body_for
-from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, VALIDATION_ERROR, ErrorKind
+from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
 from profilesvc.services import audit
 
@@ -18,6 +21,9 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
+access_log = logging.getLogger("profilesvc.access")  # a line per request, when the command line switches it on
+IN_FLIGHT = "server.in_flight"  # as `serving.py` writes it: how many requests this process works on
+_ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full service must not take it for a dead one
 MAX_HEADER_BYTES = 16 * 1024
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
 _LABEL = rb"[A-Za-z0-9_-]{1,63}"
@@ -28,9 +34,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
 class Edge:
     """Wraps an ASGI app: refuses ambiguous requests, names each answer."""
 
-    def __init__(self, app: App, entropy: Entropy) -> None:
-        self._app = app
-        self._entropy = entropy
+    def __init__(self, app: App, entropy: Entropy, is_full: Callable[[int], bool] = lambda _: False) -> None:
+        self._app, self._entropy, self._is_full = app, entropy, is_full
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """One ASGI call; anything but HTTP passes untouched."""
@@ -49,15 +54,20 @@ class Edge:
                 message = {**message, "headers": [*message.get("headers", []), *extra]}
             await send(message)
 
+        answered: Send = named
+        if access_log.isEnabledFor(logging.INFO):
+            answered = _logged(named, scope)
         problem = _problem(scope["headers"], scope.get("http_version", "1.1"))
         if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
             problem = problem or (NOT_FOUND, "There is no such path.")
+        if self._is_full(scope.get(IN_FLIGHT, 0)) and scope["path"] not in _ALWAYS:
+            problem = (SERVICE_UNAVAILABLE, "The service is full.")
         if problem is not None:
-            await _refuse(named, scope["path"], *problem)
+            await _refuse(answered, scope["path"], *problem)
             return
-        asked = audit.trace.set(audit.trace.get())
+        asked = audit.trace.set(audit.Trace("client", None, request_id.decode()))
         try:
-            await self._app(scope, receive, named)
+            await self._app(scope, receive, answered)
         finally:  # in one process with its caller a request may share the caller's task
             audit.trace.reset(asked)
 
@@ -95,9 +105,29 @@ def _framing_problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[
     return None
 
 
+def _logged(send: Send, scope: Any) -> Send:
+    """Write a line when the answer begins: no query and no header, which could hold secrets."""
+    begun = time.perf_counter()
+
+    async def logged(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            members = {
+                "request_id": scope[REQUEST_ID],
+                "method": scope["method"],
+                "path": quote(scope["path"]),
+                "status": message["status"],
+                "seconds": round(time.perf_counter() - begun, 6),
+            }
+            access_log.info("%s %s %d", members["method"], members["path"], members["status"], extra={"more": members})
+        await send(message)
+
+    return logged
+
+
 async def _refuse(send: Send, path: str, kind: ErrorKind, message: str) -> None:
     body = body_for(path, kind, message, {})
-    headers = [
+    headers = [(b"retry-after", b"1")] if kind is SERVICE_UNAVAILABLE else []
+    headers += [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),

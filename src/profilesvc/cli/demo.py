@@ -50,11 +50,12 @@ curl -s {url}/api/v1/sync/{id} -H "Authorization: Bearer $TOKEN" -H 'Content-Typ
 def demo(port: Port = 8000) -> None:
     """Run the service with the demo world, one key, and the provider emulator on the next port."""
     from profilesvc.bootstrap import World, create_app
+    from profilesvc.cli.sole import sole_server
     from profilesvc.serving import serve_forever
 
     refuse_in_production("the demo")
     settings = load()
-    with until_stopped(), bound(HOST, port) as listener:
+    with until_stopped(), bound(HOST, port) as listener, sole_server(settings):
         settings = with_base_url(settings, HOST, listener)
         key = asyncio.run(_prepare(settings))
         publish(settings)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from profilesvc.cli.listening import Host, Port, announce, bound, publish, with_base_url
+from profilesvc.cli.logs import log_requests
 from profilesvc.cli.stopping import until_stopped
 from profilesvc.settings import Settings, SettingsError, load, refuse_in_production
 
@@ -21,6 +22,7 @@ def serve(
 ) -> None:
     """Run the service until SIGTERM or SIGINT; requests in flight finish."""
     from profilesvc.bootstrap import create_app, refuses_workers, warns_workers
+    from profilesvc.cli.sole import sole_server
     from profilesvc.cli.workers import Supervisor
     from profilesvc.serving import serve_forever
 
@@ -33,7 +35,8 @@ def serve(
         raise SettingsError(refusal)
     if warning := warns_workers(settings, workers):
         log.warning(warning)
-    with until_stopped(), bound(host, port) as listener:
+    log_requests(settings)
+    with until_stopped(), bound(host, port) as listener, sole_server(settings):
         settings = with_base_url(settings, host, listener)
         asyncio.run(prepare(settings, demo))
         publish(settings)
@@ -41,9 +44,8 @@ def serve(
             started = Supervisor(settings, listener).run(workers, announce(host, listener))
         else:
             app = create_app(settings)
-            started = serve_forever(
-                app, [listener], announce(host, listener), app.extensions["profilesvc.draining"].set
-            )
+            draining = app.extensions["profilesvc.draining"].set
+            started = serve_forever(app, [listener], announce(host, listener), draining, settings.drain_seconds)
         if not started:
             raise typer.Exit(1)
 

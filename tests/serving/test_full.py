@@ -1,0 +1,72 @@
+"""A server that is full refuses, says so in the envelope, and is well again at once; an access log without secrets."""
+
+import concurrent.futures
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from wire import REFRESH, Served, seeded, serving, slow_call
+
+from profilesvc.settings import Settings
+from program import caller, command
+from program import serving as running
+from support import assert_error, assert_ok
+
+
+@pytest.fixture
+def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
+    return seeded(sqlite_template, tmp_path, max_in_flight=3)
+
+
+def refused(answer: httpx.Response) -> bool:
+    if answer.status_code != 503:
+        assert_ok(answer)
+        return False
+    assert_error(answer, 503, "SERVICE_UNAVAILABLE")
+    assert answer.headers["retry-after"] == "1"
+    assert answer.headers["x-request-id"]
+    return True
+
+
+def slow_ones(served: Served, count: int) -> list["concurrent.futures.Future[httpx.Response]"]:
+    return [slow_call(served, 1.5) for _ in range(count)]
+
+
+def test_what_is_beyond_the_limit_is_refused_at_once_and_the_rest_is_answered(settings: Settings) -> None:
+    with serving(settings) as served, served.client() as http:
+        slow = slow_ones(served, 6)
+        answers = [call.result(20) for call in slow]
+        assert 1 <= sum(map(refused, answers)) <= 3
+        assert not refused(http.post(REFRESH))
+
+
+def test_who_watches_a_full_server_is_answered(settings: Settings) -> None:
+    with serving(settings) as served, served.client() as http:
+        slow = slow_ones(served, 6)
+        watched = {path: http.get(path).status_code for path in ("/healthz", "/readyz", "/metrics")}
+        assert watched == dict.fromkeys(watched, 200)
+        assert not all(call.done() for call in slow), "it was not full"
+        for call in slow:
+            call.result(20)
+
+
+def test_a_line_for_each_request_names_it_and_no_secret(tmp_path: Path) -> None:
+    with running(tmp_path, "serve", "--demo", "--port", "0", ACCESS_LOG="true") as server:
+        token = command(tmp_path, "users", "token", "alice@example.com").stdout.strip()
+        with caller(server, token) as alice:
+            named = {"X-Request-Id": "from-the-proxy-1"}
+            assert_ok(alice.get("/api/v1/posts", params={"locationId": "111", "secret": "hunter2"}, headers=named))
+            assert alice.get("/%0Aforged").status_code == 404
+        server.process.terminate()
+        out, err = server.process.communicate(timeout=40)
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert [(line["request_id"], line["path"], line["status"]) for line in lines if line["status"] == 200] == [
+        ("from-the-proxy-1", "/api/v1/posts", 200)
+    ]
+    assert lines[-1]["path"] == "/%0Aforged"
+    assert {line["logger"] for line in lines} == {"profilesvc.access"}
+    assert all(line["seconds"] > 0 for line in lines)
+    assert "hunter2" not in err
+    assert token not in err
+    assert out == ""
