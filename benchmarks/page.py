@@ -38,9 +38,7 @@ Answers are checked before and after. Every heartbeat is durable when it is answ
 Rate limits are off, as the peers have none.
 
 **CPU per request** is that of the server's processes (database server not counted): it holds on a busy machine, where
-requests/s say more about the neighbours (the scheduler shares by thread: a server of many threads gets more of a core
-that is wanted by others, and the service has one). `×` says how many times less CPU, or more requests/s, the service
-has.
+requests/s say more about the neighbours. `×` says how many times less CPU, or more requests/s, the service has.
 
 """
 
