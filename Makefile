@@ -64,7 +64,7 @@ bench: $(DEV) ## measure the service beside its peers in one run, write docs/per
 browser: $(DEV) ## the pages and JupyterLab in a real Chromium
 	@$(PIP) --group browser
 	@$(MAKE) --no-print-directory chromium
-	$(BIN)/pytest -m browser tests/browser
+	$(BIN)/pytest -m browser tests/browser $(BROWSER)
 
 chromium:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \

@@ -13,7 +13,6 @@ import pytest
 
 from program import Server, demo_token, environment, serving
 
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 SOON = 20_000
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "build" / "browser"
@@ -61,7 +60,8 @@ class Tab:
 
     def assert_accessible(self) -> None:
         """No serious finding of axe, and no scrolling to the side."""
-        found = self.page.evaluate(f"async () => {{ {AXE}; return await axe.run(); }}")
+        axe = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+        found = self.page.evaluate(f"async () => {{ {axe}; return await axe.run(); }}")
         serious = [
             (finding["id"], [node["html"] for node in finding["nodes"]])
             for finding in found["violations"]

@@ -4,6 +4,7 @@ import json
 import time
 
 import httpx
+import pytest
 
 from conftest import AsService
 from dashboard_browser import Browser, SignIn
@@ -67,42 +68,45 @@ async def test_someone_without_locations_is_told_what_to_do(signed_in: SignIn, s
     assert "No sites yet" in (await bob.open("/dashboard")).text
 
 
+@pytest.mark.long
 async def test_a_page_of_500_sites_takes_less_than_300_ms(alice_there: Browser, services: Services) -> None:
-    async with services.storage.write() as session:
+    async with services.storage.read() as session:
         template = await locations.state(session, "locations/111")
-        assert template is not None
-        for number in range(500):
-            name, now = f"locations/9{number:04}", services.clock.now()
-            profile = json.loads(template.profile) | {"title": f"Shop {number}"}
-            await locations.add(
-                session,
-                name=name,
-                user_id=1,
-                business_id=10,
-                assigned_at=now,
-                account="accounts/1",
-                title=f"Shop {number}",
-                profile=json.dumps(profile),
-                profile_read_at=now,
-                is_verified=True,
-                verification_state="VERIFIED",
-                sync_enabled=True,
-                source=json.dumps({**profile, "title": "Renamed"}),
-            )
-            values = {
-                "client_id": f"svcid_1_{number}_x",
-                "user_id": 1,
-                "business_id": 10,
-                "location_name": name,
-                "name": f"Key {number}",
-                "permissions": "business.read",
-                "allowed_domains": "[]",
-                "created_at": now,
-                "expires_at": None,
-            }
-            key = await keys.add(session, values, f"{number:064}")
-            if number % 2:
-                await connection.record(session, [Beat(key, now, "2.4.1", "6.8", "8.3")])
+    assert template is not None
+    for first in range(0, 500, 50):
+        async with services.storage.write() as session:
+            for number in range(first, first + 50):
+                name, now = f"locations/9{number:04}", services.clock.now()
+                profile = json.loads(template.profile) | {"title": f"Shop {number}"}
+                await locations.add(
+                    session,
+                    name=name,
+                    user_id=1,
+                    business_id=10,
+                    assigned_at=now,
+                    account="accounts/1",
+                    title=f"Shop {number}",
+                    profile=json.dumps(profile),
+                    profile_read_at=now,
+                    is_verified=True,
+                    verification_state="VERIFIED",
+                    sync_enabled=True,
+                    source=json.dumps({**profile, "title": "Renamed"}),
+                )
+                values = {
+                    "client_id": f"svcid_1_{number}_x",
+                    "user_id": 1,
+                    "business_id": 10,
+                    "location_name": name,
+                    "name": f"Key {number}",
+                    "permissions": "business.read",
+                    "allowed_domains": "[]",
+                    "created_at": now,
+                    "expires_at": None,
+                }
+                key = await keys.add(session, values, f"{number:064}")
+                if number % 2:
+                    await connection.record(session, [Beat(key, now, "2.4.1", "6.8", "8.3")])
     await alice_there.open("/dashboard")
     took = []  # by this process alone: the machine may have other things to do
     for _ in range(5):

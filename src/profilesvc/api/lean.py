@@ -28,7 +28,7 @@ class LeanConnection(ASGIHTTPConnection):
 
     async def __call__(self, receive: Any, send: Any) -> None:
         """Serve the request."""
-        length = _announced(self.scope["headers"])
+        length = _announced(self.scope["method"], self.scope["headers"])
         if length is None or length > _LONGEST:
             await super().__call__(receive, send)
             return
@@ -101,9 +101,9 @@ class LeanConnection(ASGIHTTPConnection):
         await send({"type": "http.response.body", "body": response.response.data, "more_body": False})
 
 
-def _announced(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
-    """The length of the body in bytes, 0 for none, None for a body of unknown length."""
-    length = 0
+def _announced(method: str, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """The length of the body in bytes, 0 for none, None for a body of unknown length (HTTP/2 need not tell it)."""
+    length = None if method in {"POST", "PUT", "PATCH"} else 0
     for name, value in headers:
         if name == b"transfer-encoding":
             return None
