@@ -70,7 +70,7 @@ class Server:
         """Ask it to stop; the exit code. It must have had nothing to complain about."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=40)
-        assert (out, err) == ("", "")
+        assert (out, err) == ("", ""), err
         return self.process.returncode
 
     def kill(self) -> None:

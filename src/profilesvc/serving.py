@@ -1,5 +1,6 @@
 """Run an ASGI app by uvicorn: here until a signal, or on a thread for tests and notebooks."""
 
+import asyncio
 import contextlib
 import signal
 import socket
@@ -16,6 +17,7 @@ from profilesvc.protocol import Protocol
 
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
+_SETTLED_SECONDS = 0.05  # until every connection that was being made is made
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -88,6 +90,32 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End as uvicorn does, and serve those whom the system has let in and the loop has not.
+
+        Closing the last listener would reset them, and what they have sent with them.
+        """
+        waiting = [listener.dup() for listener in sockets or []]
+        ending = asyncio.ensure_future(super().shutdown(sockets))
+        await asyncio.sleep(0)  # now nobody else accepts
+        for listener in waiting:
+            with listener:
+                await self._let_in(listener)
+        await asyncio.sleep(_SETTLED_SECONDS)
+        for connection in list(self.server_state.connections):  # uvicorn told those alone that it knew at once
+            connection.shutdown()
+        await ending
+
+    async def _let_in(self, listener: socket.socket) -> None:
+        listener.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                connection, _ = listener.accept()
+                await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
+
+    def _protocol(self) -> Protocol:
+        return Protocol(self.config, self.server_state, self.lifespan.state)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """uvicorn's own raises the signal again in the end, so that an orderly stop would not exit with 0."""

@@ -14,8 +14,6 @@ from wire import REFRESH, connect, seeded, serving, slow_call, user_token
 from profilesvc.settings import Settings
 from support import assert_ok
 
-LISTED = "/api/v1/external-business/locations"
-
 
 @pytest.fixture
 def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
@@ -55,28 +53,6 @@ def test_a_request_in_flight_gets_its_answer_and_the_process_exits_with_0(
         out, errors = process.end(10)
         idle.close()
     assert (process.returncode, out, errors) == (0, "draining\n", "")
-
-
-def test_a_request_that_is_sent_while_the_process_stops_is_answered(settings: Settings, user: str) -> None:
-    """On a connection that was idle when the stop began: the answer tells that it is the last one."""
-    with served_process(settings) as process, process.client(user) as http:
-        assert http.get("/readyz").is_success
-        process.signal(signal.SIGTERM)
-        until_refused(process.port)
-        answer = http.get(LISTED)
-        assert_ok(answer)
-        assert answer.headers["connection"] == "close"
-        process.end(10)
-        assert process.returncode == 0
-
-
-def until_refused(port: int) -> None:
-    """Return when the process takes no new connections."""
-    while True:
-        try:
-            connect(port).close()
-        except ConnectionError:
-            return
 
 
 def test_an_idle_process_ends_at_once(settings: Settings, user: str) -> None:

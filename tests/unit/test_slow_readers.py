@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from profilesvc.protocol import LEAST_TAKEN, TAKE_SECONDS, Protocol
+from profilesvc.protocol import LEAST_TAKEN, LINGER_SECONDS, TAKE_SECONDS, Protocol
 
 MB = 1024 * 1024
 
@@ -123,3 +123,14 @@ async def test_requests_behind_an_answer_that_was_never_taken_end_with_it(protoc
     protocol.pipeline.append(waiting)
     protocol.connection_lost(None)
     assert not protocol.pipeline
+
+
+async def test_an_idle_connection_has_a_moment_before_the_process_closes_it(
+    protocol: Protocol, loop: Loop, transport: Transport
+) -> None:
+    """Whoever is just sending a request on it would lose that."""
+    protocol.shutdown()
+    loop.pass_by(LINGER_SECONDS / 2)
+    assert transport.state == "open"
+    loop.pass_by(LINGER_SECONDS)
+    assert transport.state == "closed"
