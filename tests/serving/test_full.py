@@ -61,10 +61,11 @@ def test_a_line_for_each_request_names_it_and_no_secret(tmp_path: Path) -> None:
         server.process.terminate()
         out, err = server.process.communicate(timeout=40)
     lines = [json.loads(line) for line in err.splitlines()]
-    assert [(line["request_id"], line["path"], line["status"]) for line in lines if line["status"] == 200] == [
+    assert [(line["request_id"], line["route"], line["status"]) for line in lines if line["status"] == 200] == [
         ("from-the-proxy-1", "/api/v1/posts", 200)
     ]
-    assert lines[-1]["path"] == "/%0Aforged"
+    assert lines[-1]["route"] == "unknown"
+    assert "forged" not in err
     assert {line["logger"] for line in lines} == {"profilesvc.access"}
     assert all(line["seconds"] > 0 for line in lines)
     assert "hunter2" not in err

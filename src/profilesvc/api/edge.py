@@ -10,9 +10,9 @@ import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import quote
 
 from profilesvc.api.failures import REQUEST_ID, body_for
+from profilesvc.api.lean import ROUTE
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
 from profilesvc.services import audit
@@ -106,7 +106,7 @@ def _framing_problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[
 
 
 def _logged(send: Send, scope: Any) -> Send:
-    """Write a line when the answer begins: no query and no header, which could hold secrets."""
+    """Write a line when the answer begins: the route and not the path, no query, no header; they could hold secrets."""
     begun = time.perf_counter()
 
     async def logged(message: Message) -> None:
@@ -114,11 +114,11 @@ def _logged(send: Send, scope: Any) -> Send:
             members = {
                 "request_id": scope[REQUEST_ID],
                 "method": scope["method"],
-                "path": quote(scope["path"]),
+                "route": scope.get(ROUTE, "unknown"),
                 "status": message["status"],
                 "seconds": round(time.perf_counter() - begun, 6),
             }
-            access_log.info("%s %s %d", members["method"], members["path"], members["status"], extra={"more": members})
+            access_log.info("%s %s %d", members["method"], members["route"], members["status"], extra={"more": members})
         await send(message)
 
     return logged

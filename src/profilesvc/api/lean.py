@@ -8,7 +8,7 @@ Everything else takes Quart's way, with its time and size limits.
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlparse
 
 from quart import Quart, Request, Response
@@ -19,6 +19,7 @@ from werkzeug.routing import MapAdapter
 
 WHOLE_BODY = "profilesvc.body"  # where the scope has the body when all of it was there at once
 _LONGEST = 64 * 1024
+ROUTE = "profilesvc.route"  # where the route that was taken is left in the ASGI scope
 _LATE = 0.001
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
@@ -88,6 +89,7 @@ class LeanConnection(ASGIHTTPConnection):
             return
         method = request.method if request.method in _METHODS else "other"
         route = request.url_rule.rule if request.url_rule else "unknown"
+        cast(Any, self.scope)[ROUTE] = route
         outcome = getattr(response, "outcome", "ok")
         running.metrics.request(method, route, response.status_code, outcome, time.perf_counter() - begun)
 
