@@ -27,7 +27,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def _security(operation: dict[str, Any]) -> str:
-    names = {"userToken": "user token", "serviceToken": "service token"}
+    names = {"userToken": "user token", "serviceToken": "service token", "client": "client id and secret"}
     options = [
         names[scheme] + (f" with `{scopes[0]}`" if scopes else "")
         for option in operation["security"]
@@ -53,12 +53,14 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
         ]
         lines.append("")
     if "requestBody" in operation:
-        lines += [f"Body: {_type(operation['requestBody']['content']['application/json']['schema'])}", ""]
+        ((media_type, body),) = operation["requestBody"]["content"].items()
+        form = "" if media_type == "application/json" else f" as `{media_type}`"
+        lines += [f"Body: {_type(body['schema'])}{form}", ""]
     lines += ["| Status | Answer |", "|---|---|"]
     for status, response in operation["responses"].items():
         content = response["content"]["application/json"]
         codes = ", ".join(f"`{code}`" for code in content.get("examples", {}))
-        lines.append(_row(status, codes or _type(content["schema"])))
+        lines.append(_row(status, codes or _type(content.get("schema", {}))))
     return [*lines, ""]
 
 
