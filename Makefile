@@ -10,7 +10,7 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz mutants bench browser chromium docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz mutants bench soak browser chromium docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,10 @@ bench: $(DEV) ## measure the service beside its peers in one run, write docs/per
 	@command -v wrk >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends wrk; } || \
 		echo "wrk cannot be installed here: the load is made by Python" >&2
 	$(BIN)/python -m benchmarks
+
+soak: $(DEV) ## an hour of mixed load on MINUTES=60 DATABASE=sqlite, and whether memory stays what it was after a minute
+	@$(PIP) --group bench
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60) --database $(or $(DATABASE),sqlite)
 
 # Chromium comes by apt where that is possible; what a person would see lies in build/browser afterwards.
 browser: $(DEV) ## the pages and JupyterLab in a real Chromium

@@ -52,6 +52,11 @@ class Server:
             time.sleep(0.01)
         raise RuntimeError(f"did not start:\n{self.log()}")
 
+    @property
+    def pid(self) -> int:
+        """The process that was started."""
+        return self._process.pid
+
     def log(self) -> str:
         """What it wrote."""
         self._log.seek(0)

@@ -12,9 +12,10 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from hostile import Forge, b64, hostile, signer_of
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import KeyDates
+from profilesvc.domain.world import DAY
 from profilesvc.fixtures import fixture_path
 from profilesvc.services.keyring import Keyring, SigningKey, generate, public_jwk, signing_key
-from profilesvc.services.signing import MAX_TOKEN_LENGTH, Signer, TokenRefused
+from profilesvc.services.signing import MAX_TOKEN_LENGTH, Signer, TokenRefused, TokenType
 
 BASE = "http://profiles.test"
 NOW = 1_767_323_045_678
@@ -130,6 +131,31 @@ class TestRead:
             with pytest.raises(TokenRefused) as refusal:
                 signer.read(token, "at+jwt", NOW)
             assert refusal.value.reason == reason
+
+    def test_remembers_some_access_tokens_and_no_refresh_token(self, key: SigningKey) -> None:
+        """What is remembered is bounded: the memory of a process must not grow with the tokens it has seen."""
+        asked: list[str] = []
+
+        class Ring(Keyring):
+            def __getitem__(self, kid: str) -> SigningKey:
+                asked.append(kid)  # once for each signature that is verified
+                return super().__getitem__(kid)
+
+        ring = Ring([(KeyDates(key.kid, 0, DAY), key)])
+        signer = Signer(ring, BASE, remembered=2)
+        one, two, three = (signer.issue("at+jwt", {**CLAIMS, "jti": jti}, NOW, 60) for jti in "abc")
+        refresh = signer.issue("rt+jwt", CLAIMS, NOW, 60)
+
+        def verified(*tokens: tuple[str, TokenType]) -> int:
+            asked.clear()
+            for token, typ in tokens:
+                signer.read(token, typ, NOW)
+            return len(asked)
+
+        assert verified((one, "at+jwt"), (two, "at+jwt")) == 2
+        assert verified((one, "at+jwt"), (two, "at+jwt")) == 0
+        assert verified((refresh, "rt+jwt"), (refresh, "rt+jwt"), (one, "at+jwt")) == 2
+        assert verified((three, "at+jwt"), (one, "at+jwt"), (three, "at+jwt")) == 2
 
     def test_remembers_no_token_under_another_purpose(self, signer: Signer) -> None:
         token = signer.issue("at+jwt", CLAIMS, NOW, 60)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import sys
 from typing import Any, Literal
 
 import jwt
@@ -17,7 +18,7 @@ MAX_TOKEN_LENGTH = 8192
 IAT_LEEWAY_SECONDS = 60
 _USER_ID = re.compile(r"[1-9][0-9]{0,18}\Z", re.ASCII)
 _JWS = jwt.PyJWS(algorithms=["RS256"])
-_CACHED_TOKENS = 10_000
+_REMEMBERED_TOKENS = 2_000  # a kilobyte each: more would show in the memory of a process
 
 
 class TokenRefused(Exception):
@@ -36,8 +37,9 @@ def random_id(entropy: Entropy) -> str:
 class Signer:
     """Signs with the active key of a ring, verifies with any of it; `base_url` is issuer and audience, exactly."""
 
-    def __init__(self, keyring: Keyring, base_url: str) -> None:
+    def __init__(self, keyring: Keyring, base_url: str, remembered: int = _REMEMBERED_TOKENS) -> None:
         self.keyring = keyring
+        self._remembered = remembered
         self.base_url = base_url
         self._verified: dict[bytes, dict[str, Any]] = {}
 
@@ -65,8 +67,8 @@ class Signer:
     def read(self, token: str, typ: TokenType, now: int) -> dict[str, Any]:
         """The claims of a token of ours that is good now; raises TokenRefused and nothing else.
 
-        A verified token is remembered by its digest: signatures are worth caching because the caller's state is
-        read from the database on every request all the same (D-14).
+        A verified access token is remembered by its digest: signatures are worth caching because the caller's state
+        is read from the database on every request all the same (D-14). A refresh token comes once.
         """
         if not is_compact(token, MAX_TOKEN_LENGTH):
             raise TokenRefused("malformed")
@@ -74,9 +76,8 @@ class Signer:
         claims = self._verified.get(digest)
         if claims is None:
             claims = self._verify(token, typ)
-            if len(self._verified) >= _CACHED_TOKENS:
-                self._verified.clear()
-            self._verified[digest] = claims
+            if typ == "at+jwt":
+                self._remember(digest, claims)
         if claims["kid"] not in self.keyring:  # removed since
             raise TokenRefused("invalid")
         if claims["exp"] * 1000 <= now:
@@ -84,6 +85,11 @@ class Signer:
         if claims["iat"] > now // 1000 + IAT_LEEWAY_SECONDS or claims.get("nbf", 0) > now // 1000 + IAT_LEEWAY_SECONDS:
             raise TokenRefused("invalid")
         return claims
+
+    def _remember(self, digest: bytes, claims: dict[str, Any]) -> None:
+        if len(self._verified) >= self._remembered:
+            self._verified.clear()
+        self._verified[digest] = claims
 
     def _verify(self, token: str, typ: TokenType) -> dict[str, Any]:
         try:
@@ -93,6 +99,7 @@ class Signer:
                 raise ValueError("header")
             _JWS.decode(token, key.public, algorithms=["RS256"])
             self._check(claims, typ)
+            claims = {sys.intern(name): value for name, value in claims.items()}  # many are remembered: one text a name
             claims["kid"] = key.kid  # no claim of ours: which key signed, for those who look up revocations
         except Exception as error:  # whatever an attacker makes a parser raise is the same refusal
             raise TokenRefused("invalid") from error
