@@ -83,11 +83,10 @@ def open_plans(settings: Settings) -> Catalogue:
         raise SettingsError(f"{PREFIX}PLANS_FILE: {error}") from None
 
 
-def open_limiter(settings: Settings, clock: Clock, *, serving: bool) -> Limiter:
+def open_limiter(settings: Settings, clock: Clock, metrics: Metrics, *, serving: bool) -> Limiter:
     """Counts requests where there are any and limits are on. SettingsError."""
-    if serving and settings.limits.enabled:
-        return Limiter(settings.limits, _open_windows(settings, clock))
-    return Limiter(settings.limits, None)
+    counted = serving and settings.limits.enabled
+    return Limiter(settings.limits, _open_windows(settings, clock) if counted else None, metrics.limit_reached)
 
 
 def _open_windows(settings: Settings, clock: Clock) -> Windows:
@@ -121,7 +120,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
     async with (
         _open_storage(settings) as storage,
         _open_provider(settings, world, metrics) if provider else _no_provider() as (reached, world.emulator),
-        aclosing(open_limiter(settings, world.clock, serving=provider)) as limiter,
+        aclosing(open_limiter(settings, world.clock, metrics, serving=provider)) as limiter,
     ):
         identity = open_identity(settings, world)
         services = Services(

@@ -1,19 +1,30 @@
-"""What operators watch, in Prometheus' words: requests, calls to the provider, keys and their sites.
+"""What operators watch, in Prometheus' words: requests, refusals, the provider, the database's pools, keys and sites.
 
 With several workers each process counts into files of a folder that they share (PROMETHEUS_MULTIPROC_DIR, set by the
 supervisor before they start), and whichever worker is asked adds them up.
 """
 
+import asyncio
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+_TICK_SECONDS = 1.0
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Load(NamedTuple):
+    """How busy a process is now: its requests, and per pool of connections the size, those in use, who waits."""
+
+    in_flight: int
+    pools: Mapping[str, tuple[int, int, int]]
 
 
 class Metrics:
@@ -32,10 +43,29 @@ class Metrics:
         self._provider = Histogram(
             "profilesvc_provider_request_seconds",
             "Requests to the external provider; the outcome is its HTTP status or what kept it from answering.",
-            ["api", "method", "outcome"],
+            ["api", "operation", "outcome"],
             buckets=_BUCKETS,
             registry=self._registry,
         )
+        self._refused = Counter(
+            "profilesvc_limit_refusals",
+            "Requests refused because a limit was reached, by limit.",
+            ["limit"],
+            registry=self._registry,
+        )
+        self._in_flight = self._gauge("requests_in_flight", "Requests being answered.")
+        self._pool = tuple(
+            self._gauge(f"database_pool_{name}", text, "pool")
+            for name, text in (
+                ("size", "Connections that a pool may have."),
+                ("in_use", "Connections of a pool at work."),
+                ("waiting", "Requests that wait for a connection of a pool."),
+            )
+        )
+        self._look: Callable[[], Load] = lambda: Load(0, {})
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"profilesvc_{name}", text, labels, registry=self._registry, multiprocess_mode="livesum")
 
     def request(self, method: str, route: str, status: int, outcome: str, seconds: float) -> None:
         """Count an answer."""
@@ -45,18 +75,49 @@ class Metrics:
             known = self._known[labels] = self._requests.labels(*labels)
         known.observe(seconds)
 
-    def provider_request(self, api: str, method: str, outcome: str, seconds: float) -> None:
+    def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
         """Count one request to the provider; a retried operation has several."""
-        self._provider.labels(api, method, outcome).observe(seconds)
+        self._provider.labels(api, operation, outcome).observe(seconds)
 
-    def exposition(self, states: dict[str, dict[str, int]]) -> bytes:
-        """The text format. `states`: gauges that only the database knows, {name: {label value: count}}."""
+    def limit_reached(self, limit: str) -> None:
+        """Count a request that was refused for a limit."""
+        self._refused.labels(limit).inc()
+
+    @contextlib.asynccontextmanager
+    async def watching(self, look: Callable[[], Load]) -> AsyncIterator[None]:
+        """A block in which gauges tell what `look` finds: when asked, so that nothing is counted up and down.
+
+        Of several processes only one is asked: there each writes down every second what the others add up.
+        """
+        self._look = look
+        ticking = asyncio.ensure_future(self._tick()) if os.environ.get(SHARED_FOLDER) else None
+        try:
+            yield
+        finally:
+            if ticking is not None:
+                ticking.cancel()
+
+    async def _tick(self) -> None:
+        while True:
+            self._sample()
+            await asyncio.sleep(_TICK_SECONDS)
+
+    def _sample(self) -> None:
+        load = self._look()
+        self._in_flight.set(load.in_flight)
+        for pool, figures in load.pools.items():
+            for gauge, figure in zip(self._pool, figures, strict=True):
+                gauge.labels(pool).set(figure)
+
+    def exposition(self) -> bytes:
+        """What is known without the database, in the text format."""
+        self._sample()
         if os.environ.get(SHARED_FOLDER):
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         else:
             registry = self._registry
-        return generate_latest(registry) + generate_latest(_known(states))
+        return generate_latest(registry)
 
 
 class _States(Collector):
@@ -73,7 +134,8 @@ class _States(Collector):
             yield family
 
 
-def _known(states: dict[str, dict[str, int]]) -> CollectorRegistry:
+def exposition_of(states: dict[str, dict[str, int]]) -> bytes:
+    """Gauges that only the database knows, {name: {label value: count}}, in the text format."""
     registry = CollectorRegistry()
     registry.register(_States(states))
-    return registry
+    return generate_latest(registry)

@@ -9,7 +9,6 @@ LINGER_SECONDS = 0.25
 MAX_HEAD_BYTES = 256 * 1024
 TAKE_SECONDS = 10
 LEAST_TAKEN = 64 * 1024
-IN_FLIGHT = "server.in_flight"  # how many requests this process works on, in the scope of each
 
 
 class Protocol(HttpToolsProtocol):
@@ -64,7 +63,6 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._stop_timer()
-        self.scope[IN_FLIGHT] = len(self.tasks)  # type: ignore[literal-required]  # beside the standard's own
         super().on_headers_complete()
         if self._is_last:
             self.cycle.keep_alive = False

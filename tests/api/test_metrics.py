@@ -1,15 +1,26 @@
-"""What /metrics tells: answers by route and outcome, calls to the provider, keys and how their sites are doing."""
+"""What /metrics tells: answers, refusals, calls to the provider, how full pools are, keys and how their sites do."""
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
+from quart import Quart
+from sqlalchemy import insert, select
 
 from conftest import AsService, AsUser
-from profilesvc.domain.world import FrozenClock
+from post_support import PATH, PIER
+from profilesvc.domain.rates import Window
+from profilesvc.domain.world import MINUTE, FrozenClock, month_start
+from profilesvc.limit_settings import LimitSettings
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from support import BOB, Site, assert_ok
+from profilesvc.services.limits import Limiter
+from profilesvc.storage.pools import Pool
+from profilesvc.storage.tables import post_usage
+from profilesvc.storage.windows import MemoryWindows
+from support import BOB, Site, assert_error, assert_ok
 
 Labels = dict[str, str]
 
@@ -18,8 +29,12 @@ async def scraped(http: httpx.AsyncClient) -> dict[str, list[tuple[Labels, float
     response = await http.get("/metrics")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return samples(response.text)
+
+
+def samples(text: str) -> dict[str, list[tuple[Labels, float]]]:
     found: dict[str, list[tuple[Labels, float]]] = {}
-    for family in text_string_to_metric_families(response.text):
+    for family in text_string_to_metric_families(text):
         for sample in family.samples:
             found.setdefault(sample.name, []).append((sample.labels, sample.value))
     return found
@@ -39,7 +54,7 @@ async def test_counts_answers_by_route_and_outcome(http: httpx.AsyncClient, plug
     assert count(found, name, route="/api/v1/posts", outcome="AUTH_INSUFFICIENT_PERMISSIONS") == 1
     assert count(found, name, route="unknown", status="404", outcome="NOT_FOUND") == 1
     assert count(found, name, method="other", status="405") == 1
-    assert count(found, "profilesvc_provider_request_seconds_count", api="posts", method="GET", outcome="200") == 1
+    assert count(found, "profilesvc_provider_request_seconds_count", api="posts", operation="posts", outcome="200") == 1
 
 
 async def test_counts_keys_and_how_their_sites_are_doing(
@@ -81,3 +96,51 @@ async def test_names_no_tenant_and_no_secret(http: httpx.AsyncClient, plugin: Si
 
 async def key_service_deactivate(services: Services, site: Site) -> None:
     await key_service.deactivate(services, site.key["client_id"], "billing_issue")
+
+
+async def test_counts_what_a_limit_refused_and_by_which(
+    http: httpx.AsyncClient, plugin: Site, services: Services, app: Quart
+) -> None:
+    limits = LimitSettings().model_copy(update={"reads_per_key": Window(0, MINUTE)})
+    limiter = Limiter(limits, MemoryWindows(services.clock), services.metrics.limit_reached)
+    app.extensions["profilesvc"] = replace(services, limiter=limiter)
+    assert_error(await plugin.http.get("/api/v1/posts", params={"locationId": "111"}), 429, "RATE_LIMITED")
+    app.config["MAX_IN_FLIGHT"] = 0
+    assert_error(await plugin.http.get("/api/v1/posts"), 503, "SERVICE_UNAVAILABLE")
+    found = await scraped(http)
+    refusals = {labels["limit"]: value for labels, value in found["profilesvc_limit_refusals_total"]}
+    assert refusals == {"reads-per-key": 1, "in-flight": 1}
+    requests = "profilesvc_request_seconds_count"
+    assert count(found, requests, route="unknown", status="503", outcome="SERVICE_UNAVAILABLE") == 1
+
+
+async def test_counts_a_post_beyond_the_plan(http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
+    async with services.storage.write() as session:
+        month = month_start(services.clock.now())
+        await session.execute(insert(post_usage).values(user_id=1, month=month, used=1_000))  # all that `pro` has
+    post = {"summary": "Fresh bread from six"}
+    assert_error(await plugin.http.post(PATH, params=PIER, json=post), 429, "QUOTA_EXCEEDED")
+    assert count(await scraped(http), "profilesvc_limit_refusals_total", limit="posts-per-month") == 1
+
+
+async def test_tells_how_busy_the_process_and_its_pools_are(http: httpx.AsyncClient, services: Services) -> None:
+    """As many transactions as there may be, and one more that waits."""
+    size, enough, begun = services.storage.pools()["writing"].size, asyncio.Event(), asyncio.Semaphore(0)
+
+    async def hold() -> None:
+        async with services.storage.write() as session:
+            await session.execute(select(1))
+            begun.release()
+            await enough.wait()
+
+    holding = [asyncio.create_task(hold()) for _ in range(size + 1)]
+    for _ in range(size):
+        await begun.acquire()
+    busy = samples(services.metrics.exposition().decode())
+    enough.set()
+    await asyncio.gather(*holding)
+    pools = {name: count(busy, f"profilesvc_database_pool_{name}", pool="writing") for name in Pool._fields}
+    assert pools == {"size": size, "in_use": size, "waiting": 1}
+    after = await scraped(http)
+    assert count(after, "profilesvc_requests_in_flight") == 1  # the one that asks
+    assert count(after, "profilesvc_database_pool_in_use") == count(after, "profilesvc_database_pool_waiting") == 0

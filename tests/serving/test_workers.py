@@ -151,6 +151,33 @@ def test_readiness_turns_before_new_connections_are_refused(tmp_path: Path, data
         assert service.process.returncode == 0
 
 
+def until_size(server: Server, wanted: float) -> float:
+    """Connections that all may have: each worker writes its own down every second."""
+    name = 'profilesvc_database_pool_size{pool="writing"} '
+    for _ in range(200):
+        lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+        (size,) = [float(line.removeprefix(name)) for line in lines if line.startswith(name)] or [0]
+        if size == wanted:
+            break
+        time.sleep(0.1)
+    return size
+
+
+def test_metrics_are_those_of_all_workers_and_of_no_dead_one(service: Server) -> None:
+    requests = 40
+    for _ in range(requests):  # a new connection each time, so that both answer
+        assert httpx.get(f"{service.url}/api/v1/api-keys/heartbeat").status_code == 405
+    text = httpx.get(f"{service.url}/metrics").text
+    answered = [line for line in text.splitlines() if "request_seconds_count{" in line and 'status="405"' in line]
+    assert [float(line.rpartition(" ")[2]) for line in answered] == [requests]
+    assert until_size(service, 20) == 20
+    psutil.Process(min(workers(service))).kill()
+    assert until_size(service, 10) == 10  # another is started a second later
+    assert until_size(service, 20) == 20
+    service.process.terminate()
+    assert "ended with -9" in service.process.communicate()[1]
+
+
 def test_a_dead_worker_is_replaced_and_none_survives_its_parent(
     service: Server, tmp_path: Path, database_url: str
 ) -> None:

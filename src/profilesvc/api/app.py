@@ -1,9 +1,10 @@
 """Build the Quart app: routes, error handlers, the OpenAPI document and the lifespan."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from quart import Blueprint, Quart, Response
@@ -30,6 +31,7 @@ from profilesvc.api import (
 from profilesvc.api.edge import Edge
 from profilesvc.api.lean import LeanConnection, NoSessions, url_adapter
 from profilesvc.api.openapi import Document
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE, ErrorKind
 from profilesvc.domain.world import Entropy
 from profilesvc.services.context import Services
 
@@ -102,14 +104,22 @@ def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprin
     for blueprint in more:
         app.register_blueprint(blueprint)
 
+    edge = Edge(app.asgi_app, entropy, lambda: app.config.get("MAX_IN_FLIGHT", sys.maxsize), partial(_refused, app))
+    app.asgi_app = edge  # type: ignore[method-assign, assignment]
+
     @app.while_serving
     async def lifespan() -> AsyncGenerator[None, None]:
-        async with open_services() as services:
+        async with open_services() as services, services.watched(lambda: edge.in_flight):
             app.extensions["profilesvc"] = services
             yield
 
-    def is_full(in_flight: int) -> bool:
-        return bool(in_flight >= app.config.get("MAX_IN_FLIGHT", in_flight + 1))
-
-    app.asgi_app = Edge(app.asgi_app, entropy, is_full)  # type: ignore[method-assign, assignment]
     return app
+
+
+def _refused(app: Quart, kind: ErrorKind) -> None:
+    """Count what the edge refused, whatever its method and path are."""
+    running = app.extensions.get("profilesvc")
+    if running is not None:
+        running.metrics.request("other", "unknown", kind.status, kind.code, 0.0)
+        if kind is SERVICE_UNAVAILABLE:
+            running.metrics.limit_reached("in-flight")

@@ -22,8 +22,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 access_log = logging.getLogger("profilesvc.access")  # a line per request, when the command line switches it on
-IN_FLIGHT = "server.in_flight"  # as `serving.py` writes it: how many requests this process works on
 _ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full service must not take it for a dead one
+_UNBOUNDED = 1 << 62
 MAX_HEADER_BYTES = 16 * 1024
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
 _LABEL = rb"[A-Za-z0-9_-]{1,63}"
@@ -32,10 +32,20 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
 
 
 class Edge:
-    """Wraps an ASGI app: refuses ambiguous requests, names each answer."""
+    """Wraps an ASGI app: refuses ambiguous requests and those beyond what it may work on at a time, names each answer.
 
-    def __init__(self, app: App, entropy: Entropy, is_full: Callable[[int], bool] = lambda _: False) -> None:
-        self._app, self._entropy, self._is_full = app, entropy, is_full
+    `in_flight`: how many requests are being answered.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        entropy: Entropy,
+        most: Callable[[], int] = lambda: _UNBOUNDED,
+        refused: Callable[[ErrorKind], None] = lambda _: None,
+    ) -> None:
+        self._app, self._entropy, self._most, self._refused = app, entropy, most, refused
+        self.in_flight = 0
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """One ASGI call; anything but HTTP passes untouched."""
@@ -57,19 +67,26 @@ class Edge:
         answered: Send = named
         if access_log.isEnabledFor(logging.INFO):
             answered = _logged(named, scope)
-        problem = _problem(scope["headers"], scope.get("http_version", "1.1"))
-        if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
-            problem = problem or (NOT_FOUND, "There is no such path.")
-        if self._is_full(scope.get(IN_FLIGHT, 0)) and scope["path"] not in _ALWAYS:
-            problem = (SERVICE_UNAVAILABLE, "The service is full.")
+        problem = self._problem(scope)
         if problem is not None:
+            self._refused(problem[0])
             await _refuse(answered, scope["path"], *problem)
             return
         asked = audit.trace.set(audit.Trace("client", None, request_id.decode()))
+        self.in_flight += 1
         try:
             await self._app(scope, receive, answered)
         finally:  # in one process with its caller a request may share the caller's task
+            self.in_flight -= 1
             audit.trace.reset(asked)
+
+    def _problem(self, scope: Any) -> tuple[ErrorKind, str] | None:
+        if self.in_flight >= self._most() and scope["path"] not in _ALWAYS:
+            return SERVICE_UNAVAILABLE, "The service is full."
+        problem = _problem(scope["headers"], scope.get("http_version", "1.1"))
+        if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
+            problem = problem or (NOT_FOUND, "There is no such path.")
+        return problem
 
     def _request_id(self, headers: list[tuple[bytes, bytes]]) -> bytes:
         """The caller's id when it is a plain one, so that a proxy's trace goes on; otherwise a new one."""

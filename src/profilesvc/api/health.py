@@ -1,5 +1,6 @@
 """Paths beside the API: is the process alive, is it ready, the OpenAPI document and the page that shows it."""
 
+import contextlib
 from functools import cache
 from pathlib import Path
 
@@ -51,11 +52,10 @@ async def readyz() -> Response:
 async def metrics() -> Response:
     """Prometheus' text format; what the database alone knows is left out while it does not answer."""
     running = services()
-    try:
-        states = await census.states(running)
-    except ServiceError:
-        states = {}
-    return Response(running.metrics.exposition(states), content_type="text/plain; version=0.0.4; charset=utf-8")
+    text = running.metrics.exposition()  # now: the database may be slow because of what is to be seen here
+    with contextlib.suppress(ServiceError):
+        text += await census.exposition(running)
+    return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @blueprint.get("/openapi.json")

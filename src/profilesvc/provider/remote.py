@@ -31,54 +31,58 @@ class RemoteProvider:
 
     async def accounts(self) -> list[Document]:
         """All accounts of the connected login."""
-        request = Request("accounts", "GET", "/v1/accounts", IMPORT, {"pageSize": "20"})
+        request = Request("accounts", "accounts", "GET", "/v1/accounts", IMPORT, {"pageSize": "20"})
         return await self._transport.pages(request, "accounts")
 
     async def locations(self, account: str) -> list[Document]:
         """All locations of an account, whole."""
         params = {"readMask": READ_MASK, "pageSize": "100"}
-        request = Request(_INFORMATION, "GET", f"/v1/{quote(account)}/locations", IMPORT, params)
+        request = Request("locations", _INFORMATION, "GET", f"/v1/{quote(account)}/locations", IMPORT, params)
         return await self._transport.pages(request, "locations")
 
     async def location(self, name: str) -> Document:
         """One location as the merchant last set it."""
-        request = Request(_INFORMATION, "GET", f"/v1/{quote(name)}", params={"readMask": READ_MASK})
+        request = Request("location", _INFORMATION, "GET", f"/v1/{quote(name)}", params={"readMask": READ_MASK})
         return await self._transport.call(request)
 
     async def patch_location(self, name: str, body: Document, update_mask: list[str]) -> Document:
         """Change the members in the mask."""
         params = {"updateMask": ",".join(update_mask)}
-        request = Request(_INFORMATION, "PATCH", f"/v1/{quote(name)}", WRITE, params, body, name)
+        request = Request("patch_location", _INFORMATION, "PATCH", f"/v1/{quote(name)}", WRITE, params, body, name)
         return await self._transport.call(request)
 
     async def verification(self, name: str) -> Verification:
         """VoiceOfMerchantState and the verifications, oldest first."""
         base, params = f"/v1/{quote(name)}", {"pageSize": "100"}
-        state = await self._transport.call(Request(_VERIFICATIONS, "GET", f"{base}/VoiceOfMerchantState"))
-        listing = Request(_VERIFICATIONS, "GET", f"{base}/verifications", LIST, params)
+        state = await self._transport.call(
+            Request("verification", _VERIFICATIONS, "GET", f"{base}/VoiceOfMerchantState")
+        )
+        listing = Request("verification", _VERIFICATIONS, "GET", f"{base}/verifications", LIST, params)
         return Verification(state, await self._transport.pages(listing, "verifications"))
 
     async def posts(self, account: str, location: str) -> list[Document]:
         """All posts of a location."""
-        request = Request("posts", "GET", _path(account, location, "localPosts"), LIST, {"pageSize": "100"})
+        request = Request("posts", "posts", "GET", _path(account, location, "localPosts"), LIST, {"pageSize": "100"})
         return await self._transport.pages(request, "localPosts")
 
     async def create_post(self, account: str, location: str, body: Document) -> Document:
         """Create a post."""
         path = _path(account, location, "localPosts")
-        return await self._transport.call(Request("posts", "POST", path, WRITE, body=body, edits=location))
+        return await self._transport.call(
+            Request("create_post", "posts", "POST", path, WRITE, body=body, edits=location)
+        )
 
     async def patch_post(
         self, account: str, location: str, post_id: str, body: Document, update_mask: list[str]
     ) -> Document:
         """Change the members in the mask."""
         path, params = _path(account, location, "localPosts", post_id), {"updateMask": ",".join(update_mask)}
-        return await self._transport.call(Request("posts", "PATCH", path, WRITE, params, body, location))
+        return await self._transport.call(Request("patch_post", "posts", "PATCH", path, WRITE, params, body, location))
 
     async def delete_post(self, account: str, location: str, post_id: str) -> None:
         """Delete a post."""
         path = _path(account, location, "localPosts", post_id)
-        await self._transport.call(Request("posts", "DELETE", path, WRITE, edits=location))
+        await self._transport.call(Request("delete_post", "posts", "DELETE", path, WRITE, edits=location))
 
     async def reviews(
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
@@ -86,21 +90,25 @@ class RemoteProvider:
         """One page of reviews."""
         query = {"pageSize": str(page_size), "pageToken": page_token, "orderBy": order_by}
         params = {name: value for name, value in query.items() if value}
-        return await self._transport.call(Request("posts", "GET", _path(account, location, "reviews"), params=params))
+        return await self._transport.call(
+            Request("reviews", "posts", "GET", _path(account, location, "reviews"), params=params)
+        )
 
     async def review(self, account: str, location: str, review_id: str) -> Document:
         """One review."""
-        return await self._transport.call(Request("posts", "GET", _path(account, location, "reviews", review_id)))
+        return await self._transport.call(
+            Request("review", "posts", "GET", _path(account, location, "reviews", review_id))
+        )
 
     async def reply(self, account: str, location: str, review_id: str, comment: str) -> Document:
         """Set or replace the reply."""
         path, body = f"{_path(account, location, 'reviews', review_id)}/reply", {"comment": comment}
-        return await self._transport.call(Request("posts", "PUT", path, WRITE, body=body))
+        return await self._transport.call(Request("reply", "posts", "PUT", path, WRITE, body=body))
 
     async def delete_reply(self, account: str, location: str, review_id: str) -> None:
         """Delete the reply."""
         path = f"{_path(account, location, 'reviews', review_id)}/reply"
-        await self._transport.call(Request("posts", "DELETE", path, WRITE))
+        await self._transport.call(Request("delete_reply", "posts", "DELETE", path, WRITE))
 
     async def aclose(self) -> None:
         """Release connections."""

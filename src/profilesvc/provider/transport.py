@@ -34,8 +34,12 @@ _full_jitter = wait_random_exponential(multiplier=0.2, max=2)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent, where `path` begins with the API's version; `edits` names the profile whose edit budget it uses."""
+    """What is sent, where `path` begins with the API's version; `edits` names the profile whose edit budget it uses.
 
+    `operation` is what metrics call it: the method of the port.
+    """
+
+    operation: str
     api: Api
     method: str
     path: str
@@ -45,11 +49,11 @@ class Request:
     edits: str = ""
 
 
-# Told of every request: the API, the method, the HTTP status or what kept it from one, seconds.
+# Told of every request: the API, the operation, the HTTP status or what kept it from one, seconds.
 Observe = Callable[[str, str, str, float], None]
 
 
-def unobserved(_api: str, _method: str, _outcome: str, _seconds: float) -> None:
+def unobserved(_api: str, _operation: str, _outcome: str, _seconds: float) -> None:
     """Nobody watches."""
 
 
@@ -143,11 +147,15 @@ class Transport:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise Unreachable("unavailable", f"no connection ({type(error).__name__})", reached=False) from None
         except httpx.TimeoutException:
+            outcome = "timeout"
             raise Unreachable("timeout", "no answer in time") from None
+        except asyncio.CancelledError:  # the operation's own time is up
+            outcome = "timeout"
+            raise
         except Exception as error:  # whatever a transport raises: sockets, TLS, or the emulator's own crash
             raise Unreachable("unavailable", f"no connection ({type(error).__name__})") from None
         finally:
-            self._observe(request.api, request.method, outcome, time.monotonic() - begun)
+            self._observe(request.api, request.operation, outcome, time.monotonic() - begun)
         return read_answer(answer)
 
     def _spend_edit(self, profile: str) -> None:

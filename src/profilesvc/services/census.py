@@ -2,8 +2,14 @@
 
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
 from profilesvc.domain.world import month_start
+from profilesvc.metrics import exposition_of
 from profilesvc.services.context import Services
 from profilesvc.storage import census
+
+
+async def exposition(services: Services) -> bytes:
+    """`states` in Prometheus' text format."""
+    return exposition_of(await states(services))
 
 
 async def states(services: Services) -> dict[str, dict[str, int]]:

@@ -1,7 +1,8 @@
 """What every operation works with: the services, who is calling, which location was reached."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
 from profilesvc.domain.world import Clock, Entropy, iso
-from profilesvc.metrics import Metrics
+from profilesvc.metrics import Load, Metrics
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import Notes
 from profilesvc.services.id_tokens import TrustedIssuer
@@ -79,6 +80,10 @@ class Services:
     def beats(self) -> Batches[Beat]:
         """Where heartbeats are written: those that arrive together share a commit."""
         return Batches(self.storage, record)
+
+    def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
+        """A block in which the metrics tell how busy this process is."""
+        return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools()))
 
     @property
     def pepper(self) -> bytes | None:

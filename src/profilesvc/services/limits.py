@@ -3,6 +3,7 @@
 A bucket is `<name>:<subject>`; its name is the setting's and the one in the answer's RateLimit fields.
 """
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
@@ -60,12 +61,15 @@ account: ContextVar[Account] = ContextVar("account")
 class Limiter:
     """Counts requests; every method raises RATE_LIMITED, with Retry-After, where there are too many.
 
-    Without windows nothing is counted and nothing is refused.
+    Without windows nothing is counted and nothing is refused. `refused` is told the bucket of each refusal.
     """
 
-    def __init__(self, limits: LimitSettings, windows: Windows | None) -> None:
+    def __init__(
+        self, limits: LimitSettings, windows: Windows | None, refused: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._limits = limits
         self._windows = windows
+        self._refused = refused
 
     async def by_address(self) -> None:
         """A request without a bearer token, by the network that it comes from."""
@@ -84,7 +88,7 @@ class Limiter:
         window = self._limits.wrong_secrets
         delay = await self._windows.strike(f"wrong-secrets:{_client(client_id)}", window)
         if delay:
-            _note(Counted("wrong-secrets", window, Standing(0, delay)), refused=True)
+            self._note(Counted("wrong-secrets", window, Standing(0, delay)), refused=True)
 
     async def by_caller(self, kind: Kind, key_id: int | None, user_id: int, more: Window | None) -> None:
         """A request with a bearer token, by its key or else its user; `more` is what the plan grants for reads."""
@@ -117,16 +121,16 @@ class Limiter:
         if self._windows is None:
             return
         granted, standing = await self._windows.take(f"{name}:{subject}", window)
-        _note(Counted(name, window, standing), refused=not granted)
+        self._note(Counted(name, window, standing), refused=not granted)
 
-
-def _note(counted: Counted, refused: bool) -> None:
-    """Remember for the answer's headers; a refusal says when the last of all empty buckets has room again."""
-    buckets = account.get(Account()).buckets
-    buckets.append(counted)
-    if refused:
-        empty = [bucket.seconds for bucket in buckets if bucket.standing.left == 0]
-        raise ServiceError(RATE_LIMITED, retry_after=max(empty))
+    def _note(self, counted: Counted, refused: bool) -> None:
+        """Remember for the answer's headers; a refusal says when the last of all empty buckets has room again."""
+        buckets = account.get(Account()).buckets
+        buckets.append(counted)
+        if refused:
+            self._refused(counted.name)
+            empty = [bucket.seconds for bucket in buckets if bucket.standing.left == 0]
+            raise ServiceError(RATE_LIMITED, retry_after=max(empty))
 
 
 def _client(client_id: str) -> str:

@@ -112,6 +112,7 @@ async def _reserve(services: Services, location: Reached, now: int) -> None:
         if await posts.reserve(session, location.owner_id, month, limit):
             return
         used = await posts.used(session, location.owner_id, month)
+    services.metrics.limit_reached("posts-per-month")
     resets_at = month_start(now, 1)
     raise ServiceError(
         QUOTA_EXCEEDED,

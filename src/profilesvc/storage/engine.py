@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from sqlalchemy import Executable, Result, event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
+from profilesvc.storage.pools import Pool, of_engine, of_turn
 from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.storage.trouble import refusal, unavailable_as_refusal
 
@@ -158,6 +159,12 @@ class Storage:
             yield self._writers.execution_options(sqlite_wait_ms=int(left * 1000)) if is_short else self._writers
         finally:
             self._turn.release()
+
+    def pools(self) -> dict[str, Pool]:
+        """How full what units are made of is, by name."""
+        writers = {"writing": of_turn(self._turn) if self.is_sqlite else of_engine(self.engine)}
+        readers = self._readers.standing()
+        return writers if readers is None else {**writers, "reading": readers}
 
     def renew(self) -> None:
         """Give the units that follow in this request their full time again."""

@@ -12,6 +12,8 @@ import asyncpg
 from sqlalchemy import Connection, Executable, Result, StaticPool, create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from profilesvc.storage.pools import Pool, of_driver
+
 # The driver tells of a lost connection in more than one way.
 _CUT = (
     asyncpg.PostgresConnectionError,
@@ -35,6 +37,7 @@ class Readers(Protocol):
     """Where units of reading come from."""
 
     def open(self, seconds: float) -> contextlib.AbstractAsyncContextManager[FastReader]: ...
+    def standing(self) -> Pool | None: ...
     async def close(self) -> None: ...
 
 
@@ -60,6 +63,9 @@ class SqliteReader:
     def open(self, _seconds: float) -> Self:
         """A unit: the one connection."""
         return self
+
+    def standing(self) -> None:
+        """There is no pool."""
 
     async def __aenter__(self) -> Self:
         if self._connection is None:
@@ -100,6 +106,10 @@ class PostgresReaders:
     def open(self, seconds: float) -> "_PostgresReader":
         """A unit that takes a connection when it needs one and gives it back at its end."""
         return _PostgresReader(self, seconds)
+
+    def standing(self) -> Pool:
+        """How full the pool is."""
+        return of_driver(self._pool, self._size)
 
     async def pool(self) -> Any:
         """The pool, opened at its first use."""
