@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -132,6 +132,11 @@ class _States(Collector):
             for state, count in counts.items():
                 family.add_metric([state], count)
             yield family
+
+
+def forget(pid: int | None) -> None:
+    """Leave the gauges of a process that is gone out; what it counted stays."""
+    mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
 def exposition_of(states: dict[str, dict[str, int]]) -> bytes:

@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
-from prometheus_client.multiprocess import mark_process_dead
-
 from profilesvc.cli.stopping import until_stopped
-from profilesvc.metrics import SHARED_FOLDER
+from profilesvc.metrics import SHARED_FOLDER, forget
 from profilesvc.settings import Settings
 
 PAUSE_SECONDS = 1.0
@@ -68,7 +66,7 @@ class Supervisor:
         while stop not in wait([stop, *(worker.sentinel for worker in self._workers)]):
             for worker in [worker for worker in self._workers if not worker.is_alive()]:
                 log.warning("worker %s ended with %s; starting another", worker.pid, worker.exitcode)
-                mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # its gauges; what it counted stays
+                forget(worker.pid)
                 self._workers.remove(worker)
                 if wait([stop], PAUSE_SECONDS):
                     return True
