@@ -49,8 +49,14 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     # It serves pages beside the API: the same edge, refusals and services, and the client's reading of a comparison.
     "dashboard": ({"contract", "domain", "services", "api", "client.readings"}, {"quart", "werkzeug", "jinja2"}),
     "dashboard.signing_in": ({"contract", "domain", "services", "dashboard"}, {"quart", "httpx", "authlib"}),
+    "watching": ({"settings", "api.edge", "storage.engine", "tracing"}, set()),
+    "tracing": (
+        {"settings", "api.edge", "api.failures", "api.lean", "storage.engine", "storage.readers", "watching"},
+        {"opentelemetry", "sqlalchemy.ext.asyncio.AsyncSession"},
+    ),
     "bootstrap": (
         {
+            "watching",
             "contract",
             "domain",
             "settings",

@@ -27,6 +27,7 @@ from profilesvc.services.signing import Signer
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.storage import migrate
 from profilesvc.storage.engine import Storage
+from profilesvc.watching import Watcher, open_watcher
 
 if TYPE_CHECKING:
     from quart import Quart
@@ -37,12 +38,13 @@ DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 @dataclass
 class World:
-    """Time and chance, and what a running service made of them: the emulator's app and the development issuer."""
+    """Time and chance, who watches, and what a running service made of them: the emulator's app and the issuer."""
 
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
     issuer: DevIssuer | None = None
+    watcher: Watcher = field(default_factory=Watcher)
 
 
 def open_signing_key(settings: Settings, path: Path) -> SigningKey:
@@ -118,7 +120,8 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
     signer = Signer(Keyring(), settings.base_url)
     metrics = Metrics()
     async with (
-        _open_storage(settings) as storage,
+        world.watcher.opened(),
+        _open_storage(settings, world.watcher) as storage,
         _open_provider(settings, world, metrics) if provider else _no_provider() as (reached, world.emulator),
         aclosing(open_limiter(settings, world.clock, metrics, serving=provider)) as limiter,
     ):
@@ -150,8 +153,8 @@ def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:
 
 
 @asynccontextmanager
-async def _open_storage(settings: Settings) -> AsyncIterator[Storage]:
-    storage = Storage(settings.effective_database_url, settings.database_pool_size)
+async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[Storage]:
+    storage = watcher.storage(settings.effective_database_url, settings.database_pool_size)
     try:
         if storage.is_sqlite:
             await migrate.upgrade(storage.engine)
@@ -176,7 +179,11 @@ _Opened = AbstractAsyncContextManager[tuple[Provider, Optional["Quart"]]]
 def _open_provider(settings: Settings, world: World, metrics: Metrics) -> _Opened:
     from profilesvc.provider.connect import open_provider
 
-    demo, observe = demo_world(settings), metrics.provider_request
+    def observe(api: str, operation: str, outcome: str, seconds: float) -> None:
+        metrics.provider_request(api, operation, outcome, seconds)
+        world.watcher.provider_request(api, operation, outcome, seconds)
+
+    demo = demo_world(settings)
     return open_provider(settings, clock=world.clock, entropy=world.entropy, world=demo, observe=observe)
 
 
@@ -208,7 +215,8 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
         from profilesvc.issuer.routes import blueprint
 
         blueprints.append(blueprint(lambda: cast(DevIssuer, world.issuer)))
-    app = build(lambda: open_services(settings, world), world.entropy, blueprints)
+    world.watcher = open_watcher(settings)
+    app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around)
     app.config["MAX_IN_FLIGHT"] = settings.max_in_flight
     return app
 

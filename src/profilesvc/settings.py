@@ -118,6 +118,13 @@ def _base_url(value: str) -> str:
     return value
 
 
+class TracingSettings(_Group):
+    """Where spans are sent by OTLP over HTTP, for which the extra `otel` is needed, and of which share of requests."""
+
+    endpoint: Annotated[str, AfterValidator(_base_url)] = ""
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+
 def _database_url(value: str) -> str:
     if value and not value.startswith(("sqlite+aiosqlite:///", "postgresql+asyncpg://")):
         raise ValueError("must start with postgresql+asyncpg:// or sqlite+aiosqlite:///")
@@ -149,6 +156,7 @@ class Settings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     identity: IdentitySettings = IdentitySettings()
     lab: LabSettings = LabSettings()
+    tracing: TracingSettings = TracingSettings()
     max_in_flight: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     drain_seconds: Annotated[float, Field(ge=0, le=300)] = 0
     access_log: bool = False

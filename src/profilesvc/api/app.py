@@ -28,7 +28,7 @@ from profilesvc.api import (
     tokens,
     wellknown,
 )
-from profilesvc.api.edge import Edge
+from profilesvc.api.edge import App, Edge
 from profilesvc.api.lean import LeanConnection, NoSessions, url_adapter
 from profilesvc.api.openapi import Document
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE, ErrorKind
@@ -36,6 +36,7 @@ from profilesvc.domain.world import Entropy
 from profilesvc.services.context import Services
 
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
+Around = Callable[[App], App]
 BODY_TIMEOUT_SECONDS = 10
 _INFO = {
     "title": "Business Profile Management Service API",
@@ -80,8 +81,13 @@ class ProfileApp(Quart):
         return empty
 
 
-def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprint] = ()) -> Quart:
-    """The app; `open_services` is entered when it starts serving and left when it stops. `more` is beside the API."""
+def build(
+    open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprint] = (), around: Around = lambda app: app
+) -> Quart:
+    """The app; `open_services` is entered when it starts serving and left when it stops.
+
+    `more` is beside the API; `around` is put around everything that the edge lets through.
+    """
     app = ProfileApp("profilesvc", static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
     app.extensions["profilesvc.draining"] = asyncio.Event()
@@ -104,7 +110,8 @@ def build(open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprin
     for blueprint in more:
         app.register_blueprint(blueprint)
 
-    edge = Edge(app.asgi_app, entropy, lambda: app.config.get("MAX_IN_FLIGHT", sys.maxsize), partial(_refused, app))
+    most = partial(app.config.get, "MAX_IN_FLIGHT", sys.maxsize)
+    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app))
     app.asgi_app = edge  # type: ignore[method-assign, assignment]
 
     @app.while_serving

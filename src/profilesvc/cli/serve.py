@@ -25,6 +25,7 @@ def serve(
     from profilesvc.cli.sole import sole_server
     from profilesvc.cli.workers import Supervisor
     from profilesvc.serving import serve_forever
+    from profilesvc.watching import open_watcher
 
     if demo:
         refuse_in_production("the demo world")
@@ -33,6 +34,7 @@ def serve(
         log.warning("signing keys are stored unencrypted: set PROFILESVC_TOKENS__KEY_PASSPHRASE")
     if refusal := refuses_workers(settings, workers):
         raise SettingsError(refusal)
+    open_watcher(settings)  # what it needs is missed before a worker starts
     if warning := warns_workers(settings, workers):
         log.warning(warning)
     log_requests(settings)
