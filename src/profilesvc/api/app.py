@@ -110,7 +110,9 @@ def build(
     for blueprint in more:
         app.register_blueprint(blueprint)
 
-    most = partial(app.config.get, "MAX_IN_FLIGHT", sys.maxsize)
+    def most() -> int:
+        return int(app.config.get("MAX_IN_FLIGHT", sys.maxsize))
+
     edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app))
     app.asgi_app = edge  # type: ignore[method-assign, assignment]
 
