@@ -40,24 +40,28 @@ sys.exit(0 if serving.serve_forever(app, [listener], ready, stopping) else 1)
 """
 
 
+def environment(settings: Settings) -> dict[str, str]:
+    """For a process of its own with these settings."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")},
+        "PROFILESVC_BASE_URL": settings.base_url,
+        "PROFILESVC_DATA_DIR": str(settings.data_dir),
+        "PROFILESVC_TOKENS__SIGNING_KEY_FILE": str(fixture_path("signing_key.pem")),
+        "PROFILESVC_LIMITS__ENABLED": "false",
+    }
+
+
 class ServedProcess:
     """A running process; its port, and the seconds from its start until it said that it was ready."""
 
     def __init__(self, settings: Settings, delay: float = 0) -> None:
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")},
-            "PROFILESVC_BASE_URL": settings.base_url,
-            "PROFILESVC_DATA_DIR": str(settings.data_dir),
-            "PROFILESVC_TOKENS__SIGNING_KEY_FILE": str(fixture_path("signing_key.pem")),
-            "PROFILESVC_LIMITS__ENABLED": "false",
-        }
         begun = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SERVE, str(delay)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=environment,
+            env=environment(settings),
             cwd=settings.data_dir,
         )
         assert self._process.stdout is not None

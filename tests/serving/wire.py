@@ -71,10 +71,10 @@ def seeded(template: Path, folder: Path, **overrides: Any) -> Settings:
     return make_settings(folder, **overrides)
 
 
-async def user_token(settings: Settings) -> str:
-    """A token of the demo world's first user, minted as the operator does."""
+async def user_token(settings: Settings, email: str = ALICE) -> str:
+    """A token of a user of the demo world, minted as the operator does."""
     async with open_services(settings, World()) as services:
-        return await tokens.user_token(services, ALICE)
+        return await tokens.user_token(services, email)
 
 
 @contextlib.contextmanager

@@ -1,11 +1,12 @@
 """An operation under an idempotency key: when it runs, what a repeat gets, what is kept of a failure (D-40)."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select, update
 
 from conftest import START
 from profilesvc.contract.errors import (
@@ -154,6 +155,41 @@ async def test_a_holder_that_is_gone_gives_way_after_its_lease(desk: Desk) -> No
     assert (first.fence, second.fence) == (1, 2)
     assert first.since == second.since == START
     assert (await desk.ask()).data == b"1"
+
+
+class Interrupted:
+    """A storage in which somebody else gets in a word after so many statements of a write."""
+
+    def __init__(self, storage: Storage, after: int, word: Any) -> None:
+        self._storage, self._left, self._word = storage, after, word
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Any]:
+        async with self._storage.write() as self._session:
+            yield self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def execute(self, *statement: Any) -> Any:
+        result = await self._session.execute(*statement)
+        self._left -= 1
+        if self._left == 0:
+            await self._session.execute(self._word)
+        return result
+
+
+@pytest.mark.parametrize(("after", "word"), [(1, delete(rows)), (2, update(rows).values(fence=rows.c.fence + 1))])
+async def test_who_comes_between_two_statements_of_a_claim_is_left_to_it(desk: Desk, after: int, word: Any) -> None:
+    """The attempt is released between the insert and the look at it; or its end is seen, and another takes it over."""
+    with pytest.raises(RuntimeError):
+        await desk.ask(failing=RuntimeError())
+    whole, desk.storage = desk.storage, Interrupted(desk.storage, after, word)  # type: ignore[assignment]
+    refusal = await desk.fails(IDEMPOTENCY_IN_PROGRESS)
+    assert refusal.headers == {"Retry-After": "1"}
+    desk.storage = whole
+    assert desk.runs == 1
+    assert (await desk.ask()).data == b"2"
 
 
 async def test_A131_what_can_be_corrected_is_forgotten(desk: Desk) -> None:

@@ -1,0 +1,197 @@
+"""Who writes when the service is killed, what they were told was done, and how each sees that it was (T6)."""
+
+import collections
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from wire import KEYS, POSTS
+
+from support import assert_error, assert_ok
+
+TOKEN = "/api/v1/auth/token"
+HEARTBEAT = "/api/v1/api-keys/heartbeat"
+KEY = {"name": "Crash", "business_id": 10, "assigned_location_id": "locations/112"}
+LATELY = 5  # what is tried of the newest; all are looked up
+
+
+def new_key(user: httpx.Client, **members: Any) -> dict[str, Any]:
+    """A key with its secret."""
+    made: dict[str, Any] = assert_ok(user.post(KEYS, json={**KEY, **members}), 201)
+    return made
+
+
+def tokens_of(http: httpx.Client, client_id: str, client_secret: str) -> httpx.Response:
+    """The client credentials grant."""
+    grant = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
+    return http.post(TOKEN, json=grant)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+class Story:
+    """One caller. `step` writes once and remembers what was acknowledged; `check` finds all of that after a kill."""
+
+    acknowledged = 0
+
+    def step(self, user: httpx.Client) -> None:
+        """Write something; httpx.TransportError when the service is killed meanwhile."""
+        raise NotImplementedError
+
+    def check(self, user: httpx.Client) -> None:
+        """Everything that was acknowledged is there, and works."""
+        raise NotImplementedError
+
+
+@dataclass
+class Keys(Story):
+    """Makes keys, rolls each, and revokes the oldest."""
+
+    secrets: dict[str, list[str]] = field(default_factory=dict)
+    revoked: set[str] = field(default_factory=set)
+
+    def step(self, user: httpx.Client) -> None:
+        key = new_key(user)
+        self.secrets[key["client_id"]] = [key["client_secret"]]
+        rolled = assert_ok(user.post(f"{KEYS}/{key['client_id']}/roll", json={"overlap_seconds": 3600}))
+        self.secrets[key["client_id"]].append(rolled["client_secret"])
+        self.acknowledged += 2
+        if len(self.secrets) - len(self.revoked) > 6:
+            oldest = next(client_id for client_id in self.secrets if client_id not in self.revoked)
+            if user.delete(f"{KEYS}/{oldest}").is_success:
+                self.revoked.add(oldest)
+                self.acknowledged += 1
+
+    def check(self, user: httpx.Client) -> None:
+        listed = assert_ok(user.get(f"{KEYS}?include_revoked=true"))["credentials"]
+        states = {key["client_id"]: key["status"] for key in listed}
+        assert set(self.secrets) <= set(states)
+        assert {states[client_id] for client_id in self.revoked} <= {"revoked"}
+        for client_id in list(self.secrets)[-LATELY:]:
+            expected = 401 if states[client_id] == "revoked" else 200
+            answers = [tokens_of(user, client_id, secret) for secret in self.secrets[client_id]]
+            assert {answer.status_code for answer in answers} == {expected}
+
+
+@dataclass
+class Heartbeats(Story):
+    """A plugin that counts its heartbeats in what it reports."""
+
+    client_id: str
+    token: str
+
+    def step(self, user: httpx.Client) -> None:
+        body = {"wp_version": str(self.acknowledged + 1)}
+        assert_ok(user.post(HEARTBEAT, json=body, headers=bearer(self.token)))
+        self.acknowledged += 1
+
+    def check(self, user: httpx.Client) -> None:
+        status = assert_ok(user.get(f"/api/v1/api-keys/{self.client_id}/status"))
+        assert self.acknowledged <= int(status["wp_version"] or 0) <= self.acknowledged + 1
+
+
+@dataclass
+class Syncs(Story):
+    """Syncs under idempotency keys; a killed one keeps its location's turn for a minute, so each life takes another."""
+
+    location: str | None = "111"
+    made: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def step(self, user: httpx.Client) -> None:
+        assert self.location is not None
+        value = f"sync-{self.acknowledged}-{random.random()}"
+        answer = self._send(user, self.location, value)
+        self.made[value] = (self.location, assert_ok(answer)["syncId"])
+        self.acknowledged += 1
+
+    def check(self, user: httpx.Client) -> None:
+        for location in {location for location, _ in self.made.values()}:
+            assert {made for where, made in self.made.values() if where == location} <= self._history(user, location)
+        for value, (location, made) in list(self.made.items())[-LATELY:]:
+            again = self._send(user, location, value)
+            assert (assert_ok(again)["syncId"], again.headers["idempotency-replayed"]) == (made, "true")
+
+    def _send(self, user: httpx.Client, location: str, value: str) -> httpx.Response:
+        return user.post(f"/api/v1/sync/{location}", json={"title": value}, headers={"Idempotency-Key": value})
+
+    def _history(self, user: httpx.Client, location: str) -> set[str]:
+        found: set[str] = set()
+        for page in itertools.count(1):
+            entries = assert_ok(user.get(f"/api/v1/sync/history/{location}?limit=100&page={page}"))["history"]
+            if not entries:
+                break
+            found |= {entry["syncId"] for entry in entries}
+        return found
+
+
+@dataclass
+class Posts(Story):
+    """Posts, which are the provider's."""
+
+    names: set[str] = field(default_factory=set)
+
+    def step(self, user: httpx.Client) -> None:
+        self.names.add(assert_ok(user.post(POSTS, json={"summary": "Crash"}), 201)["name"])
+        self.acknowledged += 1
+
+    def check(self, user: httpx.Client) -> None:
+        assert self.names <= set(self._all(user))
+
+    def _all(self, user: httpx.Client) -> Iterator[str]:
+        token = None
+        while token != "":
+            page = assert_ok(user.get(f"{POSTS}&pageSize=100&pageToken={token or ''}"))
+            yield from (post["name"] for post in page["localPosts"])
+            token = page["nextPageToken"]
+
+
+@dataclass
+class Refreshes(Story):
+    """A plugin that exchanges the newest refresh token that it was given, which is good once."""
+
+    token: str
+    access: collections.deque[str] = field(default_factory=lambda: collections.deque(maxlen=LATELY))
+
+    def step(self, user: httpx.Client) -> None:
+        answer = user.post(TOKEN, json={"grant_type": "refresh_token", "refresh_token": self.token})
+        pair = assert_ok(answer)
+        self.token = pair["refresh_token"]
+        self.access.append(pair["access_token"])
+        self.acknowledged += 1
+
+    def check(self, user: httpx.Client) -> None:
+        """The answer to the exchange that was under way is given again (D-10), and is good for the next."""
+        for _ in range(2):
+            self.step(user)
+        for token in self.access:
+            assert_ok(user.get(POSTS, headers=bearer(token)))
+
+
+@dataclass
+class Holds(Story):
+    """Keys that are deactivated one after the other, then reactivated."""
+
+    client_ids: list[str]
+    tokens: list[str]
+
+    def step(self, user: httpx.Client) -> None:
+        turn, which = divmod(self.acknowledged, len(self.client_ids))
+        verb = "reactivate" if turn % 2 else "deactivate"
+        assert_ok(user.post(f"{KEYS}/{self.client_ids[which]}/{verb}"))
+        self.acknowledged += 1
+
+    def check(self, user: httpx.Client) -> None:
+        """Of one key a change was under way: it is made again, which is no error."""
+        self.step(user)
+        for which, token in enumerate(self.tokens):
+            changes = (self.acknowledged - which - 1) // len(self.tokens) + 1
+            answer = user.get(POSTS, headers=bearer(token))
+            if changes % 2:
+                assert_error(answer, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+            else:
+                assert_ok(answer)
