@@ -65,9 +65,9 @@ class Deployment:
 
 
 @contextlib.contextmanager
-def deployed(folder: Path, workers: int, postgres: Postgres | None) -> Iterator[Deployment]:
+def deployed(folder: Path, workers: int, postgres: Postgres | None, **settings: str) -> Iterator[Deployment]:
     """The demo world on SQLite, or on a PostgreSQL database that is dropped afterwards."""
-    environment = {"LIMITS__ENABLED": "false"}
+    environment = {"LIMITS__ENABLED": "false", **settings}
     with contextlib.ExitStack() as stack:
         if postgres is not None:
             name = f"deployed_{workers}"
