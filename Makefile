@@ -10,7 +10,7 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz mutants bench soak browser chromium docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,11 @@ smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=â€¦ USER_TOKEN=â€
 # Hours: what `make test` tries a few times is tried thousands of times, and what is timed is timed.
 fuzz: $(DEV) ## the long runs: token mutation, schemathesis, races, crashes, timing
 	PROFILESVC_FUZZ=1 $(BIN)/pytest -q -m 'fuzz or long' --numprocesses=auto --maxprocesses=4 --dist=loadfile
+
+# One start of the processes serves all tests, so they run in one row: about half an hour.
+WORKERS ?= 4
+deployed: $(DEV) ## the tests of the API on WORKERS=4 processes on PostgreSQL behind one port
+	PROFILESVC_DEPLOYED=$(WORKERS) $(BIN)/pytest -q -rs tests/api tests/identity tests/dashboard
 
 mutants: $(DEV) ## change the code that guards tenants place by place, and see whether the tests notice
 	$(BIN)/python tests/mutation/mutants.py

@@ -1,6 +1,7 @@
 """The whole service for each test, on SQLite and on PostgreSQL, with a frozen clock and the demo world in it."""
 
 import asyncio
+import contextlib
 import functools
 import os
 import shutil
@@ -17,6 +18,8 @@ from hypothesis import settings as hypothesis_settings
 from quart import Quart
 
 from effort import effort
+from fleet import WORKERS, Fleet, running
+from parts import changed
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
@@ -27,6 +30,7 @@ from profilesvc.settings import Settings, TokenSettings
 from profilesvc.storage import migrate
 from profilesvc.storage.engine import create_engine
 from profilesvc.storage.tables import metadata
+from profilesvc.storage.windows import MemoryWindows
 from support import ALICE, BUSINESSES, Site, assert_ok, owner_of
 
 if TYPE_CHECKING:
@@ -42,8 +46,12 @@ hypothesis_settings.load_profile(effort("short", "full"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What draws its cases draws more of them in `make fuzz`."""
+    """What draws its cases draws more of them in `make fuzz`; what calls nothing is not tried on a deployment."""
     for item in items:
+        if WORKERS and "dial" not in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.skip("in process: calls nothing that is deployed"))
+        if WORKERS and (mark := item.get_closest_marker("in_process")):
+            item.add_marker(pytest.mark.skip(f"in process: {mark.args[0]}"))
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("fuzz")
 
@@ -125,6 +133,14 @@ class Postgres:
         emptied = ", ".join(table.name for table in tables)
         return f"SET lock_timeout = '5s'; TRUNCATE {emptied} RESTART IDENTITY; {copies} {_CONTINUE_NUMBERING}"
 
+    def restored(self, database: str) -> None:
+        """Bring a database back; those at work on it may get in the way a few times."""
+        for _ in range(5):
+            with contextlib.suppress(asyncpg.DeadlockDetectedError):
+                self.run(self.restore, database)
+                return
+        raise AssertionError("the database is never free")
+
     def stop(self) -> None:
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -154,7 +170,10 @@ def redis_server() -> Iterator["RedisServer"]:
     server.stop()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+_POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+
+
+@pytest.fixture(params=[_POSTGRES] if WORKERS else ["sqlite", _POSTGRES])
 def database(request: pytest.FixtureRequest) -> str:
     """Which database the test runs on; tests that depend on it run on both."""
     return str(request.param)
@@ -172,13 +191,20 @@ def settings(
         yield make_settings(tmp_path)
         return
     server: Postgres = request.getfixturevalue("postgres")
-    server.run(server.restore, "work")
+    server.restored("work")
     yield make_settings(tmp_path, server.url("work"))
 
 
+@pytest.fixture(scope="session")
+def fleet() -> Iterator[Fleet | None]:
+    """What `make deployed` tests; None: the app in this process is tested."""
+    with running(BASE_URL) as processes:
+        yield processes
+
+
 @pytest.fixture
-def clock() -> FrozenClock:
-    return FrozenClock(START)
+def clock(fleet: Fleet | None) -> FrozenClock:
+    return FrozenClock(START) if fleet is None else fleet.clock(START)
 
 
 @pytest.fixture
@@ -187,10 +213,12 @@ def world(clock: FrozenClock) -> World:
 
 
 @pytest.fixture
-async def app(settings: Settings, world: World) -> AsyncIterator[Quart]:
-    """The running app, lifespan and all."""
-    made = create_app(settings, world)
+async def app(settings: Settings, world: World, fleet: Fleet | None) -> AsyncIterator[Quart]:
+    """The running app, lifespan and all; beside a deployment it is the operator's, and nobody calls it."""
+    made = create_app(settings if fleet is None else await fleet.deploy(settings), world)
     async with made.test_app():
+        if fleet is not None:
+            made.extensions["profilesvc"] = fleet.joined(made.extensions["profilesvc"])
         yield made
 
 
@@ -212,9 +240,9 @@ Dial = Callable[..., httpx.AsyncClient]
 
 
 @pytest.fixture
-def dial(app: Quart) -> Dial:
-    """`dial(token)`: a client of the service under test, which is the app in this process."""
-    return functools.partial(client_of, app)
+def dial(app: Quart, fleet: Fleet | None) -> Dial:
+    """`dial(token)`: a client of the service under test."""
+    return functools.partial(client_of, app) if fleet is None else fleet.client
 
 
 @pytest.fixture
@@ -225,12 +253,29 @@ async def http(dial: Dial) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def emulator(app: Quart, world: World) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the embedded provider's control surface."""
+async def emulator(app: Quart, world: World, fleet: Fleet | None) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the provider's control surface."""
+    if fleet is not None:
+        async with fleet.provider() as client:
+            yield client
+        return
     assert world.emulator is not None
     transport = httpx.ASGITransport(app=world.emulator)  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://emulator") as client:
         yield client
+
+
+Change = Callable[..., None]
+
+
+@pytest.fixture
+def change(app: Quart, services: Services, clock: FrozenClock, fleet: Fleet | None) -> Change:
+    """`change(settings=…)`: services that answer with other parts (`parts.changed`); `change()` takes all back."""
+
+    def here(**parts: Any) -> None:
+        app.extensions["profilesvc"] = changed(services, MemoryWindows(clock), **parts)
+
+    return here if fleet is None else fleet.change
 
 
 AsUser = Callable[[str], Awaitable[httpx.AsyncClient]]

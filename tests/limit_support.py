@@ -1,16 +1,9 @@
 """What tests of rate limits share: paths, addresses, and the reading of an answer's fields."""
 
 import re
-from dataclasses import replace
 
 import httpx
 
-from profilesvc.domain.rates import Window
-from profilesvc.domain.world import MINUTE
-from profilesvc.limit_settings import LimitSettings
-from profilesvc.services.context import Services
-from profilesvc.services.limits import Limiter
-from profilesvc.storage.windows import MemoryWindows
 from support import assert_error
 
 VALIDATE = "/api/v1/auth/validate-service-credentials"
@@ -43,10 +36,3 @@ def assert_limited(response: httpx.Response) -> int:
     assert response.headers["Retry-After"] == str(seconds)
     assert seconds >= 1
     return seconds
-
-
-def without_room(services: Services) -> Services:
-    """The same services with every bucket closed."""
-    rates = [name for name in LimitSettings.model_fields if "_per_" in name]
-    limits = LimitSettings().model_copy(update=dict.fromkeys(rates, Window(0, MINUTE)))
-    return replace(services, limiter=Limiter(limits, MemoryWindows(services.clock)))

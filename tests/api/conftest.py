@@ -1,17 +1,12 @@
 """A client that checks what holds for every answer of the API, and rate limits that a test sets."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import httpx
 import pytest
-from quart import Quart
 
-from profilesvc.domain.world import FrozenClock
+from conftest import Change
 from profilesvc.limit_settings import LimitSettings
-from profilesvc.services.context import Services
-from profilesvc.services.limits import Limiter
-from profilesvc.storage.windows import MemoryWindows
 
 
 @pytest.fixture
@@ -31,13 +26,6 @@ async def everywhere(http: httpx.AsyncClient) -> httpx.AsyncClient:
 
 
 @pytest.fixture
-def limited(app: Quart, services: Services, clock: FrozenClock) -> Callable[..., None]:
+def limited(change: Change) -> Callable[..., None]:
     """`limited(reads_per_key="3/minute")`: new counters with other rates."""
-
-    def change(**rates: str) -> None:
-        limits = LimitSettings.model_validate(rates)
-        app.extensions["profilesvc"] = replace(
-            services, limiter=Limiter(limits, MemoryWindows(clock) if limits.enabled else None)
-        )
-
-    return change
+    return lambda **rates: change(limits=LimitSettings.model_validate(rates))

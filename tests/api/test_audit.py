@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import Table, func, select
 
 from conftest import AsService, AsUser
@@ -206,6 +207,7 @@ class TestFailures:
         await services.notes.write(services)
         assert (await audit.of_user(services, None, AuditQuery())).events == []
 
+    @pytest.mark.in_process("counts what the process has not written yet")
     async def test_a_grant_costs_no_transaction_of_its_own(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:

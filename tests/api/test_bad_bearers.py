@@ -4,9 +4,9 @@ import logging
 
 import httpx
 import pytest
-from quart import Quart
 
 from conftest import AsService
+from fleet import in_process
 from hostile import Forge, hostile
 from profilesvc.domain.world import SECOND
 from profilesvc.fixtures import fixture_path
@@ -19,11 +19,11 @@ LOCATIONS = "/api/v1/external-business/locations"
 
 
 class TestBearer:
-    async def test_A054_A055_A056_headers(self, app: Quart, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A054_A055_A056_headers(self, http: httpx.AsyncClient, plugin: Site) -> None:
         token = plugin.tokens["access_token"]
         for value in (
             "Bearer",
-            "Bearer ",
+            *in_process("Bearer "),
             f"Bearer  {token}",
             f"Token {token}",
             "Basic eDp5",

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 
 from conftest import AsService, AsUser
+from fleet import in_process
 from profilesvc.domain.world import FrozenClock, iso
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
@@ -250,7 +251,7 @@ class TestSite:
             "curl/8",
             "",
             "WordPress/6.5",
-            "WordPress/6.5; ",
+            *in_process("WordPress/6.5; "),
             "WordPress/6.5; https://" + "x" * 9_000,
             "\xff",
         ):

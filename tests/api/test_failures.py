@@ -2,17 +2,15 @@
 
 import asyncio
 import logging
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-from quart import Quart
 
+from conftest import Change
+from parts import AWAY, Broken
 from profilesvc.api.edge import Edge
 from profilesvc.domain.world import SeededEntropy
-from profilesvc.services.context import Services
-from profilesvc.storage.engine import Storage
 from support import Site, assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
@@ -21,18 +19,12 @@ LOCATIONS = "/api/v1/external-business/locations"
 TOKEN = "/api/v1/auth/token"
 
 
-class Broken:
-    """A database whose every use is a defect that tells too much."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError("secret path /srv/private and password hunter2")
-
-
 class TestCrash:
+    @pytest.mark.in_process("reads the log")
     async def test_is_an_internal_error_that_tells_nothing(
-        self, app: Quart, everywhere: httpx.AsyncClient, services: Services, caplog: pytest.LogCaptureFixture
+        self, change: Change, everywhere: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
     ) -> None:
-        app.extensions["profilesvc"] = replace(services, storage=Broken())  # type: ignore[arg-type]
+        change(storage=Broken())
         body = {"grant_type": "client_credentials", "client_id": "svcid_1_1_x", "client_secret": "s3cret"}
         response = await everywhere.post(TOKEN, json=body)
         assert assert_error(response, 500, "INTERNAL_ERROR") == {}
@@ -41,26 +33,19 @@ class TestCrash:
         (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
         assert "RuntimeError" in record.getMessage()
         assert "s3cret" not in caplog.text
-        app.extensions["profilesvc"] = services
 
     @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), RecursionError(), MemoryError(), TypeError("x")])
     async def test_of_any_kind(
-        self, app: Quart, everywhere: httpx.AsyncClient, services: Services, plugin: Site, error: Exception
+        self, change: Change, everywhere: httpx.AsyncClient, plugin: Site, error: Exception
     ) -> None:
-        class Failing:
-            def read(self) -> Any:
-                raise error
-
-        app.extensions["profilesvc"] = replace(services, storage=Failing())  # type: ignore[arg-type]
+        change(storage=Broken(error))
         headers = {"Authorization": plugin.http.headers["Authorization"]}
         assert_error(await everywhere.get(LOCATIONS, headers=headers), 500, "INTERNAL_ERROR")
-        app.extensions["profilesvc"] = services
 
     async def test_A104_a_database_that_is_away_is_a_503_that_heals(
-        self, app: Quart, everywhere: httpx.AsyncClient, services: Services, plugin: Site
+        self, change: Change, everywhere: httpx.AsyncClient, plugin: Site
     ) -> None:
-        away = Storage("postgresql+asyncpg://postgres@127.0.0.1:1/nothing")
-        app.extensions["profilesvc"] = replace(services, storage=away)
+        change(database=AWAY)
         headers = {"Authorization": plugin.http.headers["Authorization"]}
         for method, path, body in [
             ("GET", LOCATIONS, None),
@@ -75,8 +60,7 @@ class TestCrash:
         ready = await everywhere.get("/readyz")
         assert (ready.status_code, ready.json()["checks"]["database"]) == (503, False)
         assert (await everywhere.get("/healthz")).json() == {"status": "ok"}
-        await away.close()
-        app.extensions["profilesvc"] = services
+        change()
         assert_ok(await everywhere.get(LOCATIONS, headers=headers))
         assert (await everywhere.get("/readyz")).json()["status"] == "ok"
 

@@ -1,14 +1,12 @@
 """Rate limits of every bucket: who is refused, what does not count, and whether the answers tell the truth (D-50)."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-from quart import Quart
 
-from conftest import AsService, AsUser
+from conftest import AsService, AsUser, Change
 from limit_support import CREDENTIALS, HEARTBEAT, LOCATION, NEW_KEY, VALIDATE, assert_limited, fields, from_address
 from profilesvc.domain.plans import Catalogue
 from profilesvc.domain.rates import Window
@@ -177,13 +175,11 @@ async def test_sites_and_users_are_counted_apart(
 
 @pytest.mark.parametrize(("reads", "granted"), [(None, 2), ("3/minute", 3), ("1/minute", 2)])
 async def test_a_plan_may_raise_reads(
-    reads: str | None, granted: int, alice: httpx.AsyncClient, app: Quart, limited: Limited
+    reads: str | None, granted: int, alice: httpx.AsyncClient, services: Services, change: Change
 ) -> None:
-    limited(reads_per_user="2/minute")
-    running: Services = app.extensions["profilesvc"]
     raised = {"reads": Window.of(reads) if reads else None}
-    plans = Catalogue([plan.model_copy(update=raised) for plan in running.plans])
-    app.extensions["profilesvc"] = replace(running, plans=plans)
+    plans = Catalogue([plan.model_copy(update=raised) for plan in services.plans])
+    change(limits=LimitSettings(reads_per_user=Window.of("2/minute")), plans=plans)
     codes = [(await alice.get(LOCATION)).status_code for _ in range(4)]
     assert codes == [200] * granted + [429] * (4 - granted)
 

@@ -45,16 +45,21 @@ def count(found: dict[str, list[tuple[Labels, float]]], name: str, **labels: Any
 
 
 async def test_counts_answers_by_route_and_outcome(http: httpx.AsyncClient, plugin: Site) -> None:
+    before = await scraped(http)
     assert_ok(await plugin.http.get("/api/v1/posts", params={"locationId": "111"}))
     await plugin.http.get("/api/v1/posts", params={"locationId": "112"})
     await http.get("/api/v1/nothing/at/all")
-    await http.request("BREW", "/api/v1/posts")
-    found, name = await scraped(http), "profilesvc_request_seconds_count"
-    assert count(found, name, method="GET", route="/api/v1/posts", status="200", outcome="ok") == 1
-    assert count(found, name, route="/api/v1/posts", outcome="AUTH_INSUFFICIENT_PERMISSIONS") == 1
-    assert count(found, name, route="unknown", status="404", outcome="NOT_FOUND") == 1
-    assert count(found, name, method="other", status="405") == 1
-    assert count(found, "profilesvc_provider_request_seconds_count", api="posts", operation="posts", outcome="200") == 1
+    await http.request("PROPFIND", "/api/v1/posts")
+    found = await scraped(http)
+
+    def counted(name: str = "profilesvc_request_seconds_count", **labels: str) -> float:
+        return count(found, name, **labels) - count(before, name, **labels)
+
+    assert counted(method="GET", route="/api/v1/posts", status="200", outcome="ok") == 1
+    assert counted(route="/api/v1/posts", outcome="AUTH_INSUFFICIENT_PERMISSIONS") == 1
+    assert counted(route="unknown", status="404", outcome="NOT_FOUND") == 1
+    assert counted(method="other", status="405") == 1
+    assert counted("profilesvc_provider_request_seconds_count", api="posts", operation="posts", outcome="200") == 1
 
 
 async def test_counts_keys_and_how_their_sites_are_doing(

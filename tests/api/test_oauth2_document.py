@@ -1,7 +1,6 @@
 """The standard endpoints in the OpenAPI document: in their own terms, and every promised status is given."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -9,23 +8,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from quart import Quart
 
-from conftest import AsService, make_settings
-from limit_support import without_room
+from conftest import AsService, Change, make_settings
 from oauth_support import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN, assert_oauth_error, basic
+from parts import AWAY, NO_ROOM, Broken
 from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
-from profilesvc.services.context import Services
-from profilesvc.storage.engine import Storage
 from support import Site
 
 Promise = tuple[str, str, str]  # operation, status, word of the error or ""
-
-
-class Broken:
-    """A database whose every use is a defect."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError("secret path /srv/private")
 
 
 @pytest.fixture(scope="module")
@@ -118,11 +108,10 @@ async def refusals(http: httpx.AsyncClient, plugin: Site) -> None:
 
 
 async def test_every_promised_status_is_given_and_fits_its_schema(
-    app: Quart,
+    change: Change,
     http: httpx.AsyncClient,
     plugin: Site,
     as_service: AsService,
-    services: Services,
     document: dict[str, Any],
 ) -> None:
     record = Record(document)
@@ -130,23 +119,21 @@ async def test_every_promised_status_is_given_and_fits_its_schema(
     http.event_hooks["response"].append(record)
     form = {**GRANT, "token": plugin.tokens["access_token"]}
     await refusals(http, bound)
-    away = Storage("postgresql+asyncpg://postgres@127.0.0.1:1/nothing")
-    broken: Any = Broken()
-    for status, word, storage in [(503, "temporarily_unavailable", away), (500, "server_error", broken)]:
-        app.extensions["profilesvc"] = replace(services, storage=storage)
+    failing: list[dict[str, Any]] = [{"database": AWAY}, {"storage": Broken()}]
+    for status, word, part in zip((503, 500), ("temporarily_unavailable", "server_error"), failing, strict=True):
+        change(**part)
         for path in (TOKEN, INTROSPECT, REVOKE):
             response = await http.post(path, data=form, headers=basic(plugin))
             assert assert_oauth_error(response, status, word) == {}
             assert ("retry-after" in response.headers) is (status == 503)
             assert "private" not in response.text
-    app.extensions["profilesvc"] = without_room(services)
+    change(limits=NO_ROOM)
     for path in (TOKEN, INTROSPECT, REVOKE):
         limited = await http.post(path, data=form, headers=basic(plugin))
         assert assert_oauth_error(limited, 429, "temporarily_unavailable") == {}
         assert limited.headers["Retry-After"] == "60"
         assert limited.headers["RateLimit"] == '"tokens-per-address";r=0;t=60'
-    app.extensions["profilesvc"] = services
-    await away.close()
+    change()
     for path in (METADATA, JWKS):
         assert (await http.get(path)).status_code == 200
     for path in (TOKEN, INTROSPECT, REVOKE):

@@ -4,15 +4,16 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import httpx
 import pytest
 from quart import Quart
 from sqlalchemy import text
 
-from conftest import BASE_URL, AsService, client_of
+from conftest import BASE_URL, AsService, Change, Dial
 from origins import DOMAINS, GOOD, HOSTILE, MALFORMED
+from parts import Broken
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
@@ -58,16 +59,15 @@ async def site(as_service: AsService) -> Site:
 
 
 @pytest.fixture
-def production(app: Quart, services: Services) -> Iterator[None]:
+def configure(services: Services, change: Change) -> Change:
+    """`configure(dashboard_origins=…)`: other settings over the same parts."""
+    return lambda **settings: change(settings=services.settings.model_copy(update=settings))
+
+
+@pytest.fixture
+def production(configure: Change) -> None:
     """The rules of production over the same parts."""
-    settings = services.settings.model_copy(update={"environment": "production"})
-    app.extensions["profilesvc"] = replace(services, settings=settings)
-    yield
-    app.extensions["profilesvc"] = services
-
-
-def configure(app: Quart, services: Services, **settings: Any) -> None:
-    app.extensions["profilesvc"] = replace(services, settings=services.settings.model_copy(update=settings))
+    configure(environment="production")
 
 
 class TestBearer:
@@ -136,9 +136,9 @@ class TestBearer:
         assert_refused(await alice.get(LOCATIONS, headers=origin("http://localhost:3000")))
 
     async def test_D31_configured_dashboards_are_compared_as_origins(
-        self, app: Quart, services: Services, alice: httpx.AsyncClient, site: Site
+        self, configure: Change, alice: httpx.AsyncClient, site: Site
     ) -> None:
-        configure(app, services, dashboard_origins=("https://dash.example:8443", "https://Other.example"))
+        configure(dashboard_origins=("https://dash.example:8443", "https://Other.example"))
         for value in ("https://dash.example:8443", "https://other.example", "https://other.example:443", BASE_URL):
             assert_readable(await alice.get(LOCATIONS, headers=origin(value)), value)
         for value in ("https://dash.example", "http://dash.example:8443", "https://x.dash.example:8443"):
@@ -148,8 +148,8 @@ class TestBearer:
 
 
 class TestOrder:
-    async def test_D03_an_unknown_token_comes_first_and_is_read_by_no_foreign_page(self, app: Quart) -> None:
-        async with client_of(app, "garbage.garbage.garbage") as client:
+    async def test_D03_an_unknown_token_comes_first_and_is_read_by_no_foreign_page(self, dial: Dial) -> None:
+        async with dial("garbage.garbage.garbage") as client:
             for value in (GOOD_ORIGIN, EVIL, "null"):
                 response = await client.get(LOCATIONS, headers=origin(value))
                 assert_error(response, 401, "AUTH_INVALID_TOKEN")
@@ -181,12 +181,8 @@ class TestOrder:
             assert response.status_code == status
             assert_readable(response, GOOD_ORIGIN)
 
-    async def test_A125_a_failure_within_is_readable_too(self, site: Site, app: Quart, services: Services) -> None:
-        class Broken:
-            def __getattr__(self, name: str) -> NoReturn:
-                raise RuntimeError("broken")
-
-        app.extensions["profilesvc"] = replace(services, provider=Broken())  # type: ignore[arg-type]
+    async def test_A125_a_failure_within_is_readable_too(self, site: Site, change: Change) -> None:
+        change(provider=Broken())
         path = f"{LOCATIONS}/111/refresh-verification"
         response = await site.http.post(path, headers=origin(GOOD_ORIGIN))
         assert_error(response, 500, "INTERNAL_ERROR")
@@ -284,20 +280,20 @@ class TestPreflight:
             assert not await preflight(http, EVIL, path), path
 
     async def test_A124_dashboards_and_our_own_pages_need_no_key(
-        self, http: httpx.AsyncClient, app: Quart, services: Services
+        self, http: httpx.AsyncClient, configure: Change
     ) -> None:
         assert await preflight(http, BASE_URL)
         assert await preflight(http, "http://localhost:5173")
         assert not await preflight(http, GOOD_ORIGIN)
-        configure(app, services, dashboard_origins=("https://dash.example",))
+        configure(dashboard_origins=("https://dash.example",))
         assert await preflight(http, "https://dash.example")
         assert not await preflight(http, "http://localhost:5173")
 
     async def test_A124_a_page_without_tls_is_for_development(
-        self, http: httpx.AsyncClient, site: Site, app: Quart, services: Services
+        self, http: httpx.AsyncClient, site: Site, configure: Change
     ) -> None:
         assert await preflight(http, "http://example.com")
-        configure(app, services, environment="production")
+        configure(environment="production")
         assert not await preflight(http, "http://example.com")
         assert await preflight(http, GOOD_ORIGIN)
 
@@ -388,9 +384,9 @@ def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
 
 @pytest.fixture
 async def everyone(
-    app: Quart, site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient
+    dial: Dial, site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient
 ) -> AsyncIterator[list[httpx.AsyncClient]]:
-    async with client_of(app, "a.b.c") as stranger:
+    async with dial("a.b.c") as stranger:
         yield [site.http, alice, http, stranger]
 
 

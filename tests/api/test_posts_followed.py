@@ -5,15 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+import pytest
 from quart import Quart
 
-from conftest import AsUser
+from conftest import AsUser, client_of
 from drive import drift
 from post_support import BIKES, PATH, PIER, calls, names
-from profilesvc.domain.world import FrozenClock
+from profilesvc.bootstrap import World, create_app
+from profilesvc.domain.world import FrozenClock, SeededEntropy
 from profilesvc.provider.port import Provider
+from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from support import BOB, assert_ok
+from profilesvc.settings import Settings
+from support import ALICE, BOB, assert_ok
 
 
 async def listed(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
@@ -104,6 +108,7 @@ class Halting:
         return found
 
 
+@pytest.mark.in_process("holds the provider's client half way")
 async def test_a_list_that_was_read_before_a_deletion_does_not_bring_the_post_back(
     alice: httpx.AsyncClient, app: Quart, services: Services
 ) -> None:
@@ -117,3 +122,22 @@ async def test_a_list_that_was_read_before_a_deletion_does_not_bring_the_post_ba
     assert assert_ok(await deleting) == {"deleted": True}
     await first
     assert "11107" not in await names(alice)
+
+
+@pytest.mark.in_process("has two processes of its own")
+@pytest.mark.parametrize("database", ["postgres"])
+async def test_nor_does_one_that_another_process_read(
+    alice: httpx.AsyncClient, app: Quart, services: Services, settings: Settings, clock: FrozenClock
+) -> None:
+    halting = Halting(services.provider)
+    app.extensions["profilesvc"] = replace(services, provider=halting)
+    other = create_app(settings, World(clock, SeededEntropy("other")))
+    async with other.test_app(), client_of(other, await tokens.user_token(services, ALICE)) as elsewhere:
+        first = asyncio.create_task(names(alice))
+        await halting.read.wait()
+        deleting = asyncio.create_task(elsewhere.delete(f"{PATH}/11107", params=PIER))
+        await asyncio.wait([deleting], timeout=0.2)
+        halting.gate.set()
+        assert assert_ok(await deleting) == {"deleted": True}
+        await first
+        assert "11107" not in await names(alice)

@@ -1,19 +1,17 @@
 """Reviews over HTTP: read live, replied to, refused."""
 
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-from quart import Quart
 
-from conftest import AsService, AsUser
+from conftest import AsService, AsUser, Change
+from parts import Odd
 from post_support import calls, fail
 from profilesvc.contract.provider_review import ReviewReply
 from profilesvc.contract.reviews import ReviewDetail, ReviewList
 from profilesvc.domain.world import FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.services.context import Services
 from support import BOB, CAROL, Site, assert_error, assert_ok, fields
 
 PATH = "/api/v1/reviews"
@@ -25,16 +23,6 @@ def at_the_provider() -> list[dict[str, Any]]:
     """The demo world's reviews of locations/111 under our names, last changed first."""
     found = load_world()["reviews"]["locations/111"]
     return [{**review, "name": review["name"].removeprefix("accounts/1/")} for review in found]
-
-
-class Odd:
-    """A provider whose pages of reviews are what a test says."""
-
-    def __init__(self, page: dict[str, Any]) -> None:
-        self._page = page
-
-    async def reviews(self, *_: object, **__: object) -> dict[str, Any]:
-        return self._page
 
 
 class TestList:
@@ -89,9 +77,9 @@ class TestList:
         "page", [{"reviews": 5}, {"reviews": [5]}, {"reviews": [{"name": "locations/112/reviews/1"}]}]
     )
     async def test_a_page_that_is_none_is_the_provider_s_failure(
-        self, alice: httpx.AsyncClient, app: Quart, services: Services, page: dict[str, Any]
+        self, alice: httpx.AsyncClient, change: Change, page: dict[str, Any]
     ) -> None:
-        app.extensions["profilesvc"] = replace(services, provider=Odd(page))
+        change(provider=Odd(page))
         details = assert_error(await alice.get(PATH, params=PIER), 502, "PROVIDER_API_ERROR")
         assert (details["reason"], details["retryable"]) == ("unavailable", True)
 

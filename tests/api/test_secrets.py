@@ -101,6 +101,7 @@ def traces(secret: str) -> list[str]:
     return [secret, secret.rpartition(".")[2]] if secret.count(".") == 2 else [secret]
 
 
+@pytest.mark.in_process("reads the log")
 async def test_no_secret_is_anywhere_else(app: Quart, services: Services, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     seen = Witness()

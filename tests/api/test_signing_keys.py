@@ -1,6 +1,8 @@
 """Signing keys while tokens live: announced, active, retired, removed, on every process of one database (D-13)."""
 
 import asyncio
+import functools
+import itertools
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from joserfc.jwk import KeySet
 from quart import Quart
 from sqlalchemy import delete
 
-from conftest import AsService, client_of
+from conftest import AsService, Dial, client_of
 from oauth_support import assert_oauth_error
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.errors import ServiceError
@@ -63,16 +65,19 @@ async def published(http: httpx.AsyncClient) -> list[str]:
     return [key["kid"] for key in (await http.get(JWKS)).json()["keys"]]
 
 
-async def call(app: Quart, token: str) -> httpx.Response:
-    async with client_of(app, token) as client:
+async def call(dial: Dial, token: str) -> httpx.Response:
+    async with dial(token) as client:
         return await client.get(LOCATIONS)
 
 
-async def granted(app: Quart, site: Site) -> dict[str, Any]:
-    async with client_of(app) as client:
+async def granted(dial: Dial, site: Site) -> dict[str, Any]:
+    async with dial() as client:
         answer: dict[str, Any] = assert_ok(await client.post(PATH, json=grant(site)))
-    await services_of(app).background.drain()
     return answer
+
+
+def dial_of(app: Quart) -> Dial:
+    return functools.partial(client_of, app)
 
 
 class TestPublished:
@@ -87,11 +92,11 @@ class TestPublished:
         assert_oauth_error(await http.post(JWKS), 405, "invalid_request")
 
     async def test_another_verifier_takes_our_tokens_by_it_before_and_after_a_rotation(
-        self, http: httpx.AsyncClient, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+        self, http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         await signing_keys.rotate(services, at_once=True)
         clock.advance(milliseconds=KNOWN_AFTER)
-        after = await granted(app, plugin)
+        after = await granted(dial, plugin)
         assert kid_of(after["access_token"]) != kid_of(plugin.tokens["access_token"])
         keys = KeySet.import_key_set((await http.get(JWKS)).json())
         for token in (plugin.tokens["access_token"], after["access_token"], after["refresh_token"]):
@@ -100,21 +105,22 @@ class TestPublished:
 
 class TestRotation:
     async def test_goes_through_all_states_while_tokens_live(
-        self, http: httpx.AsyncClient, app: Quart, other: Quart, plugin: Site, services: Services, clock: FrozenClock
+        self, http: httpx.AsyncClient, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         old = plugin.tokens["access_token"]
         made = await signing_keys.rotate(services)
         assert made.state == "announced"
         assert made.dates.active_from == clock.now() + 14 * DAY
+        clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read it
         assert await published(http) == [kid_of(old), made.dates.kid]
-        assert kid_of((await granted(app, plugin))["access_token"]) == kid_of(old)
+        assert kid_of((await granted(dial, plugin))["access_token"]) == kid_of(old)
         clock.advance(days=14)
         assert await states(services) == ["active", "retired"]
-        new = (await granted(other, plugin))["access_token"]
+        new = (await granted(dial_of(other), plugin))["access_token"]
         assert kid_of(new) == made.dates.kid
-        for app_ in (app, other):
+        for dialled in (dial, dial_of(other)):
             for token in (old, new):
-                assert_ok(await call(app_, token))
+                assert_ok(await call(dialled, token))
         assert_ok(await http.post(PATH, json=refresh(plugin)))  # a refresh token of the retired key
 
     async def test_a_second_announcement_is_refused_and_haste_brings_the_first_forward(
@@ -131,17 +137,17 @@ class TestRotation:
         assert await states(services) == ["active", "retired"]
 
     async def test_a_retired_key_is_published_longer_than_its_longest_token_lasts(
-        self, http: httpx.AsyncClient, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+        self, http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         succession = (await signing_keys.rotate(services)).dates.active_from
         clock.advance(days=14, milliseconds=-1)
-        last = (await granted(app, plugin))["access_token"]
+        last = (await granted(dial, plugin))["access_token"]
         clock.advance(milliseconds=claims(last)["exp"] * SECOND - 1 - clock.now())
-        assert_ok(await call(app, last))  # in its last millisecond
+        assert_ok(await call(dial, last))  # in its last millisecond
         clock.advance(milliseconds=succession + 91 * DAY - 1 - clock.now())
         await signing_keys.keep_schedule(services)
         assert kid_of(last) in await published(http)
-        assert assert_error(await call(app, last), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}
+        assert assert_error(await call(dial, last), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}
         clock.advance(milliseconds=1)
         await signing_keys.keep_schedule(services)
         assert kid_of(last) not in await published(http)
@@ -194,32 +200,33 @@ class TestRepeats:
 
 class TestRemoval:
     async def test_A077_ends_tokens_at_once_on_a_process_that_still_holds_the_key(
-        self, app: Quart, other: Quart, plugin: Site, alice: httpx.AsyncClient, services: Services
+        self, dial: Dial, other: Quart, plugin: Site, alice: httpx.AsyncClient, services: Services
     ) -> None:
         token, kid = plugin.tokens["access_token"], kid_of(plugin.tokens["access_token"])
         user = alice.headers["Authorization"].removeprefix("Bearer ")
-        assert_ok(await call(other, token))  # verified and remembered there
+        assert_ok(await call(dial_of(other), token))  # verified and remembered there
         assert (await signing_keys.remove(services, kid)).state == "removed"
-        for app_, credential in ((other, token), (app, token), (other, user), (app, user)):
-            details = assert_error(await call(app_, credential), 401, "AUTH_INVALID_TOKEN")
+        for dialled, credential in itertools.product((dial_of(other), dial), (token, user)):
+            details = assert_error(await call(dialled, credential), 401, "AUTH_INVALID_TOKEN")
             assert details == {"reason": "invalid"}  # whose token it was nobody knows: ask for a new one
         async with client_of(other) as client:
             answer = await client.post(PATH, json=refresh(plugin))
             assert_error(answer, 401, "AUTH_INVALID_TOKEN")
 
     async def test_A077_no_process_hands_out_a_dead_token(
-        self, app: Quart, other: Quart, plugin: Site, services: Services
+        self, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         kid = kid_of(plugin.tokens["access_token"])
         assert kid in services_of(other).signer.keyring
         await signing_keys.remove(services, kid)
-        made = await granted(other, plugin)
-        for app_ in (other, app):
-            assert_ok(await call(app_, made["access_token"]))
+        made = await granted(dial_of(other), plugin)
+        clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read the new one
+        for dialled in (dial_of(other), dial):
+            assert_ok(await call(dialled, made["access_token"]))
         assert await states(services) == ["active", "removed"]
 
     async def test_A077_a_token_of_an_announced_key_is_good(
-        self, other: Quart, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+        self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         """A host whose clock is ahead signs with it early."""
         made = await signing_keys.rotate(services)
@@ -228,28 +235,28 @@ class TestRemoval:
         rest = {name: value for name, value in ours.items() if name not in ("iat", "exp")}
         token = services.signer.issue("at+jwt", rest, clock.now(), 60, made.dates.kid)
         assert kid_of(token) == made.dates.kid
-        for app_ in (app, other):
-            assert_ok(await call(app_, token))
+        for dialled in (dial, dial_of(other)):
+            assert_ok(await call(dialled, token))
 
     async def test_A076_a_token_of_another_deployment_with_the_same_keys(
-        self, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+        self, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         ours = claims(plugin.tokens["access_token"])
         rest = {name: value for name, value in ours.items() if name not in ("iat", "exp", "iss", "aud")}
         for base_url, status in (("https://staging.profiles.test", 401), (services.signer.base_url, 200)):
             token = Signer(services.signer.keyring, base_url).issue("at+jwt", rest, clock.now(), 60)
-            assert (await call(app, token)).status_code == status
+            assert (await call(dial, token)).status_code == status
 
     async def test_of_the_active_key_lets_a_known_one_stand_in_until_all_know_the_next(
-        self, other: Quart, app: Quart, plugin: Site, services: Services, clock: FrozenClock
+        self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         made = await signing_keys.rotate(services, at_once=True)
         clock.advance(milliseconds=KNOWN_AFTER)
         await signing_keys.reload(services_of(other))
         await signing_keys.remove(services, made.dates.kid)
         assert await states(services) == ["active", "announced", "removed"]
-        token = (await granted(app, plugin))["access_token"]
-        assert_ok(await call(other, token))
+        token = (await granted(dial, plugin))["access_token"]
+        assert_ok(await call(dial_of(other), token))
         clock.advance(milliseconds=KNOWN_AFTER)
         assert await states(services) == ["active", "removed", "retired"]
 
@@ -262,13 +269,13 @@ class TestRemoval:
         assert await states(services) == ["active", "removed"]
 
     async def test_of_another_key_leaves_the_active_one_alone(
-        self, app: Quart, plugin: Site, services: Services
+        self, dial: Dial, plugin: Site, services: Services
     ) -> None:
         made = await signing_keys.rotate(services)
         before = await signing_keys.remove(services, made.dates.kid)
         assert await signing_keys.remove(services, made.dates.kid) == before  # again is harmless
         assert await states(services) == ["active", "removed"]
-        assert_ok(await call(app, plugin.tokens["access_token"]))
+        assert_ok(await call(dial, plugin.tokens["access_token"]))
         with pytest.raises(ServiceError, match="There is no signing key x"):
             await signing_keys.remove(services, "x")
 
@@ -362,15 +369,16 @@ class TestAtRest:
             assert line.startswith("PROFILESVC_TOKENS__KEY_PASSPHRASE does not open the signing key ")
             assert "\n" not in line
 
+    @pytest.mark.in_process("reads the log")
     async def test_a_key_that_only_others_can_open_is_logged_once_and_the_rest_go_on(
-        self, app: Quart, plugin: Site, settings: Settings, clock: FrozenClock, caplog: pytest.LogCaptureFixture
+        self, dial: Dial, plugin: Site, services: Services, clock: FrozenClock, caplog: pytest.LogCaptureFixture
     ) -> None:
         sealed = pem_of(generate(), b"another")
-        async with services_of(app).storage.write() as session:
+        async with services.storage.write() as session:
             row = {"kid": "k", "private_pem": sealed, "created_at": 0, "active_from": clock.now() + DAY}
             await session.execute(tables.signing_keys.insert().values(row))
         for _ in range(2):
-            assert_ok(await call(app, (await granted(app, plugin))["access_token"]))
+            assert_ok(await call(dial, (await granted(dial, plugin))["access_token"]))
         assert len([record for record in caplog.records if "KEY_PASSPHRASE" in record.message]) == 1
 
     async def test_the_published_key_is_refused_in_production_wherever_it_lies(
@@ -400,6 +408,7 @@ class TestAtRest:
             assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
+@pytest.mark.in_process("takes the keys out of the memory of the process")
 async def test_not_ready_without_an_active_key(app: Quart, http: httpx.AsyncClient, services: Services) -> None:
     assert (await http.get("/readyz")).json()["checks"]["signing_key"] is True
     services.signer.keyring.replace([])
@@ -409,6 +418,7 @@ async def test_not_ready_without_an_active_key(app: Quart, http: httpx.AsyncClie
     assert (await http.get("/readyz")).status_code == 200
 
 
+@pytest.mark.in_process("has two processes of its own")
 async def test_T12_three_rotations_while_requests_run(
     settings: Settings, clock: FrozenClock, as_service: AsService
 ) -> None:
@@ -424,12 +434,12 @@ async def test_T12_three_rotations_while_requests_run(
         assert len(drill.signed_by) >= 4
         assert drill.seen == {"announced", "active", "retired", "removed"}
         assert await states(services_of(apps[0])) == ["active", "removed", "removed", "removed", "retired"]
-        dead = (await granted(apps[0], site))["access_token"]
+        dead = (await granted(dial_of(apps[0]), site))["access_token"]
         await signing_keys.remove(services_of(apps[1]), kid_of(dead))
-        alive = (await granted(apps[0], site))["access_token"]
+        alive = (await granted(dial_of(apps[0]), site))["access_token"]
         for app in apps:
-            assert_error(await call(app, dead), 401, "AUTH_INVALID_TOKEN")
-            assert_ok(await call(app, alive))
+            assert_error(await call(dial_of(app), dead), 401, "AUTH_INVALID_TOKEN")
+            assert_ok(await call(dial_of(app), alive))
 
 
 class Drill:
@@ -447,7 +457,7 @@ class Drill:
         for day in range(days):
             turn = day % 2
             if day % 30 == 0:
-                self._tokens[day] = (await granted(self._apps[turn], self._site))["access_token"]
+                self._tokens[day] = (await granted(dial_of(self._apps[turn]), self._site))["access_token"]
                 self.signed_by.add(kid_of(self._tokens[day]))
             self._tokens = {begun: token for begun, token in self._tokens.items() if day - begun <= 89}
             uses = [self._use(self._apps[(day + begun // 30) % 2], day, begun) for begun in self._tokens]

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -11,12 +10,11 @@ from jsonschema import Draft202012Validator
 from quart import Quart
 from sqlalchemy import update
 
-from conftest import AsService
+from conftest import AsService, Change
 from drive import fail, heal
-from limit_support import without_room
+from parts import AWAY, NO_ROOM, Broken
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from profilesvc.storage.engine import Storage
 from profilesvc.storage.tables import post_usage
 from support import Site, assert_error
 
@@ -100,13 +98,6 @@ BY_KEY = {"send_heartbeat"}
 PUBLIC = {"issue_token", "validate_credentials"}
 # D-71 promises it for a location that was never read; the import reads every one.
 NEVER = {("get_location", "502")}
-
-
-class Broken:
-    """A database whose every use is a defect."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError("broken")
 
 
 class Surface:
@@ -228,32 +219,31 @@ async def failures_behind(surface: Surface, emulator: httpx.AsyncClient) -> None
     await heal(emulator)
 
 
-async def failures_within(surface: Surface, app: Quart, services: Services) -> None:
-    away = Storage("postgresql+asyncpg://postgres@127.0.0.1:1/nothing")
-    for status, storage in [("503", away), ("500", Broken())]:
-        app.extensions["profilesvc"] = replace(services, storage=storage)
+async def failures_within(surface: Surface, change: Change) -> None:
+    parts: dict[str, dict[str, Any]] = {"503": {"database": AWAY}, "500": {"storage": Broken()}}
+    for status, part in parts.items():
+        change(**part)
         for name in surface.promising(status):
             await surface.ask(name)
-    app.extensions["profilesvc"] = services
-    await away.close()
+    change()
 
 
-async def too_many(surface: Surface, app: Quart, services: Services) -> None:
-    app.extensions["profilesvc"] = without_room(services)
+async def too_many(surface: Surface, change: Change) -> None:
+    change(limits=NO_ROOM)
     for name in surface.promising("429"):
         assert_error(await surface.ask(name), 429, "RATE_LIMITED")
-    app.extensions["profilesvc"] = services
+    change()
 
 
 async def test_every_promised_status_is_given_and_fits_its_schema(
-    surface: Surface, emulator: httpx.AsyncClient, app: Quart, services: Services
+    surface: Surface, emulator: httpx.AsyncClient, change: Change, services: Services
 ) -> None:
     await refusals_of_the_caller(surface)
     await refusals_of_the_request(surface)
     await refusals_of_the_state(surface, emulator, services)
     await failures_behind(surface, emulator)
-    await failures_within(surface, app, services)
-    await too_many(surface, app, services)
+    await failures_within(surface, change)
+    await too_many(surface, change)
     for name in REQUESTS:  # last, as the owner's requests use things up
         assert (await surface.ask(name)).is_success, name
     promised = surface.record.promised() - NEVER

@@ -4,20 +4,19 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from quart import Quart
 
-from conftest import client_of
+from conftest import Dial
 from dashboard_browser import Browser, SignIn
 from support import ALICE
 
 
 @pytest.fixture
-async def signed_in(app: Quart) -> AsyncIterator[SignIn]:
+async def signed_in(dial: Dial) -> AsyncIterator[SignIn]:
     """`await signed_in(ALICE)`: a browser in which someone has signed in."""
     clients: list[httpx.AsyncClient] = []
 
     async def browser(email: str) -> Browser:
-        clients.append(client_of(app))
+        clients.append(dial())
         made = Browser(clients[-1])
         await made.sign_in(email)
         return made
@@ -34,7 +33,7 @@ async def alice_there(signed_in: SignIn) -> Browser:
 
 
 @pytest.fixture
-async def visitor(app: Quart) -> AsyncIterator[Browser]:
+async def visitor(dial: Dial) -> AsyncIterator[Browser]:
     """Somebody who has not signed in."""
-    async with client_of(app) as client:
+    async with dial() as client:
         yield Browser(client)

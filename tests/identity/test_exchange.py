@@ -7,10 +7,9 @@ from typing import Any
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from quart import Quart
 from sqlalchemy import select
 
-from conftest import client_of
+from conftest import Dial
 from identity_support import (
     CLIENT,
     ISSUER,
@@ -39,7 +38,7 @@ async def rows(services: Services, table: Any) -> list[Any]:
         return list(await session.execute(select(table)))
 
 
-async def test_an_id_token_becomes_a_user_token(app: Quart, http: httpx.AsyncClient, services: Services) -> None:
+async def test_an_id_token_becomes_a_user_token(dial: Dial, http: httpx.AsyncClient, services: Services) -> None:
     response = await exchanged(http, signed(claims(nonce="n-1")), nonce="n-1")
     granted = assert_ok(response)
     token = granted.pop("access_token")
@@ -54,7 +53,7 @@ async def test_an_id_token_becomes_a_user_token(app: Quart, http: httpx.AsyncCli
     assert response.headers["cache-control"] == "no-store"
     made = claims_of(token)
     assert (made["sub"], made["scope"], made["exp"] - made["iat"]) == ("1", "user", 604_800)
-    async with client_of(app, token) as alice:
+    async with dial(token) as alice:
         assert assert_ok(await alice.get("/api/v1/businesses"))["businesses"][0]["name"] == "Harbour Coffee"
     (event,) = await rows(services, audit)
     assert (event.event, event.user_id, json.loads(event.details)) == ("user.login", 1, {"issuer": ISSUER})

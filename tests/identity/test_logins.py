@@ -7,10 +7,9 @@ from typing import Any
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from quart import Quart
 from sqlalchemy import select
 
-from conftest import client_of
+from conftest import Dial
 from identity_support import NOW, FakeIssuer, assert_refused, claims, exchanged, jwk, signed
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import operator
@@ -84,10 +83,10 @@ class TestUsers:
         await operator.resume(services, ALICE)
         assert_ok(await exchanged(http, signed()))
 
-    async def test_a_log_out_ends_the_token(self, app: Quart, http: httpx.AsyncClient, services: Services) -> None:
+    async def test_a_log_out_ends_the_token(self, dial: Dial, http: httpx.AsyncClient, services: Services) -> None:
         token = assert_ok(await exchanged(http, signed()))["access_token"]
         await operator.logout(services, ALICE)
-        async with client_of(app, token) as alice:
+        async with dial(token) as alice:
             assert assert_error(await alice.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
 
     async def test_the_issuer_is_part_of_who_it_is(self, http: httpx.AsyncClient, services: Services) -> None:

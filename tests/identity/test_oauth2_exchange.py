@@ -6,7 +6,7 @@ import httpx
 import pytest
 from quart import Quart
 
-from conftest import client_of
+from conftest import Dial
 from identity_support import body, claims, signed
 from oauth_support import INTROSPECT, METADATA, TOKEN, assert_oauth_error, assert_private, basic_header
 from profilesvc.services.context import Services
@@ -17,7 +17,7 @@ EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 
 @pytest.mark.usefixtures("linked")
-async def test_an_id_token_becomes_a_user_token(app: Quart, http: httpx.AsyncClient) -> None:
+async def test_an_id_token_becomes_a_user_token(dial: Dial, http: httpx.AsyncClient) -> None:
     form = body(signed(claims(nonce="n-1")), nonce="n-1", client_id="profiles-dashboard")
     response = await http.post(TOKEN, data=form)
     granted = response.json()
@@ -30,7 +30,7 @@ async def test_an_id_token_becomes_a_user_token(app: Quart, http: httpx.AsyncCli
         "scope": "business.read business.write",
         "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
     }
-    async with client_of(app, token) as alice:
+    async with dial(token) as alice:
         assert_ok(await alice.get(LOCATIONS))
         assert (await alice.post(INTROSPECT, data={"token": token})).json()["active"] is True
     assert_oauth_error(await http.post(TOKEN, data=form), 400, "invalid_request")  # it is good once

@@ -11,21 +11,28 @@ import threading
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from typing import TYPE_CHECKING
 
+from profilesvc.bootstrap import create_app
 from profilesvc.cli.stopping import until_stopped
 from profilesvc.metrics import SHARED_FOLDER, forget
 from profilesvc.settings import Settings
+
+if TYPE_CHECKING:
+    from quart import Quart
 
 PAUSE_SECONDS = 1.0
 log = logging.getLogger("profilesvc")
 
 
 class Supervisor:
-    """The parent: it holds the socket and serves nothing itself."""
+    """The parent: it holds the socket and serves nothing itself. `make` is called in each worker for what it serves."""
 
-    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+    def __init__(
+        self, settings: Settings, listener: socket.socket, make: Callable[[Settings], "Quart"] = create_app
+    ) -> None:
         self._context = multiprocessing.get_context("spawn")  # a fork would share the parent's threads and loop
-        self._settings, self._listener = settings, listener
+        self._settings, self._listener, self._make = settings, listener, make
         self._workers: list[SpawnProcess] = []
         self._starting: set[Connection] = set()
 
@@ -42,7 +49,7 @@ class Supervisor:
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
-        worker = self._context.Process(target=_serve, args=(self._settings, self._listener, theirs))
+        worker = self._context.Process(target=_serve, args=(self._settings, self._listener, theirs, self._make))
         worker.start()
         theirs.close()
         self._workers.append(worker)
@@ -104,9 +111,8 @@ def _stop_signal() -> Iterator[socket.socket]:
             signal.signal(number, handler)
 
 
-def _serve(settings: Settings, listener: socket.socket, ready: Connection) -> None:
+def _serve(settings: Settings, listener: socket.socket, ready: Connection, make: Callable[[Settings], "Quart"]) -> None:
     """A worker's whole life."""
-    from profilesvc.bootstrap import create_app
     from profilesvc.cli.logs import log_requests, log_to_stderr
     from profilesvc.serving import serve_forever
 
@@ -119,7 +125,7 @@ def _serve(settings: Settings, listener: socket.socket, ready: Connection) -> No
             ready.send(True)
 
     with until_stopped():
-        app = create_app(settings)
+        app = make(settings)
         serve_forever(app, [listener], tell, app.extensions["profilesvc.draining"].set, settings.drain_seconds)
 
 

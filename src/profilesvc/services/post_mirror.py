@@ -47,15 +47,30 @@ def is_stale(services: Services, mirror: Mirror) -> bool:
 
 async def refresh(services: Services, location: str) -> None:
     """Read all posts of a location from the provider; one such reading at a time. Raises ProviderError."""
-    await services.refreshes.run(("posts", location), lambda: _read(services, location))
+    await services.refreshes.run(_work(location), lambda: _read(services, location))
+
+
+async def forget(services: Services, location: str, post_id: str) -> None:
+    """Forget a post that the provider has no more; a reading that is under way anywhere may hold it still."""
+    await services.refreshes.ended(_work(location))
+    async with services.storage.turns.take(_work(location)), services.storage.write() as session:
+        await posts.remove(session, location, post_id)
+
+
+def _work(location: str) -> str:
+    return f"posts of {location}"
 
 
 async def _read(services: Services, location: str) -> None:
-    now = services.clock.now()
     async with services.storage.read() as session:
         mirror = await posts.mirror(session, location)
-        before = await posts.documents(session, location)
-    listed = await services.provider.posts(mirror.account, location)
-    found = {post.post_id: post for post in (stored(location, document) for document in listed)}
-    async with services.storage.write() as session:
-        await posts.replace(session, location, before, found, now)
+    async with services.storage.turns.take(_work(location)) as was_free:
+        now = services.clock.now()
+        async with services.storage.read() as session:
+            if not was_free and (await posts.mirror(session, location)).posts_read_at != mirror.posts_read_at:
+                return  # another process has just read them
+            before = await posts.documents(session, location)
+        listed = await services.provider.posts(mirror.account, location)
+        found = {post.post_id: post for post in (stored(location, document) for document in listed)}
+        async with services.storage.write() as session:
+            await posts.replace(session, location, before, found, now)

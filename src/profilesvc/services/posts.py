@@ -15,7 +15,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, once
 from profilesvc.services.page_tokens import opened, seal
-from profilesvc.services.post_mirror import is_stale, refresh, stored
+from profilesvc.services.post_mirror import forget, is_stale, refresh, stored
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import posts
 from profilesvc.storage.posts import Position, StoredPost
@@ -204,8 +204,7 @@ async def delete(services: Services, location: Reached, post_id: str) -> PostDel
         await services.provider.delete_post(account, location.name, post_id)
     except ProviderError as error:
         raise await _refused(services, location, post_id, error) from error
-    await services.refreshes.ended(("posts", location.name))  # what it read may hold the post still
-    await _forget(services, location, post_id)
+    await forget(services, location.name, post_id)
     return PostDeleted()
 
 
@@ -213,13 +212,8 @@ async def _refused(services: Services, location: Reached, post_id: str, error: P
     """What to answer; a post that is gone at the provider is gone here too."""
     if not error.not_found:
         return provider_failure(error)
-    await _forget(services, location, post_id)
+    await forget(services, location.name, post_id)
     return _no_such_post()
-
-
-async def _forget(services: Services, location: Reached, post_id: str) -> None:
-    async with services.storage.write() as session:
-        await posts.remove(session, location.name, post_id)
 
 
 async def _account(services: Services, location: Reached) -> str:

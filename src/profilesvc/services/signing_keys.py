@@ -61,18 +61,20 @@ def _read(services: Services, stored: StoredKey) -> SigningKey:
         ) from None
 
 
-async def reload(services: Services, *, strict: bool = False) -> None:
-    """Hold the keys that the table has now; only those that are new here are decrypted.
+async def reload(services: Services, *, given: SigningKey | None = None, strict: bool = False) -> None:
+    """Hold the keys that the table has now; those that are new here are decrypted, but not `given`.
 
     One that cannot be read is left out and logged; SettingsError when `strict`.
     """
     ring, held = services.signer.keyring, []
+    at_hand = {} if given is None else {given.kid: given}
     for stored in await _stored(services):
         kid = stored.dates.kid
         if stored.private_pem is None:
             continue
         try:
-            held.append((stored.dates, ring[kid] if kid in ring else _read(services, stored)))
+            key = ring[kid] if kid in ring else at_hand.get(kid)
+            held.append((stored.dates, key or _read(services, stored)))
         except SettingsError as error:
             if strict:
                 raise
@@ -88,14 +90,14 @@ async def open_ring(services: Services, given: SigningKey | None, first: Callabl
     `given` is the operator's own key: it is taken in once, and signs from then on. `first` makes the key of a database
     that has none; of those who start at the same time one puts it in.
     """
-    await reload(services, strict=True)
+    await reload(services, given=given, strict=True)
     names = {stored.dates.kid: stored.dates.removed_at for stored in await _stored(services)}
     if given is not None and names.get(given.kid) is not None:
         log.warning("TOKENS__SIGNING_KEY_FILE: the signing key %s was removed and stays so", given.kid)
     if not services.signer.keyring.dates or (given is not None and given.kid not in names):
         await _take_in(services, await asyncio.to_thread(first) if given is None else given, given is not None)
     await _encrypt(services)
-    await reload(services, strict=True)
+    await reload(services, given=given, strict=True)
 
 
 async def _take_in(services: Services, key: SigningKey, is_given: bool) -> None:

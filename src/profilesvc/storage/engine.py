@@ -22,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from profilesvc.storage.pools import Pool, of_engine, of_turn
 from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.storage.trouble import refusal, unavailable_as_refusal
+from profilesvc.storage.turns import Alone, PostgresTurns, Turns
 
 BUSY_SECONDS = 4.5
 _BUSY_MS = int(BUSY_SECONDS * 1000)
@@ -114,6 +115,7 @@ class Storage:
             if self.is_sqlite
             else PostgresReaders(self.engine, _driver_args(self.engine), pool_size)
         )
+        self.turns: Turns = Alone() if self.is_sqlite else PostgresTurns(_driver_args(self.engine))
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._turn = asyncio.Lock()
         self._seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
@@ -172,6 +174,7 @@ class Storage:
 
     async def close(self) -> None:
         """Give the connections back."""
+        await self.turns.close()
         await self._readers.close()
         await self.engine.dispose()
 

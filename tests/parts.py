@@ -1,0 +1,49 @@
+"""Services with other parts than they were opened with, here or in the processes of a deployment."""
+
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from profilesvc.domain.rates import Window, Windows
+from profilesvc.domain.world import MINUTE
+from profilesvc.limit_settings import LimitSettings
+from profilesvc.services.context import Services
+from profilesvc.services.limits import Limiter
+from profilesvc.storage.engine import Storage
+
+AWAY = "postgresql+asyncpg://postgres@127.0.0.1:1/nothing"
+NO_ROOM = LimitSettings().model_copy(
+    update={name: Window(0, MINUTE) for name in LimitSettings.model_fields if "_per_" in name}
+)
+
+
+def changed(
+    opened: Services, windows: Windows, *, limits: LimitSettings | None = None, database: str = "", **parts: Any
+) -> Services:
+    """`limits` counted in `windows`, a `database` by its URL, other members of Services as they are."""
+    if limits is not None:
+        parts["limiter"] = Limiter(limits, windows if limits.enabled else None)
+    if database:
+        parts["storage"] = Storage(database)
+    return replace(opened, **parts)
+
+
+class Broken:
+    """A part whose every use is a defect that tells too much."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error or RuntimeError("secret path /srv/private and password hunter2")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # asked by those who copy it
+            raise AttributeError(name)
+        raise self._error
+
+
+class Odd:
+    """A provider whose pages of reviews are what a test says."""
+
+    def __init__(self, page: dict[str, Any]) -> None:
+        self._page = page
+
+    async def reviews(self, *_: object, **__: object) -> dict[str, Any]:
+        return self._page
