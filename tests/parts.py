@@ -21,7 +21,7 @@ def changed(
 ) -> Services:
     """`limits` counted in `windows`, a `database` by its URL, other members of Services as they are."""
     if limits is not None:
-        parts["limiter"] = Limiter(limits, windows if limits.enabled else None)
+        parts["limiter"] = Limiter(limits, windows if limits.enabled else None, opened.metrics.limit_reached)
     if database:
         parts["storage"] = Storage(database)
     return replace(opened, **parts)

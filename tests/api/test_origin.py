@@ -266,6 +266,7 @@ class TestPreflight:
             if "localhost" not in value and "127.0.0.1" not in value:
                 assert not await preflight(http, value), value
 
+    @pytest.mark.in_process("takes away the writing of the app's database")
     async def test_A124_no_state_is_touched(
         self, http: httpx.AsyncClient, site: Site, app: Quart, services: Services
     ) -> None:

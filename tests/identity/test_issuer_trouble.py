@@ -16,7 +16,10 @@ from profilesvc.services import jwks
 from profilesvc.services.context import Services
 from support import assert_error, assert_ok
 
-pytestmark = pytest.mark.usefixtures("linked")
+pytestmark = [
+    pytest.mark.usefixtures("linked"),
+    pytest.mark.in_process("counts what one process asks of the issuer, with less patience"),
+]
 
 
 @pytest.fixture

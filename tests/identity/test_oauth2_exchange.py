@@ -1,15 +1,11 @@
 """The token exchange at the standard endpoint (RFC 8693), with and without an identity provider."""
 
-from dataclasses import replace
-
 import httpx
 import pytest
-from quart import Quart
 
-from conftest import Dial
+from conftest import Change, Dial
 from identity_support import body, claims, signed
 from oauth_support import INTROSPECT, METADATA, TOKEN, assert_oauth_error, assert_private, basic_header
-from profilesvc.services.context import Services
 from support import assert_ok
 from token_support import LOCATIONS
 
@@ -51,12 +47,10 @@ async def test_a_login_that_nobody_is_linked_to(http: httpx.AsyncClient) -> None
     assert_oauth_error(await http.post(TOKEN, data=body(signed())), 403, "access_denied")
 
 
-async def test_the_metadata_names_it_only_where_it_is_taken(
-    app: Quart, http: httpx.AsyncClient, services: Services
-) -> None:
+async def test_the_metadata_names_it_only_where_it_is_taken(change: Change, http: httpx.AsyncClient) -> None:
     always = ["client_credentials", "refresh_token"]
     assert (await http.get(METADATA)).json()["grant_types_supported"] == [*always, EXCHANGE]
-    app.extensions["profilesvc"] = replace(services, identity=None)
+    change(identity=None)
     assert (await http.get(METADATA)).json()["grant_types_supported"] == always
     assert_oauth_error(await http.post(TOKEN, data=body(signed())), 400, "unsupported_grant_type")
-    app.extensions["profilesvc"] = services
+    change()
