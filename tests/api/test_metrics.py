@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from quart import Quart
 from sqlalchemy import insert, select
