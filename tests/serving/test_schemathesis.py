@@ -131,6 +131,7 @@ def test_finds_nothing(target: Target, role: str, tmp_path: Path, request: pytes
     processes = request.node.callspec.params["target"]
     known = target.known()
     config = (HERE / "schemathesis.toml").read_text("utf-8").replace("BEARER", target.bearer(role))
+    config = config.replace("CHAINS", str(max(5, EXAMPLES[processes] // 5)))
     for name in ("client_id", "client_secret", "refresh_token", "doomed"):
         config = config.replace(name.upper(), known[name])
     (tmp_path / "schemathesis.toml").write_text(config, "utf-8")
