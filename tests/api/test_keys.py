@@ -10,6 +10,7 @@ from conftest import AsService, AsUser
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
 from support import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
+from token_support import grant
 
 PATH = "/api/v1/developer/credentials"
 
@@ -172,19 +173,22 @@ class TestList:
         (entry,) = assert_ok(await alice.get(PATH, params={"include_revoked": "true"}))["credentials"]
         assert entry["status"] == "revoked"
 
+    @pytest.mark.parametrize("granting", [False, True])
     async def test_notes_use_at_most_once_a_minute(
-        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock, services: Services
+        self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock, services: Services, granting: bool
     ) -> None:
-        async def last_used() -> str:
+        async def after(**time: int) -> str:
+            clock.advance(**time)
+            if granting:
+                assert_ok(await plugin.http.post("/api/v1/auth/token", json=grant(plugin)))
+            else:
+                assert_ok(await plugin.http.get("/api/v1/external-business/locations"))
             await services.background.drain()
             return str(assert_ok(await alice.get(PATH))["credentials"][0]["last_used_at"])
 
-        clock.advance(seconds=30)
-        await plugin.http.get("/api/v1/external-business/locations")
-        assert await last_used() == "2026-01-02T03:04:05.678Z"
-        clock.advance(seconds=31)
-        await plugin.http.get("/api/v1/external-business/locations")
-        assert await last_used() == "2026-01-02T03:05:06.678Z"
+        assert await after(seconds=60) == "2026-01-02T03:04:05.678Z"
+        assert await after(milliseconds=1) == "2026-01-02T03:05:05.679Z"
+        assert await after(seconds=60) == "2026-01-02T03:05:05.679Z"
 
 
 class TestRevoke:
