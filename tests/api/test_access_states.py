@@ -5,7 +5,9 @@ import pytest
 from sqlalchemy import update
 
 from conftest import AsUser
+from profilesvc.domain.errors import ServiceError
 from profilesvc.services import keys as key_service
+from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage import accounts
 from profilesvc.storage.holds import lift, of_key
@@ -93,6 +95,9 @@ async def test_A082_a_suspended_owner(
         assert assert_error(await client.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
     grant = {"grant_type": "client_credentials", **plugin.credentials}
     assert_error(await http.post(TOKEN, json=grant), 401, "AUTH_INVALID_TOKEN")
+    for email in (ALICE, "nobody@example.com"):
+        with pytest.raises(ServiceError, match="no active user"):
+            await tokens.user_token(services, email)
     async with services.storage.write() as session:
         await accounts.update_user(session, 1, suspended_at=None)
     assert_ok(await alice.get(LOCATIONS))

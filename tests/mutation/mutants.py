@@ -45,11 +45,13 @@ TESTS: dict[str, list[str]] = {
         "api/test_audit.py::TestKey",
     ],
     "services/tokens.py": [
+        "api/test_access_states.py",
         "api/test_refresh_grant.py",
         "api/test_tokens.py",
         "api/test_rotation.py",
         "api/test_keys.py::TestList",
         "api/test_limits_of_tokens.py::TestSecrets",
+        "api/test_limits_of_tokens.py::TestAddresses::test_a_client_id_has_a_bucket_per_address",
         "api/test_origin.py::TestTokenRoute",
         "api/test_signing_keys.py::TestRemoval",
         "api/test_audit.py",
