@@ -29,9 +29,12 @@ async def find(storage: Storage, scope: str = "s") -> Attempt | None:
         return await idempotency.find(session, scope)
 
 
-async def take_over(storage: Storage, seen: Attempt, now: int) -> int | None:
+SECOND = Attempt("other", 2, 120, 10, None, None)
+
+
+async def take_over(storage: Storage) -> bool:
     async with storage.write() as session:
-        return await idempotency.take_over(session, "s", seen, "other", (now, now + 50))
+        return await idempotency.take_over(session, "s", FIRST.fence, SECOND)
 
 
 async def finish(storage: Storage, fence: int, scope: str = "s") -> bool:
@@ -59,20 +62,16 @@ async def test_one_comes_first(storage: Storage) -> None:
     assert await find(storage) == FIRST
 
 
-async def test_who_takes_over_keeps_the_time_of_the_first(storage: Storage) -> None:
+@pytest.mark.parametrize("answered", [False, True])
+async def test_one_takes_over(storage: Storage, answered: bool) -> None:
     await insert(storage)
     await insert(storage, "t")
-    assert await take_over(storage, FIRST, 70) == 2
-    assert await find(storage) == Attempt("other", 2, 120, 10, None, None)
+    assert not answered or await finish(storage, 1)
+    assert await take_over(storage) is True
+    assert await find(storage) == SECOND
     assert await find(storage, "t") == FIRST
-    assert await take_over(storage, FIRST, 71) is None  # somebody else has seen the same
-
-
-async def test_after_an_answer_the_key_begins_anew(storage: Storage) -> None:
-    await insert(storage)
-    await finish(storage, 1)
-    assert await take_over(storage, FIRST._replace(status=200, answer="{}"), 70) == 2
-    assert await find(storage) == Attempt("other", 2, 120, 70, None, None)
+    assert await take_over(storage) is False  # somebody else has seen the same
+    assert await find(storage) == SECOND
 
 
 async def test_the_first_answer_stays(storage: Storage) -> None:

@@ -24,7 +24,7 @@ from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.world import FrozenClock
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered
-from profilesvc.services.idempotency import KEPT, LEASE, Claim, key_of, once
+from profilesvc.services.idempotency import KEPT, Claim, key_of, once
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.settings import Settings
 from profilesvc.storage.engine import Storage
@@ -129,6 +129,18 @@ async def test_A135_is_forgotten_after_a_day(desk: Desk) -> None:
     assert (await desk.ask(request=2)).data == b"2"
 
 
+async def test_A135_an_attempt_of_unknown_effect_is_forgotten_too_and_its_successor_is_kept_for_a_day(
+    desk: Desk,
+) -> None:
+    await desk.fails(SERVICE_UNAVAILABLE, failing=ServiceError(SERVICE_UNAVAILABLE))
+    desk.clock.advance(milliseconds=KEPT)
+    assert (await desk.ask(request=2)).data == b"2"
+    assert desk.claim is not None
+    assert (desk.claim.fence, desk.claim.since) == (2, desk.clock.now())
+    desk.clock.advance(milliseconds=KEPT - 1)
+    assert (await desk.ask(request=2)).data == b"2"
+
+
 async def test_a_holder_that_is_gone_gives_way_after_its_lease(desk: Desk) -> None:
     """A process that was killed lets nothing go: here the holder asks again from within."""
     seen: list[Claim | None] = []
@@ -136,7 +148,7 @@ async def test_a_holder_that_is_gone_gives_way_after_its_lease(desk: Desk) -> No
     async def slow(first: Claim | None) -> Rendered:
         refusal = await desk.fails(IDEMPOTENCY_IN_PROGRESS)
         assert refusal.headers == {"Retry-After": "1"}
-        desk.clock.advance(milliseconds=LEASE - 1)
+        desk.clock.advance(milliseconds=59_999)
         await desk.fails(IDEMPOTENCY_IN_PROGRESS)
         desk.clock.advance(milliseconds=1)
         assert (await desk.ask()).data == b"1"

@@ -15,6 +15,7 @@ from profilesvc.domain.world import DAY, SECOND
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.storage import idempotency
+from profilesvc.storage.idempotency import Attempt
 
 LEASE = 60 * SECOND
 KEPT = DAY
@@ -105,10 +106,11 @@ async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Re
             return _replay(seen.status, seen.answer or "null")
         if not forgotten and seen.lease_until > now:
             raise _in_progress()
-        fence = await idempotency.take_over(session, scope, seen, fingerprint, (now, now + LEASE))
-        if fence is None:
+        since = now if forgotten else seen.created_at  # nothing older can be the effect of this request
+        successor = Attempt(fingerprint, seen.fence + 1, now + LEASE, since, None, None)
+        if not await idempotency.take_over(session, scope, seen.fence, successor):
             raise _in_progress()
-        return Claim(scope, fence, now if forgotten or seen.status is not None else seen.created_at)
+        return Claim(scope, successor.fence, since)
 
 
 def _replay(status: int, answer: str) -> Rendered:

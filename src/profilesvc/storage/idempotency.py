@@ -37,29 +37,15 @@ async def find(session: Executor, scope: str) -> Attempt | None:
     return None if row is None else Attempt._make(row)
 
 
-async def take_over(
-    session: AsyncSession, scope: str, seen: Attempt, fingerprint: str, lease: tuple[int, int]
-) -> int | None:
-    """Take a key whose holder is gone or whose time is over; `lease` is (now, until). The new fence, or None.
-
-    Who takes over the same request keeps the time of its first attempt: nothing older can be its effect.
-    """
-    same = seen.status is None
+async def take_over(session: AsyncSession, scope: str, fence: int, successor: Attempt) -> bool:
+    """Put an attempt in the place of the one with that fence; False when somebody else was first."""
     statement = (
         update(idempotency)
-        .where(idempotency.c.scope == scope, idempotency.c.fence == seen.fence)
-        .values(
-            fingerprint=fingerprint,
-            fence=seen.fence + 1,
-            created_at=seen.created_at if same else lease[0],
-            lease_until=lease[1],
-            status=None,
-            answer=None,
-        )
+        .where(idempotency.c.scope == scope, idempotency.c.fence == fence)
+        .values(**successor._asdict())
         .returning(idempotency.c.fence)
     )
-    row = (await session.execute(statement)).one_or_none()
-    return None if row is None else int(row.fence)
+    return (await session.execute(statement)).first() is not None
 
 
 async def finish(session: AsyncSession, scope: str, fence: int, status: int, answer: str) -> bool:
