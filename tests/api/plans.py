@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event
 
 from profilesvc.services.context import Services
 from profilesvc.storage import accounts, connection, keys, locations, posts
-from profilesvc.storage.prepared import Prepared
+from profilesvc.storage.prepared import Prepared, PreparedWrite
 
 HANDFUL = {"signing_keys", "alembic_version", "alembic_version_pkc"}  # a few rows whatever the size of the service
 _BY_INDEX_IF_THERE_IS_ONE = (
@@ -21,14 +21,16 @@ _BY_INDEX_IF_THERE_IS_ONE = (
     "SET plan_cache_mode = force_generic_plan"
 )
 _READS_ROWS = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")
-_SCAN = re.compile(r"SCAN (?!CONSTANT ROW|\d+ CONSTANT ROW|\(subquery|SUBQUERY)(\w+)")
+# Not the rows that another part of the statement has found: those are no table.
+_SCAN = re.compile(r"SCAN (?!CONSTANT ROW|\d+ CONSTANT ROW|\(subquery|SUBQUERY|anon_)(\w+)")
 
 
 def prepared(dialect: str) -> set[str]:
     """The statements of the hot paths, which run on the driver itself."""
     modules: list[ModuleType] = [accounts, connection, keys, locations, posts]
-    found = [value for module in modules for value in vars(module).values() if isinstance(value, Prepared)]
-    return {query.sql(dialect, {})[0] for query in found}
+    found = [value for module in modules for value in vars(module).values()]
+    reads = {query.sql(dialect, {})[0] for query in found if isinstance(query, Prepared)}
+    return reads | {write.executions(dialect, []).sql for write in found if isinstance(write, PreparedWrite)}
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 import sqlalchemy.exc
 from sqlalchemy import func, insert, select, text, update
@@ -17,10 +18,8 @@ from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
 from profilesvc.settings import Settings
 from profilesvc.storage.engine import Storage
-from profilesvc.storage.tables import (
-    businesses,
-    users,
-)
+from profilesvc.storage.tables import businesses, users
+from profilesvc.storage.writers import Executions
 
 
 @pytest.fixture
@@ -36,6 +35,29 @@ NAME = select(users.c.name).where(users.c.id == 1)
 async def value(storage: Storage, statement: Any) -> Any:
     async with storage.read() as session:
         return (await session.execute(statement)).scalar_one()
+
+
+class TestCommit:
+    async def test_is_whole_or_not_at_all(self, storage: Storage) -> None:
+        place = "?" if storage.is_sqlite else "$1"
+        rename = Executions(f"UPDATE users SET name = {place} WHERE id = 1", [["changed"]])
+        broken = Executions(f"UPDATE users SET no_such_column = {place}", [["x"]])
+        with pytest.raises((sqlite3.OperationalError, asyncpg.PostgresError)):
+            await storage.commit([rename, broken])
+        assert await value(storage, NAME) == "Alice Ito"
+        await storage.commit([rename])
+        assert await value(storage, NAME) == "changed"
+
+    async def test_takes_turns_with_other_writers(self, storage: Storage) -> None:
+        place = "?" if storage.is_sqlite else "$1"
+        add = Executions(f"UPDATE users SET epoch = epoch + {place} WHERE id = 1", [[1], [1]])
+
+        async def by_session() -> None:
+            async with storage.write() as session:
+                await session.execute(update(users).where(users.c.id == 1).values(epoch=users.c.epoch + 1))
+
+        await asyncio.gather(*(each for _ in range(20) for each in (storage.commit([add]), by_session())))
+        assert await value(storage, select(users.c.epoch).where(users.c.id == 1)) == 60
 
 
 class TestWrite:

@@ -83,17 +83,26 @@ class TestPage:
         await put(storage, post("other", 5), location=ELSEWHERE)
         seen: list[str] = []
         async with storage.read() as session:
-            mirror, rows = await posts.first_page(session, HERE, 2)
+            mirror, page = await posts.first_page(session, HERE, 2)
             assert mirror == await posts.mirror(session, HERE)
-            while rows:
-                seen += [row[1] for row in rows]
-                rows = await posts.page(session, HERE, 2, tuple(rows[-1][:2]))
-        assert seen == ["new", "c", "b", "a", "z"]
+            seen.append(page.documents)
+            while page.last:
+                at, _, ident = page.last.partition(".")
+                page = await posts.page(session, HERE, 2, (int(at), ident))
+                seen.append(page.documents)
+        assert seen == [",".join(post(ident).document for ident in pair) for pair in (("new", "c"), ("b", "a"), ("z",))]
+
+    async def test_ends_with_the_last_post_also_where_that_fills_the_page(self, storage: Storage) -> None:
+        await put(storage, post("a", 5), post("b", 6))
+        async with storage.read() as session:
+            assert (await posts.first_page(session, HERE, 2))[1].last == ""
+            assert (await posts.first_page(session, HERE, 1))[1].last == "6.b"
+            assert (await posts.page(session, HERE, 1, (6, "b"))) == (post("a", 5).document, "")
 
     async def test_tells_of_the_mirror_where_there_is_no_post(self, storage: Storage) -> None:
         await refresh(storage, {}, now=12)
         async with storage.read() as session:
-            assert await posts.first_page(session, HERE, 2) == (("accounts/1", 12, None), [])
+            assert await posts.first_page(session, HERE, 2) == (("accounts/1", 12, None), ("", ""))
 
 
 class TestQuota:

@@ -52,7 +52,7 @@ def readable(rules: Any, header: str | None, key: Any = None, *, known: bool = T
 
 
 def _readable(rules: Any, header: str | None, key: Any, known: bool) -> bool:
-    origins.arrive(rules, header)
+    origins.arrive(rules.settings, header)
     if known:
         origins.weigh(rules, key)
     accepted = origins.page.get().accepted

@@ -4,12 +4,10 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property, partial
-from typing import Any
+from functools import partial
 
 from quart import Blueprint, Quart, Response
 from quart_schema import QuartSchema
-from werkzeug.routing import MapAdapter
 
 from profilesvc import __version__
 from profilesvc.api import (
@@ -29,7 +27,7 @@ from profilesvc.api import (
     wellknown,
 )
 from profilesvc.api.edge import App, Edge
-from profilesvc.api.lean import LeanConnection, NoSessions, url_adapter
+from profilesvc.api.lean_app import LeanApp
 from profilesvc.api.openapi import Document
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE, ErrorKind
 from profilesvc.domain.world import Entropy
@@ -51,26 +49,8 @@ _SECURITY = {
 }
 
 
-class ProfileApp(Quart):
-    """Quart by the short way (`lean.py`), with the answers to OPTIONS that a JSON API gives."""
-
-    asgi_http_class = LeanConnection
-    session_interface = NoSessions()  # type: ignore[assignment]  # declared as narrower than it is used
-
-    def create_url_adapter(self, request: Any) -> MapAdapter | None:
-        """What the request's path is matched by."""
-        return super().create_url_adapter(request) if request is None else url_adapter(self, request)
-
-    def ensure_async(self, func: Any) -> Any:
-        """Quart asks at each call whether a function is async: here it asks once for each."""
-        known = self._async.get(func)
-        if known is None:
-            known = self._async[func] = super().ensure_async(func)
-        return known
-
-    @cached_property
-    def _async(self) -> dict[Any, Any]:
-        return {}
+class ProfileApp(LeanApp):
+    """Quart by the short way, with the answers to OPTIONS that a JSON API gives."""
 
     async def make_default_options_response(self) -> Response:
         """204 with Allow (A095), and what a browser's preflight asks for (A124)."""

@@ -3,7 +3,8 @@
 from quart import request
 
 from profilesvc.api.access import HEARTBEAT, PUBLIC, USER, services
-from profilesvc.api.endpoint import KB, Routes
+from profilesvc.api.arrival import KB
+from profilesvc.api.endpoint import Routes
 from profilesvc.contract.connection import (
     ConnectionStatus,
     ConnectionStatusWithHistory,
@@ -27,6 +28,7 @@ routes = Routes("connection")
     query=StatusQuery,
     data=ConnectionStatus | ConnectionStatusWithHistory,
     errors=(NOT_FOUND,),
+    ahead=lambda _query, path: connection.ahead(path["client_id"]),
 )
 async def get_connection_status(
     caller: Caller, client_id: str, query: StatusQuery
@@ -36,7 +38,12 @@ async def get_connection_status(
 
 
 @routes.endpoint(
-    "POST /api-keys/heartbeat", access=HEARTBEAT, body=Heartbeat, data=HeartbeatReceived, counted_as="heartbeats"
+    "POST /api-keys/heartbeat",
+    access=HEARTBEAT,
+    body=Heartbeat,
+    data=HeartbeatReceived,
+    counted_as="heartbeats",
+    handed_over=True,
 )
 async def send_heartbeat(caller: Caller, body: Heartbeat) -> HeartbeatReceived:
     """Report that the site is alive, once an hour."""

@@ -9,6 +9,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from itertools import chain
 from typing import Any
 
 from profilesvc.api.failures import REQUEST_ID, body_for
@@ -25,6 +26,7 @@ access_log = logging.getLogger("profilesvc.access")  # a line per request, when 
 _ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full service must not take it for a dead one
 _UNBOUNDED = 1 << 62
 MAX_HEADER_BYTES = 16 * 1024
+_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
 _LABEL = rb"[A-Za-z0-9_-]{1,63}"
 _HOST = re.compile(rb"(?:%b(?:\.%b)*\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?\Z" % (_LABEL, _LABEL))
@@ -52,11 +54,12 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = self._request_id(scope["headers"])
+        names = dict(scope["headers"])
+        request_id = self._request_id(names.get(b"x-request-id", b""))
         scope = {**scope, REQUEST_ID: request_id.decode()}  # so that the log can name the answer
 
         extra = [(b"x-request-id", request_id), (b"vary", b"Origin")]
-        if any(name == b"upgrade" for name, _ in scope["headers"]):
+        if b"upgrade" in names:
             extra.append((b"connection", b"close"))  # the server would not read on
 
         async def named(message: Message) -> None:
@@ -88,14 +91,13 @@ class Edge:
             problem = problem or (NOT_FOUND, "There is no such path.")
         return problem
 
-    def _request_id(self, headers: list[tuple[bytes, bytes]]) -> bytes:
+    def _request_id(self, given: bytes) -> bytes:
         """The caller's id when it is a plain one, so that a proxy's trace goes on; otherwise a new one."""
-        given = next((value for name, value in headers if name == b"x-request-id"), b"")
         return given if _REQUEST_ID.match(given) else self._entropy.token_bytes(8).hex().encode()
 
 
 def _problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[ErrorKind, str] | None:
-    if sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:
+    if sum(map(len, chain.from_iterable(headers))) > MAX_HEADER_BYTES:
         return HEADERS_TOO_LARGE, HEADERS_TOO_LARGE.message
     if version not in _VERSIONS:
         return VALIDATION_ERROR, "Speak HTTP/1.1."
@@ -104,14 +106,18 @@ def _problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[ErrorKin
         return VALIDATION_ERROR, "Send exactly one Host header."
     if hosts and not _HOST.match(hosts[0]):  # the framework's routing would fail on it
         return VALIDATION_ERROR, "Send a Host header that names a host."
-    if sum(name == b"origin" for name, _ in headers) > 1:
-        return VALIDATION_ERROR, "Send at most one Origin header."
-    return _framing_problem(headers, version)
-
-
-def _framing_problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[ErrorKind, str] | None:
-    """What could make two readers disagree about where the body ends."""
     names = [name for name, _ in headers]
+    if names.count(b"origin") > 1:
+        return VALIDATION_ERROR, "Send at most one Origin header."
+    if _FRAMING.isdisjoint(names):
+        return None
+    return _framing_problem(headers, names, version)
+
+
+def _framing_problem(
+    headers: list[tuple[bytes, bytes]], names: list[bytes], version: str
+) -> tuple[ErrorKind, str] | None:
+    """What could make two readers disagree about where the body ends."""
     codings = [value.strip().lower() for name, value in headers if name == b"transfer-encoding"]
     if names.count(b"content-length") > 1 or (b"content-length" in names and codings):
         return VALIDATION_ERROR, "Send one Content-Length, and not together with Transfer-Encoding."

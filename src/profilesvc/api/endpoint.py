@@ -6,17 +6,17 @@ The trip of a request is `_serve`, in the order of D-03. A handler names what it
 
 import inspect
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from quart import Blueprint, Response, request
+from quart import Blueprint, Request, Response
 from quart_schema import operation_id, tag
 
 from profilesvc.api import parsing
 from profilesvc.api.access import Access, services
-from profilesvc.api.failures import REQUEST_ID
-from profilesvc.api.lean import WHOLE_BODY
+from profilesvc.api.arrival import KB, asked_now, begin, limited_body, tell_limits
+from profilesvc.api.lean import fields
 from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
@@ -30,17 +30,15 @@ from profilesvc.contract.errors import (
     VALIDATION_ERROR,
     ErrorKind,
 )
-from profilesvc.domain.addresses import client_address
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import access as callers
-from profilesvc.services import audit, connection, idempotency, limits, origins
-from profilesvc.services.context import Caller, Rendered, Services, deactivated
+from profilesvc.services import audit, connection, idempotency, origins
+from profilesvc.services.context import Ahead, Caller, Rendered, Services, deactivated
 from profilesvc.services.limits import Kind
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"
 _CHILDREN = {"postId": ("post_id", post_id), "reviewId": ("review_id", review_id)}
-KB = 1024
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,8 @@ class Endpoint:
     media_hint: str | None = None
     counted_as: Kind | None = None
     wants: frozenset[str] = field(default_factory=frozenset)
+    ahead: Callable[[Any, dict[str, str]], Ahead | None] | None = None  # by query and path: read with the caller
+    handed_over: bool = False  # to a task of the service, which goes on when the caller hangs up
 
     @property
     def limit(self) -> Kind:
@@ -98,7 +98,7 @@ class Routes:
         """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
 
         Options are the fields of Endpoint: query, body, body_schema, status, errors, max_body, no_store, media_hint,
-        counted_as.
+        counted_as, ahead, handed_over.
         """
         method, path = route.split(" ", 1)
 
@@ -125,65 +125,63 @@ class Routes:
 
 async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     """Size and media type, caller, permission, syntax, location, body, then the operation (D-03)."""
-    running = services()
-    begin(running)
+    running, asked = services(), asked_now()
+    begin(running, asked)
     if endpoint.access.public:  # before any work; a caller with a token is counted when it is known (D-03)
         await running.limiter.by_address()
-    raw = await _body_bytes(endpoint)
-    arguments: dict[str, Any] = {}
+    raw = await _body_bytes(endpoint, asked)
+    query, fault = _query(endpoint, asked)
+    arguments: dict[str, Any] = {"query": query}
     if not endpoint.access.public:
-        arguments["caller"] = await _admit(running, endpoint)
-    if endpoint.query is not None:
-        arguments["query"] = parsing.checked(
-            endpoint.query, parsing.query_values(endpoint.query, request.args), "query"
-        )
+        arguments["caller"] = await _admit(running, endpoint, asked, _ahead(endpoint, query, path_values))
+    if fault is not None:
+        raise fault
     arguments.update(await _path(running, endpoint, path_values, arguments))
     if endpoint.body is not None:
         document = parsing.json_object(raw)
         model = endpoint.body
         arguments["body"] = parsing.checked(model, document, "body") if issubclass(model, BaseModel) else document
         if "idempotency" in endpoint.wants:
-            arguments["idempotency"] = _idempotency_key(document, arguments.get("query"))
-    wanted = {name: value for name, value in arguments.items() if name in endpoint.wants}
-    operation = endpoint.handler(**wanted)
-    return _respond(endpoint, await (operation if endpoint.method == "GET" else running.background.finish(operation)))
+            arguments["idempotency"] = _idempotency_key(asked, document, arguments.get("query"))
+    operation = endpoint.handler(**{name: value for name, value in arguments.items() if name in endpoint.wants})
+    may_be_left = endpoint.method == "GET" or endpoint.handed_over
+    return _respond(endpoint, await (operation if may_be_left else running.background.finish(operation)))
 
 
-def begin(running: Services) -> None:
-    """Note who is asking, as far as is known before the caller is: from where, and under which name in the log."""
-    peer = request.scope.get("client")
-    forwarded = request.headers.getlist("X-Forwarded-For")
-    address = client_address(peer[0] if peer else None, forwarded, running.settings.trusted_hops)
-    audit.trace.set(audit.Trace("client", address, str(cast(Any, request.scope)[REQUEST_ID])))
-    limits.account.set(limits.Account(address))
+def _query(endpoint: Endpoint, asked: Request) -> tuple[Query | None, ServiceError | None]:
+    """The parameters, or what is wrong with them, which is told in its turn."""
+    if endpoint.query is None:
+        return None, None
+    try:
+        values = parsing.query_values(endpoint.query, asked.args) if asked.query_string else {}
+        return parsing.checked(endpoint.query, values, "query"), None
+    except ServiceError as error:
+        return None, error
 
 
-async def _body_bytes(endpoint: Endpoint) -> bytes:
+def _ahead(endpoint: Endpoint, query: Query | None, path_values: dict[str, str]) -> Ahead | None:
+    """What can be read with the caller; a name that is none is told of in its turn."""
+    if endpoint.ahead is None or query is None:
+        return None
+    try:
+        return endpoint.ahead(query, path_values)
+    except ValueError:
+        return None
+
+
+async def _body_bytes(endpoint: Endpoint, asked: Request) -> bytes:
     """The body of a route that takes one; other routes ignore theirs."""
     if endpoint.body is None:
         return b""
-    raw = await limited_body(endpoint.max_body)
-    if raw and not parsing.is_json(request.headers.get("Content-Type")):
+    raw = await limited_body(asked, endpoint.max_body)
+    if raw and not parsing.is_json(asked.headers.get("Content-Type")):
         raise ServiceError(UNSUPPORTED_MEDIA_TYPE, endpoint.media_hint)
     return raw
 
 
-async def limited_body(limit: int) -> bytes:
-    """The body as it came; PAYLOAD_TOO_LARGE beyond the limit, told before it is read when it says how long it is."""
-    announced = request.content_length or 0
-    raw: bytes | None = cast(Any, request.scope).get(WHOLE_BODY)
-    if raw is None:
-        raw = b""
-        if announced <= limit:
-            raw = await request.get_data(cache=False, as_text=False, parse_form_data=False)
-    if max(announced, len(raw)) > limit:
-        raise ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {limit // KB} KB.")
-    return raw
-
-
-async def _admit(running: Services, endpoint: Endpoint) -> Caller:
-    caller = await callers.authenticate(running, request.headers.getlist("Authorization"))
-    audit.trace.set(replace(audit.trace.get(), actor=caller.scope))
+async def _admit(running: Services, endpoint: Endpoint, asked: Request, ahead: Ahead | None) -> Caller:
+    caller = await callers.authenticate(running, fields(asked, b"authorization"), ahead)
+    audit.known(caller.scope)
     origins.weigh(running, caller.key)  # before anything refuses: a page in its place may read why
     key_id = None if caller.key is None else caller.key.id
     await running.limiter.by_caller(endpoint.limit, key_id, caller.user_id, caller.plan.reads)
@@ -219,16 +217,11 @@ async def _path(
     return found
 
 
-def _idempotency_key(document: dict[str, Any], query: Query | None) -> idempotency.IdempotencyKey | None:
-    given = [request.headers.getlist(name) for name in ("X-Idempotency-Key", "Idempotency-Key")]
+def _idempotency_key(
+    asked: Request, document: dict[str, Any], query: Query | None
+) -> idempotency.IdempotencyKey | None:
+    given = [fields(asked, name) for name in (b"x-idempotency-key", b"idempotency-key")]
     return idempotency.key_of(given, [document, None if query is None else query.model_dump()])
-
-
-async def tell_limits(response: Response) -> Response:
-    """What the answer says of the bucket with the least left, whether the request went well or not."""
-    if (tightest := limits.account.get(limits.Account()).tightest) is not None:
-        response.headers.update(tightest.headers)
-    return response
 
 
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
@@ -239,7 +232,9 @@ def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
         rendered.status or endpoint.status,
         content_type="application/json",
     )
-    response.headers.update(rendered.headers)
+    response.timeout = None  # the server bounds how long an answer may wait to be taken
+    if rendered.headers:
+        response.headers.update(rendered.headers)
     if endpoint.no_store:
         response.headers["Cache-Control"] = "no-store"
     return response

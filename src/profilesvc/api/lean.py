@@ -11,11 +11,9 @@ from collections.abc import Iterable
 from typing import Any, cast
 from urllib.parse import urlparse
 
-from quart import Quart, Request, Response
+from quart import Request, Response
 from quart.asgi import ASGIHTTPConnection
-from quart.sessions import NullSession, SessionInterface
 from werkzeug.datastructures import Headers
-from werkzeug.routing import MapAdapter
 
 WHOLE_BODY = "profilesvc.body"  # where the scope has the body when all of it was there at once
 _LONGEST = 64 * 1024
@@ -58,8 +56,7 @@ class LeanConnection(ASGIHTTPConnection):
         await self.handle_request(request, send)
 
     def _create_request_from_scope(self, send: Any) -> Request:
-        headers = Headers([(name.decode("latin1"), value.decode("latin1")) for name, value in self.scope["headers"]])
-        headers.set("Remote-Addr", (self.scope.get("client") or ("<local>", 0))[0])
+        headers = _Given(self.scope)
         if self.scope["http_version"] < "1.1":
             headers.setdefault("Host", "")
         path = self.scope["path"]
@@ -98,9 +95,14 @@ class LeanConnection(ASGIHTTPConnection):
         if not isinstance(response, Response) or not hasattr(response.response, "data"):
             await super()._send_response(send, response)
             return
-        fields = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in response.headers]
-        await send({"type": "http.response.start", "status": response.status_code, "headers": fields})
+        headers = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in response.headers]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         await send({"type": "http.response.body", "body": response.response.data, "more_body": False})
+
+
+def fields(request: Any, name: bytes) -> list[str]:
+    """The values of a header, whose name is given as ASGI does: in small letters. Quart's own look-up takes longer."""
+    return [value.decode("latin1") for known, value in request.scope["headers"] if known == name]
 
 
 def _announced(method: str, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
@@ -128,16 +130,11 @@ async def _no_push(_path: str, _headers: Headers) -> None:
     """HTTP/2 push, which this API does not use."""
 
 
-class NoSessions(SessionInterface):
-    """There are no sessions: every request brings its own token."""
+class _Given(Headers):
+    """The headers of an ASGI scope; Werkzeug would look for line breaks in them, which no server lets through."""
 
-    async def open_session(self, _app: Quart, _request: Any) -> Any:
-        """The null session, which is never saved."""
-        return NullSession()
-
-
-def url_adapter(app: Quart, request: Any) -> MapAdapter:
-    """Routing by method and path alone; which host a request named was settled at the edge."""
-    return MapAdapter(
-        app.url_map, "localhost", "/", "", request.scheme, request.path, request.method, request.query_string
-    )
+    def __init__(self, scope: Any) -> None:
+        peer = (scope.get("client") or ("<local>", 0))[0]
+        given = [each for each in scope["headers"] if each[0] != b"remote-addr"]
+        self._list = [(name.decode("latin1"), value.decode("latin1")) for name, value in given]
+        self._list.append(("Remote-Addr", peer))

@@ -21,13 +21,14 @@ routes = Routes("posts")
     query=PostListQuery,
     data=PostList,
     errors=(PROVIDER_API_ERROR,),
+    ahead=lambda query, _path: posts.ahead(query),
 )
-async def list_posts(location: Reached, query: PostListQuery) -> Rendered:
+async def list_posts(caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
     """List the posts of a location, newest first.
 
     While the provider is down the last known posts are answered, with their age in seconds in X-Data-Age.
     """
-    return await posts.list_page(services(), location, query)
+    return await posts.list_page(services(), caller, location, query)
 
 
 @routes.endpoint(

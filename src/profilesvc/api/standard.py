@@ -16,7 +16,8 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import forms, parsing
 from profilesvc.api.access import services
-from profilesvc.api.endpoint import KB, Handler, begin, limited_body, tell_limits
+from profilesvc.api.arrival import KB, asked_now, begin, limited_body, tell_limits
+from profilesvc.api.endpoint import Handler
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, ErrorKind
@@ -114,11 +115,12 @@ def refusals(wrong: ErrorKind) -> Iterator[None]:
 async def _serve(declared: Standard) -> Response:
     """Size and media type, form, client or user, then the operation."""
     running = services()
-    begin(running)
+    asked = asked_now()
+    begin(running, asked)
     arguments: dict[str, Any] = {}
     if declared.form is not None:
         await running.limiter.by_address()
-        raw = await limited_body(MAX_FORM)
+        raw = await limited_body(asked, MAX_FORM)
         values = forms.form_values(raw, request.headers.get("Content-Type"))
         form = arguments["form"] = parsing.checked(declared.form, values, "form")
         if "caller" in declared.wants:

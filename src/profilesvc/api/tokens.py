@@ -1,7 +1,8 @@
 """The token route; it takes no bearer token."""
 
 from profilesvc.api.access import PUBLIC, services
-from profilesvc.api.endpoint import KB, Routes
+from profilesvc.api.arrival import KB
+from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN
 from profilesvc.contract.tokens import ClientCredentialsGrant, RefreshGrant, Token, TokenRequest, UserToken
 from profilesvc.services import identity, tokens

@@ -6,7 +6,7 @@ from html import escape
 from quart import Blueprint, Response
 
 from profilesvc.api.access import services
-from profilesvc.api.endpoint import begin
+from profilesvc.api.arrival import asked_now, begin
 from profilesvc.dashboard import words
 from profilesvc.domain.world import iso
 from profilesvc.services import badges
@@ -30,7 +30,7 @@ def register(blueprint: Blueprint) -> None:
     async def badge(badge: str) -> Response:
         """`<secret>.svg`, or `<secret>.json`; counted by address like every request that says nobody's name."""
         running = services()
-        begin(running)
+        begin(running, asked_now())
         await running.limiter.by_address()
         secret, _, form = badge.rpartition(".")
         name, state, seen = await badges.read(running, secret if form in {"svg", "json"} else "")

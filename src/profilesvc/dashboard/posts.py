@@ -90,7 +90,7 @@ async def _listed(here: Visit, location: Reached, token: str) -> dict[str, Any]:
     asked = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
     query = checked(PostListQuery, asked, "query")
     try:
-        found = json.loads((await posts.list_page(here.services, location, query)).data)
+        found = json.loads((await posts.list_page(here.services, here.caller, location, query)).data)
     except ServiceError as error:
         if error.kind.status < 500:
             raise

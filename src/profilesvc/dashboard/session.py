@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 from quart import Blueprint, Response, request
 
 from profilesvc.api.access import services
-from profilesvc.api.endpoint import begin
+from profilesvc.api.arrival import asked_now, begin
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import pages
 from profilesvc.dashboard.signing_in import Attempt, Provider
@@ -25,7 +25,7 @@ def register(blueprint: Blueprint) -> None:
     async def provider() -> Provider:
         """That of the running services; who asks is counted by address, as at the token route."""
         running = services()
-        begin(running)
+        begin(running, asked_now())
         await running.limiter.by_address()
         return providers.setdefault(running.signer, Provider(running))
 

@@ -4,14 +4,14 @@ import hashlib
 import hmac
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
 from profilesvc.api.access import services
-from profilesvc.api.endpoint import begin
+from profilesvc.api.arrival import asked_now, begin
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.dashboard import pages
@@ -62,11 +62,11 @@ def local(path: str) -> str:
 async def visit() -> Visit:
     """Who is visiting. AUTH_INVALID_TOKEN where nobody has signed in, or has been signed out since."""
     running, token = services(), request.cookies.get(COOKIE, "")
-    begin(running)
+    begin(running, asked_now())
     caller = await access.authenticate(running, [f"Bearer {token}"] if token else [])
     if caller.key is not None:  # a key's token is no session
         raise refused("invalid")
-    audit.trace.set(replace(audit.trace.get(), actor=caller.scope))
+    audit.known(caller.scope)
     kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
     await running.limiter.by_caller(kind, None, caller.user_id, caller.plan.reads)  # type: ignore[arg-type]
     return Visit(running, caller, token)

@@ -12,8 +12,10 @@ def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int
     What stands further left is the client's word and proves nothing (D-50). With fewer entries than hops, or an entry
     that is no address, the peer is all that is known.
     """
+    if trusted_hops == 0:
+        return _normal(peer)
     entries = [entry.strip() for header in forwarded_for for entry in header.split(",")]
-    if trusted_hops == 0 or len(entries) < trusted_hops:
+    if len(entries) < trusted_hops:
         return _normal(peer)
     return _normal(entries[-trusted_hops]) or _normal(peer)
 

@@ -10,12 +10,13 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import MINUTE
 from profilesvc.services import signing_keys
-from profilesvc.services.context import Caller, Reached, Services
+from profilesvc.services.context import Ahead, Caller, Found, Reached, Services
 from profilesvc.services.signing import TokenRefused
 from profilesvc.storage import accounts, keys, locations
 from profilesvc.storage.accounts import UserState
 from profilesvc.storage.keys import KeyState
 
+_EVERYTHING = frozenset(ALL)
 _BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)
 _MESSAGES = {
     "missing": "Send an access token in the Authorization header.",
@@ -42,8 +43,8 @@ def bearer_token(headers: list[str]) -> str:
     return match.group(1)
 
 
-async def authenticate(services: Services, authorization: list[str]) -> Caller:
-    """The caller behind the Authorization headers.
+async def authenticate(services: Services, authorization: list[str], ahead: Ahead | None = None) -> Caller:
+    """The caller behind the Authorization headers; what is read `ahead` comes with it.
 
     A deactivated key comes back as a caller too, with its hold in `caller.key`, so that the route can record its
     last contact (D-28) before `require_active` refuses it. AUTH_INVALID_TOKEN otherwise.
@@ -53,9 +54,11 @@ async def authenticate(services: Services, authorization: list[str]) -> Caller:
         claims = services.signer.read(bearer_token(authorization), "at+jwt", now)
     except TokenRefused as refusal:
         raise refused(refusal.reason) from None
+    if ahead is not None and ahead.location not in (None, claims.get("location")):
+        ahead = None
     if claims["scope"] == "user":
-        return await _user(services, claims)
-    return await _service(services, claims, now)
+        return await _user(services, claims, ahead)
+    return await _service(services, claims, ahead)
 
 
 def ids(claims: dict[str, Any]) -> tuple[str, str, str]:
@@ -63,41 +66,46 @@ def ids(claims: dict[str, Any]) -> tuple[str, str, str]:
     return claims["jti"], claims.get("fam", ""), claims["kid"]
 
 
-async def live_user(services: Services, claims: dict[str, Any]) -> UserState | None:
+async def live_user(
+    services: Services, claims: dict[str, Any], ahead: Ahead | None = None
+) -> tuple[UserState | None, Found]:
     """The user whose token this is, unless the token was ended."""
     async with services.storage.read() as session:
-        user = await accounts.user(session, int(claims["sub"]), *ids(claims))
+        user, found = await accounts.token_user(session, int(claims["sub"]), ids(claims), ahead)
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
-        return None
-    return user
+        return None, ()
+    return user, found
 
 
-async def live_key(services: Services, claims: dict[str, Any]) -> KeyState | None:
+async def live_key(
+    services: Services, claims: dict[str, Any], ahead: Ahead | None = None
+) -> tuple[KeyState | None, Found]:
     """The key whose token this is, unless the token was ended; a key under a hold comes back whatever the epoch."""
     async with services.storage.read() as session:
-        key = await keys.state(session, claims["client_id"], *ids(claims))
+        key, found = await keys.token_key(session, claims["client_id"], ids(claims), ahead)
     if key is None or key.ended(services.clock.now()) or key.revoked:
-        return None
+        return None, ()
     if key.hold is None and key.epoch != claims["epoch"]:
-        return None
-    return key
+        return None, ()
+    return key, found
 
 
-async def _user(services: Services, claims: dict[str, Any]) -> Caller:
-    user = await live_user(services, claims)
+async def _user(services: Services, claims: dict[str, Any], ahead: Ahead | None) -> Caller:
+    user, found = await live_user(services, claims, ahead)
     if user is None:
         raise await _ended(services, claims)
-    return Caller(user.id, services.plans.get(user.plan), frozenset(ALL))
+    return Caller(user.id, services.plans.get(user.plan), _EVERYTHING, found=found)
 
 
-async def _service(services: Services, claims: dict[str, Any], now: int) -> Caller:
-    key = await live_key(services, claims)
+async def _service(services: Services, claims: dict[str, Any], ahead: Ahead | None) -> Caller:
+    key, found = await live_key(services, claims, ahead)
     if key is None:
         raise await _ended(services, claims)
+    now = services.clock.now()
     if key.hold is None and (key.last_used_at is None or key.last_used_at < now - MINUTE):
         services.background.spawn(note_use(services, key, now))
     granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
-    return Caller(key.user_id, services.plans.get(key.plan), granted, key)
+    return Caller(key.user_id, services.plans.get(key.plan), granted, key, found)
 
 
 async def _ended(services: Services, claims: dict[str, Any]) -> ServiceError:

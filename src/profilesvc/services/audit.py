@@ -3,8 +3,7 @@
 import asyncio
 from collections import Counter
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -24,8 +23,7 @@ KEPT = 400 * DAY
 _GATHER_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(NamedTuple):
     """Who is asking, and from where. `ip` is the client's address (D-50), of which only a prefix is kept."""
 
     actor: str = "operator"
@@ -34,12 +32,12 @@ class Trace:
 
 
 # Set once per request, at the edge of the API; a command line leaves the default.
-trace: ContextVar[Trace] = ContextVar("trace", default=Trace())  # noqa: B039  frozen
+trace: ContextVar[Trace] = ContextVar("trace", default=Trace())  # noqa: B039  a tuple
 
 
 def known(actor: str) -> None:
-    """Say who is asking, once a request without a bearer token has proven it: `user:ID` or `key:ID`."""
-    trace.set(replace(trace.get(), actor=actor))
+    """Say who is asking, once that is proven: `user:ID` or `key:ID`."""
+    trace.set(trace.get()._replace(actor=actor))
 
 
 async def record(

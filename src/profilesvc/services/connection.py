@@ -22,7 +22,7 @@ from profilesvc.domain.domains import domain_allowed, site_host
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import iso
 from profilesvc.services import origins
-from profilesvc.services.context import Caller, Services, deactivated
+from profilesvc.services.context import Ahead, Caller, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import accounts, connection, keys, locations
 from profilesvc.storage.connection import Beat
@@ -52,13 +52,19 @@ async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_ag
     return HeartbeatReceived(next_heartbeat_in=rules.NEXT_HEARTBEAT_SECONDS)
 
 
+def ahead(client_id: str) -> Ahead:
+    """What a status is made of, to be read with the caller."""
+    return connection.ahead(client_id)
+
+
 async def status(
     services: Services, caller: Caller, client_id: str, history: bool
 ) -> ConnectionStatus | ConnectionStatusWithHistory:
     """Whether a key's site is connected. NOT_FOUND for a revoked key and for another user's."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        key, last = await connection.key_and_last_contact(session, client_id)
+        known = connection.known(caller.found) if caller.found else None
+        key, last = known or await connection.key_and_last_contact(session, client_id)
         if key is None or key.user_id != caller.user_id or key.revoked_at is not None:
             raise ServiceError(NOT_FOUND, "You have no such API key.")
         spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []

@@ -1,7 +1,7 @@
 """What every operation works with: the services, who is calling, which location was reached."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,11 +21,13 @@ from profilesvc.services.refresh import Refreshes
 from profilesvc.services.signing import Signer
 from profilesvc.settings import Settings
 from profilesvc.storage.batches import Batches
-from profilesvc.storage.connection import Beat, record
+from profilesvc.storage.connection import Beat, recording
 from profilesvc.storage.engine import Storage
 from profilesvc.storage.keys import KeyState
+from profilesvc.storage.prepared import Ahead as Ahead  # which the API declares
 
 Result = TypeVar("Result")
+Found = Sequence[Any]
 
 
 class Background:
@@ -79,7 +81,7 @@ class Services:
     @cached_property
     def beats(self) -> Batches[Beat]:
         """Where heartbeats are written: those that arrive together share a commit."""
-        return Batches(self.storage, record)
+        return Batches(self.storage, recording)
 
     def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
         """A block in which the metrics tell how busy this process is."""
@@ -93,12 +95,13 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is calling: a user, or a key acting for its owner."""
+    """Who is calling: a user, or a key acting for its owner. `found` is what the same statement has read ahead."""
 
     user_id: int
     plan: Plan
     permissions: frozenset[str]
     key: KeyState | None = None
+    found: Found = ()
 
     @property
     def scope(self) -> str:

@@ -93,8 +93,8 @@ async def _belongs(services: Services, caller: Caller, claims: dict[str, Any]) -
 async def _scope_now(services: Services, claims: dict[str, Any]) -> str | None:
     """What a token may do now, by the same look-up as for a request with it; None when it is worth nothing."""
     if claims["scope"] == "user":
-        return None if await access.live_user(services, claims) is None else " ".join(ALL)
-    key = await access.live_key(services, claims)
+        return None if (await access.live_user(services, claims))[0] is None else " ".join(ALL)
+    key, _ = await access.live_key(services, claims)
     if key is None or key.hold is not None:
         return None
     if _is_refresh(services, claims):

@@ -32,13 +32,17 @@ class Page:
 
 # Set once per request, also without an origin: requests may follow one another in one task. Shared with the task that
 # runs the operation; a command line leaves the default.
-page: ContextVar[Page] = ContextVar("page", default=Page())  # noqa: B039  never changed without an origin
+_NO_PAGE = Page()  # never changed: without an origin nothing is decided
+page: ContextVar[Page] = ContextVar("page", default=_NO_PAGE)
 
 
-def arrive(services: Services, header: str | None) -> None:
+def arrive(settings: Settings, header: str | None) -> None:
     """Note where a request comes from. Before the caller is known only our own pages may read answers."""
-    origin = None if header is None else parse_origin(header)
-    page.set(Page(header, origin, origin is not None and _dashboard(services.settings, origin)))
+    if header is None:
+        page.set(_NO_PAGE)
+        return
+    origin = parse_origin(header)
+    page.set(Page(header, origin, origin is not None and _dashboard(settings, origin)))
 
 
 def weigh(services: Services, key: KeyState | None) -> None:

@@ -4,6 +4,7 @@ import re
 
 import orjson
 
+from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, QUOTA_EXCEEDED
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
 from profilesvc.contract.provider_post import LocalPost
@@ -12,7 +13,7 @@ from profilesvc.domain.messages import Document, normal
 from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.world import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.context import Ahead, Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, once
 from profilesvc.services.page_tokens import opened, seal
 from profilesvc.services.post_mirror import forget, is_stale, refresh, stored
@@ -25,7 +26,14 @@ _CLOCK_SKEW = 5 * SECOND
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
-async def list_page(services: Services, location: Reached, query: PostListQuery) -> Rendered:
+def ahead(query: PostListQuery) -> Ahead | None:
+    """What a first page is made of, to be read with the caller."""
+    if query.pageToken:
+        return None
+    return posts.ahead(location_name(query.locationId), min(query.pageSize, MAX_PAGE_SIZE))
+
+
+async def list_page(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
     """One page, newest first; the first one is read anew when the mirror is too old (D-76, D-77).
 
     While the provider is down the mirror answers, with its age in seconds in X-Data-Age; PROVIDER_API_ERROR when
@@ -34,19 +42,20 @@ async def list_page(services: Services, location: Reached, query: PostListQuery)
     size = min(query.pageSize, MAX_PAGE_SIZE)
     after = _position(services, location, query.pageToken) if query.pageToken else None
     headers: dict[str, str] = {}
-    async with services.storage.read() as session:
-        if after is None:
-            mirror, rows = await posts.first_page(session, location.name, size + 1)
-        else:
-            rows = await posts.page(session, location.name, size + 1, after)
+    if caller.found:
+        mirror, page = posts.known(caller.found)
+    else:
+        async with services.storage.read() as session:
+            if after is None:
+                mirror, page = await posts.first_page(session, location.name, size)
+            else:
+                page = await posts.page(session, location.name, size, after)
     if after is None and is_stale(services, mirror):
         headers = await _refresh_or_age(services, location)
         async with services.storage.read() as session:
-            _, rows = await posts.first_page(session, location.name, size + 1)
-    more = len(rows) > size
-    token = seal(services, location, "posts", f"{rows[size - 1][0]}.{rows[size - 1][1]}") if more else ""
-    documents = ",".join([row[2] for row in rows[:size]])
-    return Rendered(f'{{"localPosts":[{documents}],"nextPageToken":"{token}"}}'.encode(), headers=headers)
+            _, page = await posts.first_page(session, location.name, size)
+    token = seal(services, location, "posts", page.last) if page.last else ""
+    return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), headers=headers)
 
 
 async def _refresh_or_age(services: Services, location: Reached) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Queries on users and businesses."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, insert, select, text, update
@@ -8,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage import revocations
 from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Prepared, fetch
+from profilesvc.storage.prepared import Ahead, Prepared, fetch_one
 from profilesvc.storage.tables import businesses, users
 
 
@@ -29,10 +30,17 @@ USER = select(*(users.c[name] for name in UserState._fields))
 _TOKEN_USER = Prepared(USER.where(users.c.id == bindparam("user_id"), ~revocations.any_of))
 
 
-async def user(session: Executor, user_id: int, *ids: str) -> UserState | None:
-    """A user by id; None also when one of the ids that a token of theirs carries is revoked."""
-    rows = await fetch(session, _TOKEN_USER, user_id=user_id, **revocations.ids_of(*ids))
-    return UserState._make(rows[0]) if rows else None
+async def user(session: Executor, user_id: int) -> UserState | None:
+    """A user by id."""
+    return (await token_user(session, user_id, ()))[0]
+
+
+async def token_user(
+    session: Executor, user_id: int, ids: Iterable[str], ahead: Ahead | None = None
+) -> tuple[UserState | None, Sequence[Any]]:
+    """A user by id, None when one of the ids that a token of theirs carries is revoked; and what rode ahead."""
+    row, found = await fetch_one(session, _TOKEN_USER, ahead, user_id=user_id, **revocations.ids_of(*ids))
+    return (None if row is None else UserState._make(row)), found
 
 
 async def lock_user(session: AsyncSession, user_id: int) -> UserState:

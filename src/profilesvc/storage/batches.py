@@ -2,22 +2,24 @@
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Generic, TypeVar
-
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage.engine import BUSY_SECONDS, Storage
 from profilesvc.storage.trouble import unavailable_as_refusal
+from profilesvc.storage.writers import Executions
 
 Item = TypeVar("Item")
 _LARGEST = 500
 
 
 class Batches(Generic[Item]):
-    """While one batch is being committed the next one gathers; alone, an item waits for nobody."""
+    """While one batch is being committed the next one gathers; alone, an item waits for nobody.
 
-    def __init__(self, storage: Storage, work: Callable[[AsyncSession, list[Item]], Awaitable[None]]) -> None:
+    `work` tells what is to be written of some items, by the name of the database's dialect.
+    """
+
+    def __init__(self, storage: Storage, work: Callable[[str, list[Item]], list[Executions]]) -> None:
         self._storage, self._work = storage, work
         self._waiting: list[tuple[Item, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
@@ -42,8 +44,7 @@ class Batches(Generic[Item]):
     async def _commit(self, batch: list[tuple[Item, asyncio.Future[None]]]) -> None:
         failure: Exception | None = None
         try:
-            async with self._storage.write() as session:
-                await self._work(session, [item for item, _ in batch])
+            await self._storage.commit(self._work(self._storage.dialect, [item for item, _ in batch]))
         except Exception as error:  # whoever waits for the batch is told
             failure = error
         for _, done in batch:

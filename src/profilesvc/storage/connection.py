@@ -1,18 +1,19 @@
 """Queries on heartbeats."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, case, exists, func, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.connection import ONLINE_FOR, Span
 from profilesvc.storage import keys, revocations
-from profilesvc.storage.dialect import insert_into
+from profilesvc.storage.dialect import insert_by
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.keys import KeyState
-from profilesvc.storage.prepared import Prepared, fetch
+from profilesvc.storage.prepared import Ahead, Prepared, PreparedWrite, fetch
 from profilesvc.storage.tables import connections, contacts
 from profilesvc.storage.tables import keys as key_table
+from profilesvc.storage.writers import Executions
 
 
 class LastContact(NamedTuple):
@@ -34,13 +35,22 @@ _KEY_AND_LAST = Prepared(
 )
 
 
+def ahead(client_id: str) -> Ahead:
+    """The same as `key_and_last_contact`, for `known`; `revoked` is about the caller's token there, not the key's."""
+    return Ahead(_KEY_AND_LAST, {"client_id": client_id})
+
+
 async def key_and_last_contact(session: Executor, client_id: str) -> tuple[KeyState | None, LastContact | None]:
     """The state of a key and its last heartbeat, None before the first, in one statement."""
     rows = await fetch(session, _KEY_AND_LAST, client_id=client_id, **revocations.ids_of())
-    if not rows:
-        return None, None
-    columns = tuple(rows[0])
+    return known(rows[0]) if rows else (None, None)
+
+
+def known(columns: Sequence[Any]) -> tuple[KeyState | None, LastContact | None]:
+    """What a row tells."""
     key, last = columns[: len(KeyState._fields)], columns[len(KeyState._fields) :]
+    if key[0] is None:
+        return None, None
     return KeyState._make(key), None if last[0] is None else LastContact._make(last)
 
 
@@ -57,18 +67,8 @@ class Beat(NamedTuple):
     site_host_at: int | None = None
 
 
-async def record(session: AsyncSession, beats: list[Beat]) -> None:
-    """Record heartbeats: the later receipt wins, what is not reported keeps its value (D-55)."""
-    beats = sorted(
-        beats, key=lambda beat: beat[:2]
-    )  # two processes that take rows in one order cannot wait for each other
-    await session.execute(_upsert(insert_into(session, connections)), [beat._asdict() for beat in beats])
-    times = [{"key": beat.key_id, "now": beat.last_heartbeat_at} for beat in beats]
-    await session.execute(_EXTEND, times)
-    await session.execute(_begin(insert_into(session, contacts)), times)
-
-
-def _upsert(insert: Any) -> Any:
+def _upsert(dialect: str) -> Any:
+    insert = insert_by(dialect, connections)
     new, old = insert.excluded, connections.c
     kept = {name: func.coalesce(new[name], old[name]) for name in Beat._fields[2:]}
     # The row's site becomes the other one when a heartbeat names a new one; one statement, so no race loses it.
@@ -84,16 +84,32 @@ def _upsert(insert: Any) -> Any:
     )
 
 
-_KEY = bindparam("key", type_=contacts.c.key_id.type)
-_NOW = bindparam("now", type_=contacts.c.ended_at.type)
+_KEY = bindparam("key_id", type_=contacts.c.key_id.type)
+_NOW = bindparam("last_heartbeat_at", type_=contacts.c.ended_at.type)
 _RUNNING = and_(contacts.c.key_id == _KEY, contacts.c.ended_at >= _NOW - ONLINE_FOR, contacts.c.started_at <= _NOW)
-_EXTEND = update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW)
 
 
-def _begin(insert: Any) -> Any:
+def _extend(_dialect: str) -> Any:
+    """The run of contact that goes on."""
+    return update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW)
+
+
+def _begin(dialect: str) -> Any:
     """A new run of contact after a gap of more than the online window; none while one is running."""
     begun = select(_KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
+    insert = insert_by(dialect, contacts)
     return insert.from_select(["key_id", "started_at", "ended_at"], begun).on_conflict_do_nothing()
+
+
+_UPSERT, _EXTEND, _BEGIN = PreparedWrite(_upsert, Beat._fields), PreparedWrite(_extend), PreparedWrite(_begin)
+
+
+def recording(dialect: str, beats: list[Beat]) -> list[Executions]:
+    """What records heartbeats: the later receipt wins, what is not reported keeps its value (D-55)."""
+    # Two processes that take rows in one order cannot wait for each other.
+    rows = [beat._asdict() for beat in sorted(beats, key=lambda beat: beat[:2])]
+    latest = list({row["key_id"]: row for row in rows}.values())
+    return [_UPSERT.executions(dialect, rows), _EXTEND.executions(dialect, latest), _BEGIN.executions(dialect, latest)]
 
 
 async def spans(session: Executor, key_id: int, since: int) -> list[Span]:

@@ -19,10 +19,12 @@ from typing import Any, Protocol
 from sqlalchemy import Executable, Result, event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
+from profilesvc.storage.drivers import Drivers
 from profilesvc.storage.pools import Pool, of_engine, of_turn
 from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.storage.trouble import refusal, unavailable_as_refusal
 from profilesvc.storage.turns import Alone, PostgresTurns, Turns
+from profilesvc.storage.writers import Executions, PostgresWriter, SqliteWriter, Writer
 
 BUSY_SECONDS = 4.5
 _BUSY_MS = int(BUSY_SECONDS * 1000)
@@ -30,11 +32,9 @@ LAST_SECONDS = 0.25
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON")
 
 
-def _connect_args(is_sqlite: bool, patient: bool = False) -> dict[str, Any]:
+def _connect_args(is_sqlite: bool) -> dict[str, Any]:
     if is_sqlite:
         return {"timeout": BUSY_SECONDS}
-    if patient:
-        return {"timeout": BUSY_SECONDS, "server_settings": {"application_name": "profilesvc"}}
     # This leaves room for the answer inside the 6 s that a caller may wait for a database in trouble (A104).
     return {
         "timeout": BUSY_SECONDS,
@@ -48,18 +48,15 @@ def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
     return {**engine.dialect.create_connect_args(engine.url)[1], **_connect_args(is_sqlite=False)}
 
 
-def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
-    """The engine of either database; creates the folder of a SQLite file, and the file for its owner alone.
-
-    `patient`: a statement may take as long as it takes, as a migration does.
-    """
+def create_engine(url: str, pool_size: int) -> AsyncEngine:
+    """The engine of either database; creates the folder of a SQLite file, and the file for its owner alone."""
     parsed = make_url(url)
     is_sqlite = parsed.get_backend_name() == "sqlite"
     if is_sqlite and parsed.database:
         _make_private(Path(parsed.database))
     engine = create_async_engine(
         parsed,
-        connect_args=_connect_args(is_sqlite, patient),
+        connect_args=_connect_args(is_sqlite),
         hide_parameters=True,  # an error in the log must not tell what was stored
         pool_size=pool_size,
         max_overflow=0,
@@ -115,12 +112,19 @@ class Storage:
     def __init__(self, url: str, pool_size: int = 10) -> None:
         self.engine = create_engine(url, pool_size)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
-        self._readers: Readers = (
-            SqliteReader(self.engine.url.database or "")
-            if self.is_sqlite
-            else PostgresReaders(self.engine, _driver_args(self.engine), pool_size)
-        )
-        self.turns: Turns = Alone() if self.is_sqlite else PostgresTurns(_driver_args(self.engine))
+        self.dialect = self.engine.dialect.name
+        self.turns: Turns
+        self._readers: Readers
+        self._writer: Writer
+        if self.is_sqlite:
+            path = self.engine.url.database or ""
+            self._readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
+            self.turns = Alone()
+        else:
+            connect = _driver_args(self.engine)
+            drivers = Drivers(connect, pool_size)
+            self._readers, self._writer = PostgresReaders(self.engine, drivers), PostgresWriter(drivers)
+            self.turns = PostgresTurns(connect)
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._turn = asyncio.Lock()
         self._seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
@@ -134,11 +138,17 @@ class Storage:
         """One transaction: committed on leaving, rolled back when anything is raised."""
         with self._in_time() as seconds:
             async with (
-                self._my_turn(seconds) as engine,
-                AsyncSession(engine, expire_on_commit=False) as session,
+                self._my_turn(seconds) as left,
+                AsyncSession(self._engine_for(left), expire_on_commit=False) as session,
                 session.begin(),
             ):
                 yield session
+
+    async def commit(self, steps: list[Executions]) -> None:
+        """One transaction of prepared statements; durable on return."""
+        with self._in_time() as seconds:
+            async with self._my_turn(seconds) as left:
+                await self._writer.commit(steps, left)
 
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:
@@ -151,19 +161,17 @@ class Storage:
             self._seconds.set(_left(seconds, begun))
 
     @contextlib.asynccontextmanager
-    async def _my_turn(self, seconds: float) -> AsyncIterator[AsyncEngine]:
-        """What to write by. On SQLite the file's lock is waited for as long as the wait for the turn has left."""
+    async def _my_turn(self, seconds: float) -> AsyncIterator[float]:
+        """The seconds to write in. On SQLite the file's lock is waited for as long as the wait for the turn leaves."""
         if not self.is_sqlite:
             async with asyncio.timeout(seconds):
-                yield self._writers
+                yield seconds
             return
         begun = time.monotonic()
         async with asyncio.timeout(seconds):
             await self._turn.acquire()
         try:
-            left = max(0.0, seconds - (time.monotonic() - begun))
-            is_short = left < BUSY_SECONDS - LAST_SECONDS
-            yield self._writers.execution_options(sqlite_wait_ms=int(left * 1000)) if is_short else self._writers
+            yield max(0.0, seconds - (time.monotonic() - begun))
         finally:
             self._turn.release()
 
@@ -173,6 +181,10 @@ class Storage:
         readers = self._readers.standing()
         return writers if readers is None else {**writers, "reading": readers}
 
+    def _engine_for(self, seconds: float) -> AsyncEngine:
+        is_short = self.is_sqlite and seconds < BUSY_SECONDS - LAST_SECONDS
+        return self._writers.execution_options(sqlite_wait_ms=int(seconds * 1000)) if is_short else self._writers
+
     def renew(self) -> None:
         """Give the units that follow in this request their full time again."""
         self._seconds.set(BUSY_SECONDS)
@@ -181,6 +193,7 @@ class Storage:
         """Give the connections back."""
         await self.turns.close()
         await self._readers.close()
+        await self._writer.close()
         await self.engine.dispose()
 
 
@@ -214,6 +227,8 @@ class Reading:
         self._end(problem[1])
 
     def _end(self, error: BaseException | None) -> None:
-        self._seconds.set(_left(self._seconds.get(), self._begun))
+        before = self._seconds.get()
+        if (left := _left(before, self._begun)) != before:
+            self._seconds.set(left)
         if isinstance(error, Exception) and (refused := refusal(error)) is not None:
             raise refused from error

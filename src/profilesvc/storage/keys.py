@@ -1,6 +1,7 @@
 """Queries on API keys, their secrets and holds."""
 
 import json
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, insert, or_, select, update
@@ -9,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, revocations
 from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Prepared, fetch
+from profilesvc.storage.prepared import Ahead, Prepared, fetch, fetch_one
 from profilesvc.storage.tables import businesses, holds, keys, secrets, users
 
 
@@ -78,8 +79,15 @@ _STATE = Prepared(STATE)
 
 async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None:
     """The state of a key, one statement by unique index; `revoked` tells of the ids that a token of it carries."""
-    rows = await fetch(session, _STATE, client_id=client_id, **revocations.ids_of(*ids))
-    return KeyState._make(rows[0]) if rows else None
+    return (await token_key(session, client_id, ids))[0]
+
+
+async def token_key(
+    session: Executor, client_id: str, ids: Iterable[str], ahead: Ahead | None = None
+) -> tuple[KeyState | None, Sequence[Any]]:
+    """The same, and what rode ahead."""
+    row, found = await fetch_one(session, _STATE, ahead, client_id=client_id, **revocations.ids_of(*ids))
+    return (None if row is None else KeyState._make(row)), found
 
 
 async def locked(session: AsyncSession, client_id: str) -> KeyState | None:

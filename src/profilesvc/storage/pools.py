@@ -20,13 +20,6 @@ def of_engine(engine: AsyncEngine) -> Pool:
     return Pool(pool.size(), pool.checkedout(), _waiting(getattr(getattr(pool, "_pool", None), "_queue", None)))
 
 
-def of_driver(pool: Any, size: int) -> Pool:
-    """asyncpg's pool, which is None until its first use."""
-    if pool is None:
-        return Pool(size, 0, 0)
-    return Pool(size, pool.get_size() - pool.get_idle_size(), _waiting(getattr(pool, "_queue", None)))
-
-
 def _waiting(queue: Any) -> int:
     """Who waits in an asyncio.Queue or for an asyncio.Lock: neither library tells it, and asyncio only in private."""
     return len(getattr(queue, "_getters", None) or getattr(queue, "_waiters", None) or ())

@@ -1,19 +1,28 @@
-"""Reads of the hot paths: written as Core statements, compiled once, run on the database's own driver.
+"""Statements of the hot paths: written as Core statements, compiled once, run on the database's own driver.
 
 Building and compiling a statement costs several times what SQLite or PostgreSQL need to answer it. A `Prepared` is
 built at import; each database's SQL and order of parameters are worked out at its first use.
 """
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Select
+from sqlalchemy import Select, select, true
 from sqlalchemy.dialects.postgresql import asyncpg as postgresql
 from sqlalchemy.dialects.sqlite import aiosqlite as sqlite
 
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.writers import Executions
 
 _DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
+
+
+Places = list[tuple[str, Any]]  # name and default of each positional value
+
+
+def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Places]:
+    compiled: Any = statement.compile(dialect=_DIALECTS[dialect], column_keys=columns)
+    return str(compiled), [(name, compiled.params[name]) for name in compiled.positiontup or []]
 
 
 class Prepared:
@@ -21,19 +30,52 @@ class Prepared:
 
     def __init__(self, statement: Select[Any]) -> None:
         self.statement = statement
-        self._compiled: dict[str, tuple[str, list[tuple[str, Any]]]] = {}
+        self.width = len(statement.selected_columns)
+        self._known: dict[str, tuple[str, Places]] = {}
+        self._beside: dict[Prepared, Prepared] = {}
 
     def sql(self, dialect: str, parameters: dict[str, Any]) -> tuple[str, list[Any]]:
         """The text and the positional values for a database."""
-        known = self._compiled.get(dialect)
+        known = self._known.get(dialect)
         if known is None:
-            known = self._compiled[dialect] = self._compile(dialect)
+            known = self._known[dialect] = _compiled(self.statement, dialect)
         text, places = known
         return text, [parameters.get(name, default) for name, default in places]
 
-    def _compile(self, dialect: str) -> tuple[str, list[tuple[str, Any]]]:
-        compiled: Any = self.statement.compile(dialect=_DIALECTS[dialect])
-        return str(compiled), [(name, compiled.params[name]) for name in compiled.positiontup or []]
+    def beside(self, other: "Prepared") -> "Prepared":
+        """Both in one trip: this one's row, and beside it the other's first, or nulls where that finds none."""
+        if other not in self._beside:
+            mine, its = self.statement.subquery(), other.statement.limit(1).subquery()
+            both = select(*mine.c, *its.c).select_from(mine.outerjoin(its, true()))
+            self._beside[other] = Prepared(both)
+        return self._beside[other]
+
+
+class Ahead(NamedTuple):
+    """A read of one row that rides on the statement that finds the caller.
+
+    With a `location` only for tokens of that location: what is another's must not be told by the time it takes.
+    """
+
+    query: Prepared
+    parameters: dict[str, Any]
+    location: str | None = None
+
+
+class PreparedWrite:
+    """A write with named parameters, executed for many rows; `build` makes it of the dialect's name."""
+
+    def __init__(self, build: Callable[[str], Any], columns: Sequence[str] | None = None) -> None:
+        self._build, self._columns = build, columns
+        self._known: dict[str, tuple[str, Places]] = {}
+
+    def executions(self, dialect: str, rows: list[dict[str, Any]]) -> Executions:
+        """What a database is to do."""
+        known = self._known.get(dialect)
+        if known is None:
+            known = self._known[dialect] = _compiled(self._build(dialect), dialect, self._columns)
+        text, places = known
+        return Executions(text, [[row.get(name, default) for name, default in places] for row in rows])
 
 
 async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequence[Any]:
@@ -42,3 +84,14 @@ async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequen
     if driver is not None:
         return cast(Sequence[Any], await driver(*query.sql(session.dialect, parameters)))  # type: ignore[attr-defined]
     return (await session.execute(query.statement, parameters)).all()
+
+
+async def fetch_one(
+    session: Executor, query: Prepared, ahead: Ahead | None, **parameters: Any
+) -> tuple[Sequence[Any] | None, Sequence[Any]]:
+    """The only row, None for none, and what rode ahead with it, empty where nothing did."""
+    if ahead is None:
+        rows = await fetch(session, query, **parameters)
+        return (rows[0] if rows else None), ()
+    rows = await fetch(session, query.beside(ahead.query), **parameters, **ahead.parameters)
+    return (rows[0][: query.width], rows[0][query.width :]) if rows else (None, ())

@@ -5,6 +5,7 @@ A reader runs prepared SQL on the driver itself (`fetch`) and any other statemen
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, cast
 
@@ -12,16 +13,10 @@ import asyncpg
 from sqlalchemy import Connection, Executable, Result, StaticPool, create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from profilesvc.storage.pools import Pool, of_driver
+from profilesvc.storage.drivers import CUT, Drivers
+from profilesvc.storage.pools import Pool
 
-# The driver tells of a lost connection in more than one way.
-_CUT = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.AdminShutdownError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    ConnectionError,
-)
+_LEAST_SECONDS = 0.01
 
 
 class FastReader(Protocol):
@@ -94,73 +89,43 @@ class SqliteReader:
 
 
 class PostgresReaders:
-    """A pool of driver connections that are not reset between units: a unit leaves nothing behind in its session."""
+    """Units on connections of the driver, and of SQLAlchemy for statements that are not prepared."""
 
-    def __init__(self, engine: AsyncEngine, connect: dict[str, Any], size: int) -> None:
+    def __init__(self, engine: AsyncEngine, drivers: Drivers) -> None:
         self._others = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._connect = connect
-        self._size = size
-        self._pool: Any = None
-        self._opening = asyncio.Lock()
+        self._drivers = drivers
 
     def open(self, seconds: float) -> "_PostgresReader":
         """A unit that takes a connection when it needs one and gives it back at its end."""
-        return _PostgresReader(self, seconds)
+        return _PostgresReader(self._drivers, self._others, seconds)
 
     def standing(self) -> Pool:
         """How full the pool is."""
-        return of_driver(self._pool, self._size)
-
-    async def pool(self) -> Any:
-        """The pool, opened at its first use."""
-        if self._pool is None:
-            async with self._opening:
-                if self._pool is None:
-                    self._pool = await asyncpg.create_pool(
-                        **self._connect, min_size=0, max_size=self._size, reset=_nothing
-                    )
-        return self._pool
-
-    def others(self) -> contextlib.AbstractAsyncContextManager[AsyncConnection]:
-        """A connection of SQLAlchemy's, on which each statement stands alone."""
-        return self._others.connect()
+        return self._drivers.standing()
 
     async def close(self) -> None:
         """Close every connection."""
-        if self._pool is not None:
-            await self._pool.close()
-
-
-async def _nothing(_connection: Any) -> None:
-    """Instead of the four statements that the driver sends after each use."""
+        await self._drivers.close()
 
 
 class _PostgresReader:
     dialect = "postgresql"
 
-    def __init__(self, readers: PostgresReaders, seconds: float) -> None:
-        self._readers, self._in_time = readers, asyncio.timeout(seconds)
+    def __init__(self, drivers: Drivers, others: AsyncEngine, seconds: float) -> None:
+        self._drivers, self._engine, self._until = drivers, others, time.monotonic() + seconds
         self._driver: Any = None
+        self._is_whole = True
         self._others: contextlib.AbstractAsyncContextManager[AsyncConnection] | None = None
         self._connection: AsyncConnection | None = None
 
     async def __aenter__(self) -> Self:
-        await self._in_time.__aenter__()
         return self
 
     async def __aexit__(self, *problem: Any) -> None:
-        try:
-            await self._give_back(*problem)
-        finally:
-            await self._in_time.__aexit__(*problem)
-
-    async def _give_back(self, *problem: Any) -> None:
-        try:
-            if self._driver is not None:
-                await self._release()
-        finally:
-            if self._others is not None:
-                await self._others.__aexit__(*problem)
+        if self._driver is not None:
+            self._drivers.give_back(self._driver, whole=self._is_whole)
+        if self._others is not None:
+            await self._others.__aexit__(*problem)
 
     async def fetch(self, sql: str, values: list[Any], /) -> Sequence[Any]:
         """All rows; asyncpg's records are read like tuples.
@@ -168,27 +133,35 @@ class _PostgresReader:
         A connection that was cut while it lay idle shows it at its next use; a look does no harm twice.
         """
         if self._driver is None:
-            await self._take()
+            self._driver = await self._drivers.take(self._left())
         try:
-            return cast(Sequence[Any], await self._driver.fetch(sql, *values))
-        except _CUT:
-            self._driver.terminate()
-            await self._release()
-            await (await self._readers.pool()).expire_connections()
-            await self._take()
-            return cast(Sequence[Any], await self._driver.fetch(sql, *values))
+            return await self._fetch(sql, values)
+        except CUT:
+            cut, self._driver = self._driver, None
+            self._drivers.give_back(cut, whole=False)
+            self._drivers.drop_idle()
+            self._driver = await self._drivers.take(self._left())
+            return await self._fetch(sql, values)
 
-    async def _take(self) -> None:
-        self._driver = await (await self._readers.pool()).acquire()
+    async def _fetch(self, sql: str, values: list[Any]) -> Sequence[Any]:
+        self._is_whole = False
+        try:
+            rows = await self._driver.fetch(sql, *values, timeout=self._left())
+        except asyncpg.PostgresError:  # an answer, too
+            self._is_whole = True
+            raise
+        self._is_whole = True
+        return cast(Sequence[Any], rows)
 
-    async def _release(self) -> None:
-        driver, self._driver = self._driver, None
-        await (await self._readers.pool()).release(driver)
+    def _left(self) -> float:
+        """Seconds, not less than what the driver takes for a time."""
+        return max(self._until - time.monotonic(), _LEAST_SECONDS)
 
     async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]:
         """Run one statement."""
-        if self._connection is None:
-            others = self._readers.others()
-            self._connection = await others.__aenter__()
-            self._others = others
-        return await self._connection.execute(statement, parameters)
+        async with asyncio.timeout(self._left()):
+            if self._connection is None:
+                others = self._engine.connect()
+                self._connection = await others.__aenter__()
+                self._others = others
+            return await self._connection.execute(statement, parameters)

@@ -1,0 +1,92 @@
+"""How a transaction of prepared statements reaches each database: on the driver itself."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+
+import asyncpg
+
+from profilesvc.storage.drivers import Drivers
+
+
+class Executions(NamedTuple):
+    """A statement of a transaction, and the positional values of each of its executions."""
+
+    sql: str
+    rows: list[list[Any]]
+
+
+class Writer(Protocol):
+    """Commits all steps or none."""
+
+    async def commit(self, steps: list[Executions], seconds: float) -> None: ...
+    async def close(self) -> None: ...
+
+
+class SqliteWriter:
+    """One connection on a thread of its own: a transaction is one trip there, however many statements it has."""
+
+    def __init__(self, path: str, pragmas: Iterable[str]) -> None:
+        self._path, self._pragmas = path, pragmas
+        self._thread = ThreadPoolExecutor(1, "profilesvc-writer")
+        self._connection: sqlite3.Connection | None = None
+
+    async def commit(self, steps: list[Executions], seconds: float) -> None:
+        """Return when it is durable; the file's lock is waited for as long as `seconds`."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, steps, int(seconds * 1000))
+
+    def _commit(self, steps: list[Executions], wait_ms: int) -> None:
+        connection = self._connection = self._connection or self._opened()
+        connection.execute(f"PRAGMA busy_timeout={wait_ms}")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for sql, rows in steps:
+                connection.executemany(sql, rows)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, isolation_level=None)
+        for pragma in self._pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    async def close(self) -> None:
+        """End the thread; a commit that runs is finished."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        self._thread.shutdown()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+class PostgresWriter:
+    """A connection of the driver for each transaction."""
+
+    def __init__(self, drivers: Drivers) -> None:
+        self._drivers = drivers
+
+    async def commit(self, steps: list[Executions], seconds: float) -> None:
+        """Return when it is durable. TimeoutError."""
+        is_whole = False
+        async with asyncio.timeout(seconds):
+            connection = await self._drivers.take(seconds)
+            try:
+                async with connection.transaction():
+                    for sql, rows in steps:
+                        await connection.executemany(sql, rows)
+                is_whole = True
+            except asyncpg.PostgresError:
+                is_whole = True
+                raise
+            finally:
+                self._drivers.give_back(connection, whole=is_whole)
+
+    async def close(self) -> None:
+        """The connections are the readers' too, and end with them."""
