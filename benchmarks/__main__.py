@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import limits, page
+from benchmarks import limits, own, page
 from benchmarks.database import Postgres
-from benchmarks.measure import Subject, measure, summary
+from benchmarks.measure import Subject, measure, medians
 from benchmarks.servers import ROOT, Server
-from benchmarks.work import WORKS, Access
+from benchmarks.work import WORKS, Access, Request
 from benchmarks.world import peer_environment, prepare_peers, prepare_service, service_environment
 
 RESULTS = ROOT / "build" / "bench" / "results.json"
@@ -87,7 +87,7 @@ def _limits(asked: argparse.Namespace) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = Server([*UVICORN, "benchmarks.peers.bare:app"], {}, server_core, Path(folder))
         with server:
-            bare = summary(server, "/", asked.rounds, asked.seconds, load_core)
+            bare = medians(server, Request("GET", "/", {}), asked.rounds, asked.seconds, load_core)
     rounds = [limits.signing(asked.seconds, server_core) for _ in range(asked.rounds)]
     rates, costs = sorted(rate for rate, _ in rounds), sorted(cost for _, cost in rounds)
     middle = len(rounds) // 2
@@ -103,6 +103,8 @@ def main() -> None:
         results: dict[str, Any] = {"machine_load": os.getloadavg(), **how}
         results["limits"] = _limits(asked)
         results["databases"] = {name: _on(name, asked) for name in asked.databases.split(",")}
+        if "service" in asked.subjects.split(","):
+            results["own"] = own.measure(asked.rounds, asked.seconds, cores())
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(json.dumps(results, indent=1))
     results = json.loads(RESULTS.read_text())

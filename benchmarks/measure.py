@@ -44,9 +44,8 @@ def measure(
     return found
 
 
-def summary(server: Server, path: str, rounds: int, seconds: float, core: int | None) -> dict[str, float]:
-    """The medians of one server and one GET."""
-    request = Request("GET", path, {})
+def medians(server: Server, request: Request, rounds: int, seconds: float, core: int | None) -> dict[str, float]:
+    """The medians of one server and one request."""
     return _medians([_once(server, request, seconds, core) for _ in range(rounds)])
 
 

@@ -46,6 +46,8 @@ requests/s say more about the neighbours. `×` says how many times less CPU, or 
 def tables(results: dict[str, Any]) -> str:
     """All tables in Markdown."""
     parts = [_reached(results), _limits(results)]
+    if "own" in results:
+        parts.append(_own(results["own"]))
     for database, works in results["databases"].items():
         for work, found in works.items():
             parts.append(f"## {TITLES[work][0].upper()}{TITLES[work][1:]}, {DATABASES[database]}\n\n{_table(found)}")
@@ -86,6 +88,22 @@ def _limits(results: dict[str, Any]) -> str:
             if "service" in found:
                 over = found["service"]["cpu"] - bare["cpu"] - (signing["cpu"] if work == "token" else 0)
                 lines.append(f"- {TITLES[work]}, {DATABASES[database]}: {over:.0f} µs above its limit")
+    return "\n".join(lines)
+
+
+def _own(own: dict[str, Any]) -> str:
+    """What the service is held against itself for."""
+    whole, parts = own["sync"]["sync"], {name: cost for name, cost in own["sync"].items() if name != "sync"}
+    total, first = sum(parts.values()), own["first"]
+    lines = ["## On its own", "", "| | measured | to reach |", "|---|---|---|"]
+    lines.append(f"| sync (in-process emulator) beside the sum of its parts | {whole / total:.2f} × | ≤ 1.5 × |")
+    for work, found in own["processes"].items():
+        share = found["2"]["cpu"] / found["1"]["cpu"]
+        lines.append(f"| {TITLES[work]}, PostgreSQL: CPU per request of two processes | {share:.2f} × one | ≤ 1.1 × |")
+    lines.append(f"| first answer of `profilesvc serve` | {first['serve']:.2f} s | < 1.5 s |")
+    lines.append(f"| first answer of the server in a notebook | {first['embedded']:.2f} s | < 0.3 s |")
+    told = ", ".join(f"{name} {cost:,.0f}" for name, cost in parts.items())
+    lines += ["", f"A sync takes {whole:,.0f} µs of CPU; its parts, measured apart: {told}."]
     return "\n".join(lines)
 
 

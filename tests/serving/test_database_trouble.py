@@ -109,18 +109,27 @@ class TestSqlite:
 
     @pytest.mark.parametrize("trouble", ["PRAGMA max_page_count=1", "PRAGMA query_only=ON"])
     def test_full_or_read_only(self, served: Served, user: httpx.Client, plugin: httpx.Client, trouble: str) -> None:
-        engine, sick = served.app.extensions["profilesvc"].storage.engine.sync_engine, True
+        storage, sick = served.app.extensions["profilesvc"].storage, True
         before = state(user)
 
-        @event.listens_for(engine, "checkout")
-        def checkout(connection: Any, _record: Any, _proxy: Any) -> None:
-            healthy = trouble.replace("=1", "=1000000").replace("=ON", "=OFF")
-            connection.cursor().execute(trouble if sick else healthy)
+        def pragma() -> str:
+            return trouble if sick else trouble.replace("=1", "=1000000").replace("=ON", "=OFF")
 
+        @event.listens_for(storage.engine.sync_engine, "checkout")
+        def checkout(connection: Any, _record: Any, _proxy: Any) -> None:
+            connection.cursor().execute(pragma())
+
+        def beats_too() -> None:
+            """The connection of the heartbeats is open by now, and used on a thread of its own."""
+            writer = storage._writer
+            writer._thread.submit(lambda: writer._connection.execute(pragma())).result()
+
+        beats_too()
         large = {"wp_version": "2", "detected_plugins": ["p" * 200] * 500}
         assert_unavailable(together([lambda: plugin.post(HEARTBEAT, json=large) for _ in range(4)]))
         assert state(user) == before
         sick = False
+        beats_too()
         assert_ok(plugin.post(HEARTBEAT, json=large))
         assert all(response.is_success for _, response in together(writes(user, plugin)))
 

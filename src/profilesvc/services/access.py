@@ -54,7 +54,7 @@ async def authenticate(services: Services, authorization: list[str], ahead: Ahea
         claims = services.signer.read(bearer_token(authorization), "at+jwt", now)
     except TokenRefused as refusal:
         raise refused(refusal.reason) from None
-    if ahead is not None and ahead.location not in (None, claims.get("location")):
+    if ahead is not None and ahead.location != claims.get("location"):
         ahead = None
     if claims["scope"] == "user":
         return await _user(services, claims, ahead)

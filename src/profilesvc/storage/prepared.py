@@ -54,7 +54,8 @@ class Prepared:
 class Ahead(NamedTuple):
     """A read of one row that rides on the statement that finds the caller.
 
-    With a `location` only for tokens of that location: what is another's must not be told by the time it takes.
+    With a `location` for keys of that location alone, as what is another's must not be told by the time it takes;
+    without one for users alone.
     """
 
     query: Prepared

@@ -58,12 +58,9 @@ class SqliteWriter:
 
     async def close(self) -> None:
         """End the thread; a commit that runs is finished."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        if self._connection is not None:  # of that thread, like all that is done with it
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
         self._thread.shutdown()
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
 
 
 class PostgresWriter:

@@ -1,0 +1,162 @@
+"""The service held against itself: a sync and the sum of its parts, two processes and one, first answers."""
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from quart import Quart
+
+from benchmarks.database import Postgres
+from benchmarks.measure import medians
+from benchmarks.servers import ROOT, Server
+from benchmarks.work import LOCATION, Access, Request, check, request_of
+from benchmarks.world import prepare_service, service_environment
+from profilesvc.bootstrap import create_app
+from profilesvc.services.context import Services
+from profilesvc.settings import load
+from profilesvc.storage import locations, sync
+
+SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
+WORKS = ("list", "status", "heartbeat")
+_TIMES = 200
+_LAB = """
+import time, urllib.request
+from profilesvc.lab import open_lab
+begun = time.perf_counter()
+lab = open_lab()
+urllib.request.urlopen(f"{lab.url}/healthz").close()
+print(time.perf_counter() - begun)
+lab.close()
+"""
+
+
+def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -> dict[str, Any]:
+    """Everything; microseconds of CPU and, for first answers, seconds."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        environment = service_environment(folder, f"sqlite+aiosqlite:///{folder}/service.db")
+        access = asyncio.run(prepare_service(environment))
+        return {
+            "sync": asyncio.run(_sync(access)),
+            "first": {"serve": _served(environment, cores[0], folder), "embedded": _embedded(folder)},
+            "processes": _processes(folder, rounds, seconds, cores),
+        }
+
+
+async def _sync(access: Access) -> dict[str, float]:
+    """A sync by the API, and its parts one by one: the request, what the provider is asked, what is written."""
+    app = create_app(load())
+    async with app.test_app():
+        services: Services = app.extensions["profilesvc"]
+        names = iter(range(10**9))
+
+        def body() -> str:
+            return json.dumps({"title": f"Harbour Café {next(names)}"})
+
+        by_key = {"Authorization": f"Bearer {access.key_token}", "Content-Type": "application/json"}
+        read = Request("GET", f"/api/v1/posts?locationId={LOCATION}&pageSize=1", by_key)
+        provider = services.provider
+        parts: dict[str, Callable[[], Awaitable[Any]]] = {
+            "sync": lambda: _ask(app, Request("POST", f"/api/v1/sync/{LOCATION[10:]}", by_key, body())),
+            "an authenticated request": lambda: _ask(app, read),
+            "the provider's profile": lambda: provider.location(LOCATION),
+            "its change at the provider": lambda: provider.patch_location(LOCATION, json.loads(body()), ["title"]),
+            "the turn of the location": lambda: _turn(services),
+            "profile and history written": lambda: _written(services, body()),
+        }
+        return {name: await _cost(work) for name, work in parts.items()}
+
+
+async def _cost(work: Callable[[], Awaitable[Any]]) -> float:
+    """The median of some runs, each of ten."""
+    taken = []
+    for _ in range(_TIMES // 10):
+        begun = time.process_time()
+        for _ in range(10):
+            await work()
+        taken.append((time.process_time() - begun) / 10 * 1e6)
+    return statistics.median(taken)
+
+
+async def _turn(services: Services) -> None:
+    now = services.clock.now()
+    async with services.storage.write() as session:
+        await sync.take_turn(session, LOCATION, "bench", now, now + 60_000)
+    async with services.storage.write() as session:
+        await sync.end_turn(session, LOCATION, "bench")
+
+
+async def _written(services: Services, body: str) -> None:
+    async with services.storage.read() as session:
+        row = await locations.state(session, LOCATION)
+    assert row is not None
+    now = services.clock.now()
+    entry = {"sync_id": services.entropy.token_bytes(16).hex(), "location_name": LOCATION, "created_at": now}
+    async with services.storage.write() as session:
+        await locations.change(session, LOCATION, source=body, last_sync=body, profile=row.profile, profile_read_at=now)
+        await sync.add(session, **entry, status="success", direction="push", fields_updated=1)
+
+
+async def _ask(app: Quart, request: Request) -> None:
+    path, _, query = request.path.partition("?")
+    headers = [(b"host", b"bench.test"), (b"content-length", str(len(request.body.encode())).encode())]
+    headers += [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
+    scope = {"type": "http", "http_version": "1.1", "method": request.method, "scheme": "http", "path": path}
+    scope |= {"query_string": query.encode(), "headers": headers, "client": ("127.0.0.1", 1), "root_path": ""}
+    body, answer = [{"type": "http.request", "body": request.body.encode(), "more_body": False}], list[Any]()
+
+    async def receive() -> Any:
+        return body.pop() if body else await asyncio.sleep(60)
+
+    async def send(message: Any) -> None:
+        answer.append(message)
+
+    await app(scope, receive, send)  # type: ignore[arg-type]  # Quart's types are stricter than ASGI
+    assert answer[0]["status"] == 200, answer
+
+
+def _served(environment: dict[str, str], core: int | None, folder: Path) -> float:
+    """Seconds from the start of the process until it has answered."""
+    begun = time.perf_counter()
+    with Server(SERVE, environment, core, folder) as server:
+        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=60).close()
+        return time.perf_counter() - begun
+
+
+def _embedded(folder: Path) -> float:
+    """Seconds until the service of a notebook has answered, imports apart."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", _LAB]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=folder, env=environment).stdout
+    return float(said.strip())
+
+
+def _processes(
+    folder: Path, rounds: int, seconds: float, cores: tuple[int | None, int | None]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """work -> number of processes -> what `measure` gives, on PostgreSQL."""
+    found: dict[str, dict[str, dict[str, float]]] = {work: {} for work in WORKS}
+    data = folder / "two"
+    data.mkdir()
+    postgres = Postgres(folder, cores[1])
+    try:
+        environment = service_environment(data, postgres.create("own"))
+        access = asyncio.run(prepare_service(environment))
+        for workers in ("1", "2"):
+            core = cores[0] if workers == "1" else None
+            with Server([*SERVE, "--workers", workers], environment, core, folder) as server:
+                check("heartbeat", server.port, request_of("heartbeat", access))
+                for work in WORKS:
+                    found[work][workers] = medians(server, request_of(work, access), rounds, seconds, cores[1])
+    finally:
+        postgres.stop()
+    return found
