@@ -5,8 +5,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from profilesvc.client import InvalidToken, ProviderFailed
@@ -206,3 +208,32 @@ def test_a_user_signs_in_at_the_identity_provider(lab: Lab) -> None:
     assert lab.client.signed_in("alice", lab.id_token("alice"))
     with pytest.raises(ValueError, match="cannot sign in"):
         lab.id_token("nobody@example.com")
+
+
+def test_the_operator_restarts_the_service_and_nothing_is_lost(lab: Lab) -> None:
+    """A request in flight is answered; keys, tokens and clients go on."""
+    key = key_of(lab)
+    site, alice = lab.service(key), lab.user("alice")
+    assert alice.get("/api/v1/sync/comparison/111").status_code == 200
+    lab.operator.drain()
+    assert lab.anonymous.get("/readyz").json()["checks"]["accepting"] is False
+    lab.fault("delay", seconds=1)
+    with ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(alice.get, "/api/v1/sync/comparison/111")
+        while "requests_in_flight 2.0" not in httpx.get(f"{lab.url}/metrics").text:
+            assert not under_way.done()
+        lab.operator.restart()
+        assert under_way.result().status_code == 200
+    assert lab.anonymous.get("/readyz").status_code == 200
+    assert site.get("/api/v1/posts", params={"locationId": "111"}).status_code == 200
+    assert lab.operator.signing_keys()[0][1] == "active"
+
+
+def test_while_the_database_is_held_writes_are_refused_and_reads_go_on(lab: Lab) -> None:
+    alice = lab.user("alice")
+    with lab.operator.database_held():
+        body = {"name": "New", "business_id": 10, "assigned_location_id": "locations/111"}
+        refused = alice.post("/api/v1/developer/credentials", json=body)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        assert alice.get("/api/v1/external-business/locations").status_code == 200
+    key_of(lab)

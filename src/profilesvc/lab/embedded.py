@@ -1,14 +1,17 @@
 """The whole service inside this process: a temporary folder, the demo world, a clock that waits to be moved."""
 
 import asyncio
+import contextlib
 import copy
 import json
 import logging
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Coroutine
+import threading
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,12 +63,14 @@ class Embedded:
         self._world = World(self.clock, SeededEntropy("lab"))
         self._folder = tempfile.TemporaryDirectory(prefix="profilesvc-lab-")
         self._log = _LogList()
+        self._running = threading.Lock()  # held while a restart changes the loop, and while something runs on it
         for name in _LOGGERS:
             logging.getLogger(name).addHandler(self._log)
         try:
             if elsewhere:
                 self._elsewhere = ProviderElsewhere(Path(self._folder.name), self.clock)
-            self._start(self._settings(posts_a_month, overrides))
+            self._serve(self._settings(posts_a_month, overrides))
+            self._seed()
         except BaseException:
             self.close()
             raise
@@ -83,15 +88,17 @@ class Embedded:
         }
         return _Fixed(**values)
 
-    def _start(self, settings: Settings) -> None:
+    def _serve(self, settings: Settings, port: int = 0) -> None:
         self._app = create_app(settings, self._world)
         self._app.before_serving(self._remember_loop)
-        server = EmbeddedServer(self._app)
+        server = EmbeddedServer(self._app, port)
         try:
             server.start()
         except RuntimeError as error:
             raise RuntimeError(f"{error}: {'; '.join(self._log.lines[-3:])}") from None
         self._server, self.url = server, server.base_url
+
+    def _seed(self) -> None:
         world = load_world()
         self.run(seed.load(self.services, {**world, "locations": []} if self._elsewhere else world))
 
@@ -111,7 +118,34 @@ class Embedded:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the server's own loop and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        with self._running:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def drain(self) -> None:
+        """What SIGTERM begins with: not ready any more."""
+
+        async def begin() -> None:
+            self._app.extensions["profilesvc.draining"].set()
+
+        self.run(begin())
+
+    def restart(self) -> None:
+        """End in order, requests in flight first, and start again on the same files and port."""
+        assert self._server is not None, "it is open"
+        with self._running:
+            settings, port = self.services.settings, self._server.port
+            self._server.stop()
+            self._serve(settings, port)
+
+    @contextlib.contextmanager
+    def database_held(self) -> Iterator[None]:
+        """A block in which another program keeps the database's one place for writers."""
+        other = sqlite3.connect(Path(self._folder.name, "profilesvc.db"), isolation_level=None)
+        try:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+        finally:
+            other.close()
 
     def user_token(self, email: str) -> str:
         """A user token, minted as `profilesvc users token` does. ServiceError for an unknown user."""

@@ -119,9 +119,14 @@ def update(path: Path) -> str | None:
     return None
 
 
+def _without_pictures(text: str) -> list[str]:
+    """What is the same on every machine: fonts are not, nor how long things took. nbval leaves them out too."""
+    return [line for line in text.splitlines() if not line.lstrip().startswith('"image/png"')]
+
+
 def check(path: Path) -> str | None:
-    """What differs between a notebook and what it gives now, byte for byte; None when nothing does."""
-    stored, now = path.read_text("utf-8").splitlines(), rerun(path).splitlines()
+    """What differs between a notebook and what it gives now, byte for byte but for pictures; None when nothing does."""
+    stored, now = _without_pictures(path.read_text("utf-8")), _without_pictures(rerun(path))
     return "\n".join(difflib.unified_diff(stored, now, "stored", "now", lineterm="", n=1)) or None
 
 

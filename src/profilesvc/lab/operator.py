@@ -1,6 +1,7 @@
 """What the operator does by commands and a page has to show: holds on keys, plans, suspended users, signing keys."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from profilesvc.lab.embedded import Embedded
 from profilesvc.services import holds, keys, locations, operator, signing_keys
@@ -51,6 +52,18 @@ class OperatorControl:
     def doctor(self, **provider: object) -> str:
         """What `profilesvc doctor` prints on a new machine; `provider` are settings in place of the lab's own."""
         return self._embedded().doctor(provider)
+
+    def drain(self) -> None:
+        """What SIGTERM begins with: `/readyz` says no, and requests are still taken."""
+        self._embedded().drain()
+
+    def restart(self) -> None:
+        """`systemctl restart`: requests in flight are answered, then the service starts again on the same database."""
+        self._embedded().restart()
+
+    def database_held(self) -> AbstractContextManager[None]:
+        """A block in which another program holds the database, so that no write gets through."""
+        return self._embedded().database_held()
 
     def suspend(self, user: str) -> None:
         """`profilesvc users suspend`."""
