@@ -298,6 +298,14 @@ class TestPreflight:
         assert not await preflight(http, "http://example.com")
         assert await preflight(http, GOOD_ORIGIN)
 
+    @pytest.mark.parametrize(("environment", "accepted"), [("development", True), ("production", False)])
+    async def test_A124_a_key_for_this_machine_is_for_development(
+        self, http: httpx.AsyncClient, as_service: AsService, configure: Change, environment: str, accepted: bool
+    ) -> None:
+        await as_service(primary_domain="localhost")
+        configure(dashboard_origins=("https://dash.example",), environment=environment)
+        assert await preflight(http, "https://localhost") is accepted
+
     async def test_A124_only_live_keys_count(
         self,
         http: httpx.AsyncClient,
