@@ -22,6 +22,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "limit_settings": ({"domain.rates"}, {"pydantic", "pydantic_settings"}),
     "settings": ({"limit_settings"}, {"pydantic", "pydantic_settings"}),
     "metrics": (set(), {"prometheus_client"}),
+    "routing": (set(), {"quart"}),
     "storage": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "storage.clocked": ({"domain"}, {"limits"}),
     "storage.windows": ({"domain", "storage"}, {"limits"}),
@@ -29,7 +30,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
     "provider.connect": ({"contract", "domain", "settings", "fixtures", "provider"}, {"httpx", "pydantic", "quart"}),
     "provider.emulator": (
-        {"contract", "domain", "settings", "fixtures", "provider"},
+        {"contract", "domain", "settings", "fixtures", "provider", "routing"},
         {"pydantic", "pydantic_core", "quart", "sqlmodel", "sqlalchemy", "werkzeug"},
     ),
     "services": (
@@ -38,7 +39,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"jwt", "cryptography", "orjson", "httpx", "sqlalchemy.ext.asyncio.AsyncSession"},
     ),
     "api": (
-        {"contract", "domain", "services"},
+        {"contract", "domain", "services", "routing"},
         {"quart", "quart_schema", "werkzeug", "pydantic", "pydantic_core", "orjson"},
     ),
     # It stands in for a foreign identity provider; in the database it keeps links and used codes.

@@ -8,6 +8,7 @@ from quart.sessions import NullSession, SessionInterface
 from werkzeug.routing import MapAdapter
 
 from profilesvc.api.lean import LeanConnection, fields
+from profilesvc.routing import MatchedRule
 
 
 class NoSessions(SessionInterface):
@@ -79,6 +80,7 @@ class LeanApp(Quart):
 
     asgi_http_class = LeanConnection
     request_class = LeanRequest
+    url_rule_class = MatchedRule
     session_interface = NoSessions()  # type: ignore[assignment]  # declared as narrower than it is used
 
     def create_url_adapter(self, request: Any) -> MapAdapter | None:

@@ -24,6 +24,7 @@ from profilesvc.provider.emulator.store import Store
 from profilesvc.provider.emulator.tables import EmulatorStateRow, EmulatorTokenRow
 from profilesvc.provider.emulator.verification import verification
 from profilesvc.provider.emulator.wire import Document
+from profilesvc.routing import MatchedRule
 
 _EMPTY_WORLD: Document = {"accounts": [], "locations": []}
 _NOT_ROUTED = "<!DOCTYPE html><html lang=en><title>Error 404 (Not Found)!!1</title><p>The requested URL was not found."
@@ -35,12 +36,16 @@ class _NameConverter(BaseConverter):
     regex = r"[^/:]+"
 
 
+class _App(Quart):
+    url_rule_class = MatchedRule
+
+
 def create_emulator(path: Path, *, clock: Clock, entropy: Entropy, world: Document | None) -> Quart:
     """The emulator over the database file at `path`, which is filled from the world when it is new.
 
     Its lifespan opens the file: run it by a server, or inside `async with app.test_app()`.
     """
-    app = Quart(__name__)
+    app = _App(__name__)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.url_map.converters["name"] = _NameConverter
     app.url_map.merge_slashes = False
