@@ -12,12 +12,12 @@ from sqlalchemy import event
 
 from conftest import AsUser
 from effort import FULL, effort
-from simulated_sites import GRACE, KEYS, Clone, Owner, Process, SimulatedSite, Simulation, exchange
 from profilesvc.domain.world import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.services import generate, upkeep
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
+from simulated_sites import GRACE, KEYS, Clone, Owner, Process, SimulatedSite, Simulation, exchange
 from support import Site, assert_error, assert_ok
 from token_support import LOCATIONS
 

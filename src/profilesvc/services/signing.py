@@ -18,7 +18,7 @@ MAX_TOKEN_LENGTH = 8192
 IAT_LEEWAY_SECONDS = 60
 _USER_ID = re.compile(r"[1-9][0-9]{0,18}\Z", re.ASCII)
 _JWS = jwt.PyJWS(algorithms=["RS256"])
-_REMEMBERED_TOKENS = 2_000  # a kilobyte each: more would show in the memory of a process
+_REMEMBERED_TOKENS = 1_000  # a kilobyte each: more would show in the memory of a process
 
 
 class TokenRefused(Exception):

@@ -5,7 +5,8 @@ import contextvars
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from profilesvc.storage.engine import BUSY_SECONDS, Storage
+from profilesvc.storage.engine import Storage
+from profilesvc.storage.postgres import BUSY_SECONDS
 from profilesvc.storage.trouble import unavailable_as_refusal
 from profilesvc.storage.writers import Executions
 

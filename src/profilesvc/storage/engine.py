@@ -21,26 +21,19 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 
 from profilesvc.storage.drivers import Drivers
 from profilesvc.storage.pools import Pool, of_engine, of_turn
+from profilesvc.storage.postgres import BUSY_SECONDS, connect_args
 from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.storage.trouble import refusal, unavailable_as_refusal
 from profilesvc.storage.turns import Alone, PostgresTurns, Turns
 from profilesvc.storage.writers import Executions, PostgresWriter, SqliteWriter, Writer
 
-BUSY_SECONDS = 4.5
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON")
 
 
 def _connect_args(is_sqlite: bool) -> dict[str, Any]:
-    if is_sqlite:
-        return {"timeout": BUSY_SECONDS}
-    # This leaves room for the answer inside the 6 s that a caller may wait for a database in trouble (A104).
-    return {
-        "timeout": BUSY_SECONDS,
-        "command_timeout": BUSY_SECONDS,
-        "server_settings": {"lock_timeout": "4000", "statement_timeout": "4000", "application_name": "profilesvc"},
-    }
+    return {"timeout": BUSY_SECONDS} if is_sqlite else connect_args()
 
 
 def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
