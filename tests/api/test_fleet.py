@@ -49,7 +49,7 @@ class Fleet:
 
 
 @pytest.fixture
-async def fleet(services: Services, http: httpx.AsyncClient, as_user: AsUser, clock: FrozenClock) -> Fleet:
+async def simulated(services: Services, http: httpx.AsyncClient, as_user: AsUser, clock: FrozenClock) -> Fleet:
     world = load_world()
     demo, first = (
         [user["email"] for user in world["users"]],
@@ -87,11 +87,11 @@ async def kept_up(services: Services) -> Process:
 
 
 @pytest.mark.fuzz
-async def test_a_fleet_knows_no_false_alarm_and_no_clone_goes_unnoticed(fleet: Fleet, services: Services) -> None:
-    simulation, chance = fleet.simulation, fleet.chance
-    chosen = [fleet.sites[index] for index in chance.sample(range(1, SITES), CLONES + len(CLOCK_ERRORS))]
+async def test_a_fleet_knows_no_false_alarm_and_no_clone_goes_unnoticed(simulated: Fleet, services: Services) -> None:
+    simulation, chance = simulated.simulation, simulated.chance
+    chosen = [simulated.sites[index] for index in chance.sample(range(1, SITES), CLONES + len(CLOCK_ERRORS))]
     cloned, wrong = chosen[:CLONES], chosen[CLONES:]
-    asleep = fleet.sites[0][0]
+    asleep = simulated.sites[0][0]
     asleep.away = simulation.clock.now() + 3 * HOUR, simulation.clock.now() + 31 * HOUR
     for error, (site, _) in zip(CLOCK_ERRORS, wrong, strict=True):
         site.clock_error = error
@@ -105,7 +105,7 @@ async def test_a_fleet_knows_no_false_alarm_and_no_clone_goes_unnoticed(fleet: F
 
     assert [clone for clone in clones if clone.flagged_after is None] == []
     alarms, total = [], Counter[str]()
-    for site, owner in fleet.sites:
+    for site, owner in simulated.sites:
         total += site.log
         status = await owner.status(site)
         states = [period["state"] for period in status["history"]][1:]  # the first is from before the first heartbeat
