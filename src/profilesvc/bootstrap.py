@@ -3,7 +3,7 @@
 What serving alone needs is imported when it is needed, so that a command starts in half the time.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,11 +47,11 @@ class World:
     watcher: Watcher = field(default_factory=Watcher)
 
 
-def open_signing_key(settings: Settings, path: Path) -> SigningKey:
-    """The key in a file. SettingsError."""
+def open_signing_key(settings: Settings, path: Path, known: Container[str] = ()) -> SigningKey:
+    """The key in a file; one of the `known` names was checked before. SettingsError."""
     passphrase = settings.tokens.key_passphrase.get_secret_value().encode() or None
     try:
-        return signing_key(path.read_bytes(), passphrase)
+        return signing_key(path.read_bytes(), passphrase, known)
     except (OSError, ValueError, TypeError) as error:
         raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: {path.name} cannot be used: {error}") from None
 
@@ -63,7 +63,8 @@ async def _open_signing_keys(services: Services) -> None:
     """
     settings = services.settings
     path, old = settings.tokens.signing_key_file, settings.data_dir / SIGNING_KEY_FILE
-    given = None if path is None else open_signing_key(settings, path)
+    known = {info.dates.kid for info in await signing_keys.listing(services)}
+    given = None if path is None else open_signing_key(settings, path, known)
     published = signing_key(fixture_path(SIGNING_KEY_FILE).read_bytes()).kid if settings.production else None
     if given is not None and given.kid == published:
         raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: the published test key is refused in production")

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +28,19 @@ class SigningKey:
     kid: str
 
 
-def signing_key(pem: bytes, passphrase: bytes | None = None) -> SigningKey:
+def signing_key(pem: bytes, passphrase: bytes | None = None, known: Container[str] = ()) -> SigningKey:
     """A key from PEM; the passphrase is for PEM that is encrypted.
 
     ValueError unless it can be read and is RSA of 2,048 bits or more; TypeError when it is encrypted and there is no
-    passphrase.
+    passphrase. One of the `known` names was checked when it was taken in, and that takes longer than all the rest.
     """
-    private = serialization.load_pem_private_key(pem, passphrase if b"ENCRYPTED" in pem else None)
+    key = _loaded(pem, passphrase, is_checked=False)
+    return key if key.kid in known else _loaded(pem, passphrase, is_checked=True)
+
+
+def _loaded(pem: bytes, passphrase: bytes | None, *, is_checked: bool) -> SigningKey:
+    password = passphrase if b"ENCRYPTED" in pem else None
+    private = serialization.load_pem_private_key(pem, password, unsafe_skip_rsa_key_validation=not is_checked)
     if not isinstance(private, rsa.RSAPrivateKey) or private.key_size < 2048:
         raise ValueError("the signing key must be RSA of at least 2048 bits")
     return _named(private)

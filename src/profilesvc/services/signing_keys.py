@@ -54,7 +54,7 @@ async def _stored(services: Services) -> list[StoredKey]:
 
 def _read(services: Services, stored: StoredKey) -> SigningKey:
     try:
-        return signing_key((stored.private_pem or "").encode(), _passphrase(services))
+        return signing_key((stored.private_pem or "").encode(), _passphrase(services), {stored.dates.kid})
     except (ValueError, TypeError):
         raise SettingsError(
             f"{PREFIX}TOKENS__KEY_PASSPHRASE does not open the signing key {stored.dates.kid}"
