@@ -33,7 +33,7 @@ pytest: $(DEV) ## run the tests alone
 # The settings of the shell must not lead the pages elsewhere; a lost order of cells would make them meaningless.
 notebooks: $(DEV) ## prove every page of notebooks/: run it and compare each output
 	env -u PROFILESVC_LAB__TARGET $(BIN)/pytest -o addopts= -p no:randomly --nbval notebooks \
-		--nbval-current-env --nbval-cell-timeout=60 --numprocesses=auto --maxprocesses=4 --dist=loadfile
+		--nbval-current-env --nbval-cell-timeout=60
 
 notebooks-update: $(DEV) ## run every page of notebooks/ and store what it shows
 	$(BIN)/ruff format notebooks

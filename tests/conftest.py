@@ -170,6 +170,8 @@ def redis_server() -> Iterator["RedisServer"]:
     server.stop()
 
 
+# For a long test of what no database can change; `make deployed` runs it on PostgreSQL all the same.
+ON_ONE_DATABASE = pytest.mark.parametrize("database", ["sqlite"])
 _POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 
 
@@ -184,10 +186,11 @@ def settings(
     database: str, tmp_path: Path, sqlite_template: Path, request: pytest.FixtureRequest
 ) -> Iterator[Settings]:
     """A seeded database of the test's own."""
+    is_sqlite = database == "sqlite" and not WORKERS  # which several processes cannot share
     for file in sqlite_template.iterdir():
-        if database == "sqlite" or file.name.startswith("emulator"):
+        if is_sqlite or file.name.startswith("emulator"):
             shutil.copy(file, tmp_path)
-    if database == "sqlite":
+    if is_sqlite:
         yield make_settings(tmp_path)
         return
     server: Postgres = request.getfixturevalue("postgres")

@@ -42,8 +42,12 @@ class ThroughOnePort(httpx.AsyncHTTPTransport):
         self._port = port
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        request.url = request.url.copy_with(scheme="http", host="127.0.0.1", port=self._port)  # Host is a header by now
-        return await super().handle_async_request(request)
+        url = request.url.copy_with(scheme="http", host="127.0.0.1", port=self._port)  # Host is a header by now
+        return await super().handle_async_request(
+            httpx.Request(
+                request.method, url, headers=request.headers, stream=request.stream, extensions=request.extensions
+            )
+        )
 
 
 class Fleet:
@@ -60,6 +64,8 @@ class Fleet:
         self._counting = EmbeddedServer(counting(lambda: self._windows)).start()
         self._served: Settings | None = None
         self._limits = LimitSettings(enabled=False)
+        # Every client that is made would read the authorities of the whole web, though nothing here speaks TLS.
+        os.environ["SSL_CERT_DIR"] = str(folder)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "fleet_worker", str(folder), str(WORKERS), self._counting.base_url],
             cwd=Path(__file__).parent,

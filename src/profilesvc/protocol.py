@@ -1,9 +1,8 @@
 """HTTP/1.1 as uvicorn speaks it, with the limits and the order at the end that it has not."""
 
 import asyncio
-from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 10
 LINGER_SECONDS = 0.25
@@ -23,7 +22,6 @@ class Protocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _take_timer: asyncio.TimerHandle | None = None
     _is_last = False
-    _answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
@@ -32,18 +30,8 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self._stop_take_timer()
-        # Nobody is left to answer, and each attempt would be a traceback in the log. uvicorn tells the request that it
-        # read last, which may wait behind the one that is being answered.
-        self.pipeline.clear()
-        answering = self._answering
-        if answering is not None and not answering.response_complete:
-            answering.disconnected = True
-            answering.message_event.set()
+        self.pipeline.clear()  # nobody is left to answer, and each attempt would be a traceback in the log
         super().connection_lost(exc)
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._answering = cycle
-        super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
         super().pause_writing()

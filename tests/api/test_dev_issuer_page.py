@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import BASE_URL, make_settings
+from conftest import BASE_URL, ON_ONE_DATABASE, make_settings
 from dev_issuer_support import ISSUER, REQUEST, Form, returned
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import FrozenClock
@@ -34,6 +34,7 @@ class TestPage:
             answer = await app.test_client().get("/dev/issuer/authorize", query_string=REQUEST)
             assert "db seed" in await answer.get_data(as_text=True)
 
+    @ON_ONE_DATABASE
     @pytest.mark.parametrize(
         "redirect_uri",
         [
@@ -77,6 +78,7 @@ class TestPage:
             assert answer.status_code == 303
             assert answer.headers["location"].startswith(f"{good}{'&' if '?' in good else '?'}code=")
 
+    @ON_ONE_DATABASE
     @pytest.mark.parametrize(
         ("changes", "error"),
         [

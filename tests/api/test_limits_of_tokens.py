@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from conftest import AsService
+from conftest import ON_ONE_DATABASE, AsService
 from limit_support import LOCATION, VALIDATE, assert_limited, fields, from_address
 from profilesvc.domain.world import FrozenClock
 from profilesvc.limit_settings import LimitSettings
@@ -16,6 +16,7 @@ from token_support import PATH as TOKEN
 from token_support import grant, refresh
 
 Limited = Callable[..., None]
+pytestmark = ON_ONE_DATABASE
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from quart import Quart
 from sqlalchemy import text
 
-from conftest import BASE_URL, AsService, Change, Dial
+from conftest import BASE_URL, ON_ONE_DATABASE, AsService, Change, Dial
 from origins import DOMAINS, GOOD, HOSTILE, MALFORMED
 from parts import Broken
 from profilesvc.domain.world import FrozenClock
@@ -400,6 +400,7 @@ async def everyone(
 
 
 class TestEveryRoute:
+    @ON_ONE_DATABASE
     async def test_A125_no_route_reflects_an_origin_that_is_not_allowed(
         self, app: Quart, everyone: list[httpx.AsyncClient]
     ) -> None:
@@ -413,6 +414,7 @@ class TestEveryRoute:
                         assert value == "null" or value not in response.text, (method, path)
                         assert not any(value in given for given in response.headers.values())
 
+    @ON_ONE_DATABASE
     async def test_A125_never_a_star_never_credentials_always_vary(
         self, app: Quart, everyone: list[httpx.AsyncClient]
     ) -> None:

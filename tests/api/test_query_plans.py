@@ -103,6 +103,7 @@ async def test_a_statement_without_an_index_is_seen(scans: Scans) -> None:
     assert await scans("SELECT id FROM users WHERE id = 1") == set()
 
 
+@pytest.mark.in_process("records the statements of the process")
 async def test_no_request_reads_a_whole_table(
     app: Quart,
     services: Services,

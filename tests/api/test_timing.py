@@ -81,6 +81,7 @@ async def work(request: Callable[[], Awaitable[httpx.Response]]) -> collections.
     return calls
 
 
+@pytest.mark.in_process("counts the calls of functions")
 async def test_A004_A005_what_is_not_there_costs_the_same_work(pairs: dict[str, Pair]) -> None:
     for name, (there, missing) in pairs.items():
         for request in (there, missing):

@@ -74,6 +74,7 @@ async def test_what_providers_add_does_no_harm(http: httpx.AsyncClient) -> None:
         assert_ok(await exchanged(http, token))
 
 
+@pytest.mark.in_process("counts what one process asks of the issuer")
 async def test_every_configured_algorithm(http: httpx.AsyncClient, issuer: FakeIssuer) -> None:
     curve, edwards = ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey.generate()
     issuer.well(jwk(rsa_key()), jwk(curve, "k2"), jwk(edwards, "k3"))
@@ -163,6 +164,7 @@ async def test_A033_no_faulty_id_token_is_exchanged(
     assert_ok(await exchanged(http, signed()))
 
 
+@pytest.mark.in_process("reads the log")
 async def test_the_log_tells_which_check_a_genuine_token_fails_and_nothing_more(
     http: httpx.AsyncClient, issuer: FakeIssuer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -66,6 +66,7 @@ class TestWhereKeysComeFrom:
         assert_ok(await login())
         assert len(issuer.hits) == 2
 
+    @pytest.mark.in_process("counts what one process asks of the issuer")
     async def test_an_unknown_kid_is_looked_for_twice_a_minute(
         self, login: Logins, clock: FrozenClock, issuer: FakeIssuer
     ) -> None:

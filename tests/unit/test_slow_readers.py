@@ -58,13 +58,6 @@ class Transport:
     def abort(self) -> None:
         self.state = "aborted"
 
-    def pause_reading(self) -> None:
-        """Nobody reads here."""
-
-    def write(self, _data: bytes) -> None:
-        if self.is_closing():
-            raise RuntimeError("unable to perform operation on a closed transport")  # in uvloop's words
-
     def close(self) -> None:
         self.state = "closed"
 
@@ -130,30 +123,6 @@ async def test_requests_behind_an_answer_that_was_never_taken_end_with_it(protoc
     protocol.pipeline.append(waiting)
     protocol.connection_lost(None)
     assert not protocol.pipeline
-
-
-async def test_an_answer_under_way_before_them_ends_without_a_word_in_the_log(
-    transport: Transport, caplog: pytest.LogCaptureFixture
-) -> None:
-    goes_on = asyncio.Event()
-
-    async def app(_scope: Any, _receive: Any, send: Any) -> None:
-        await goes_on.wait()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
-        await send({"type": "http.response.body"})
-
-    given: Any = transport
-    protocol = Protocol(uvicorn.Config(app, log_config=None), ServerState(), {}, asyncio.get_running_loop())
-    protocol.connection_made(given)
-    protocol.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
-    running = list(protocol.tasks)
-    await asyncio.sleep(0)
-    transport.abort()
-    protocol.connection_lost(ConnectionResetError())
-    goes_on.set()
-    await asyncio.gather(*running)
-    assert len(running) == 1
-    assert caplog.records == []
 
 
 async def test_an_idle_connection_has_a_moment_before_the_process_closes_it(
