@@ -159,17 +159,21 @@ async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[S
     try:
         if storage.is_sqlite:
             await migrate.upgrade(storage.engine)
-        else:
-            await _require_migrated(storage)
+        await _require_migrated(storage)
         yield storage
     finally:
         await storage.close()
 
 
 async def _require_migrated(storage: Storage) -> None:
-    """Refuse a database that is behind this code; on SQLite it is brought up to date instead (D-60)."""
+    """Refuse a database that is behind this code, or too far ahead; SQLite was brought up to date (D-60)."""
     current, head = await migrate.current(storage.engine), migrate.head()
-    if current != head:
+    if migrate.ahead(current) > migrate.LEAD:
+        raise SettingsError(
+            f"the database is at revision {current}, and this version goes with {head} and {migrate.LEAD} more: "
+            "start a newer version"
+        )
+    if not migrate.fits(current):
         found = "empty" if current is None else f"at revision {current}"
         raise SettingsError(f"the database is {found} and must be at {head}: run `profilesvc db upgrade`")
 

@@ -62,9 +62,9 @@ def test_the_settings_of_the_example_are_taken(tmp_path: Path) -> None:
 def test_the_unit_starts_what_there_is_and_waits_for_it_to_drain() -> None:
     unit = configparser.ConfigParser(strict=True, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
-    unit.read_string((DEPLOY / "profilesvc.service").read_text("utf-8"))
+    unit.read_string((DEPLOY / "profilesvc@.service").read_text("utf-8"))
     service = unit["Service"]
-    assert service["ExecStart"].split()[1:] == ["serve", "--host", "127.0.0.1", "--port", "8000", "--workers", "4"]
+    assert service["ExecStart"].split()[1:] == ["serve", "--host", "127.0.0.1", "--port", "%i", "--workers", "2"]
     assert service["KillMode"] == "mixed"  # the parent tells the workers
     assert int(service["TimeoutStopSec"]) >= float(environment_file()[f"{PREFIX}DRAIN_SECONDS"]) + 30
     assert service["WorkingDirectory"] == environment_file()[f"{PREFIX}DATA_DIR"]
@@ -80,7 +80,8 @@ def test_the_proxy_passes_on_what_the_service_counts_on() -> None:
         "X-Request-Id": "$request_id",
     }
     assert ("client_max_body_size", "1m") in directives
-    assert ("server", "127.0.0.1:8000 max_fails=0") in directives
+    servers = [words for name, words in directives if name == "server" and words]
+    assert servers == ["127.0.0.1:8000 max_fails=0", "127.0.0.1:8001 max_fails=0"]  # one is restarted, one serves
 
 
 def test_every_setting_and_command_of_the_guide_exists(tmp_path: Path) -> None:

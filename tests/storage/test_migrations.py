@@ -1,5 +1,6 @@
 """Migrations on both databases: they say what the tables say, and run twice, down and up again."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -53,7 +54,7 @@ def url(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
 
 @pytest.fixture
 async def engine(url: str) -> AsyncIterator[AsyncEngine]:
-    made = create_engine(url, 2)
+    made = create_engine(url, 3)
     await migrate.upgrade(made)
     yield made
     await made.dispose()
@@ -101,6 +102,29 @@ async def test_twice_is_harmless(engine: AsyncEngine) -> None:
     assert await migrate.current(engine) == migrate.head()
     async with engine.connect() as connection:
         assert (await connection.execute(users.select())).one().email == "a@example.com"
+
+
+async def test_two_that_start_at_once_do_it_once(url: str) -> None:
+    engines = [create_engine(url, 1, patient=True) for _ in range(3)]
+    await asyncio.gather(*(migrate.upgrade(engine) for engine in engines))
+    await migrate.check(engines[0])
+    for engine in engines:
+        await engine.dispose()
+
+
+@pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
+async def test_one_that_must_wait_lets_others_by_and_begins_again(engine: AsyncEngine) -> None:
+    await downgrade(engine, "0001")
+    async with engine.connect() as reader:
+        await reader.exec_driver_sql("SELECT 1 FROM keys")  # and its transaction goes on
+        upgrading = asyncio.create_task(migrate.upgrade(engine))
+        await asyncio.sleep(1)  # it has given up once
+        async with engine.connect() as another:
+            await another.exec_driver_sql("SET lock_timeout = 1000")
+            await another.exec_driver_sql("SELECT 1 FROM keys")
+        assert not upgrading.done()
+    await upgrading
+    assert await migrate.current(engine) == migrate.head()
 
 
 async def test_go_down_to_nothing_and_up_again(engine: AsyncEngine) -> None:

@@ -81,7 +81,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
         return
     engine = create_engine(settings.effective_database_url, 1)
     try:
-        current, head = await migrate.current(engine), migrate.head()
+        current = await migrate.current(engine)
     except Exception as error:
         line = expected(error) or f"the database cannot be read: {type(error).__name__}"
         yield Check("database", "fail", line, "is it running, and is PROFILESVC_DATABASE_URL right?")
@@ -89,12 +89,19 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     finally:
         await engine.dispose()
     yield Check("database", "ok", where)
-    if current == head:
-        yield Check("migrations", "ok", f"at {head}")
-    else:
-        at_start = url.get_backend_name() == "sqlite"  # there the next start brings it up to date (D-60)
-        found = f"at {current or 'none'}, needed is {head}"
-        yield Check("migrations", "warn" if at_start else "fail", found, "run `profilesvc db upgrade`")
+    yield _migrations(current, at_start=url.get_backend_name() == "sqlite")
+
+
+def _migrations(current: str | None, at_start: bool) -> Check:
+    """How far the database is; `at_start`: the next start brings it up to date (D-60)."""
+    from profilesvc.storage import migrate
+
+    found = f"at {current or 'none'}, this version has {migrate.head()}"
+    if migrate.fits(current):
+        return Check("migrations", "ok", found)
+    if migrate.ahead(current) > migrate.LEAD:
+        return Check("migrations", "fail", found, "start a newer version")
+    return Check("migrations", "warn" if at_start else "fail", found, "run `profilesvc db upgrade`")
 
 
 async def _readiness(settings: Settings) -> AsyncIterator[Check]:

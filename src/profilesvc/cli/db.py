@@ -22,7 +22,7 @@ def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
     from profilesvc.storage.engine import create_engine
 
     async def opened() -> Result:
-        engine = create_engine(load().effective_database_url, 1)
+        engine = create_engine(load().effective_database_url, 1, patient=True)
         try:
             return await work(engine)
         finally:

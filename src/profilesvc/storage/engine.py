@@ -32,8 +32,10 @@ LAST_SECONDS = 0.25
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON")
 
 
-def _connect_args(is_sqlite: bool) -> dict[str, Any]:
-    return {"timeout": BUSY_SECONDS} if is_sqlite else connect_args()
+def _connect_args(is_sqlite: bool, patient: bool = False) -> dict[str, Any]:
+    if is_sqlite:
+        return {"timeout": BUSY_SECONDS}
+    return connect_args(patient=patient)
 
 
 def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
@@ -41,15 +43,18 @@ def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
     return {**engine.dialect.create_connect_args(engine.url)[1], **_connect_args(is_sqlite=False)}
 
 
-def create_engine(url: str, pool_size: int) -> AsyncEngine:
-    """The engine of either database; creates the folder of a SQLite file, and the file for its owner alone."""
+def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
+    """The engine of either database; creates the folder of a SQLite file, and the file for its owner alone.
+
+    `patient`: a statement may take as long as it takes, as a migration does.
+    """
     parsed = make_url(url)
     is_sqlite = parsed.get_backend_name() == "sqlite"
     if is_sqlite and parsed.database:
         _make_private(Path(parsed.database))
     engine = create_async_engine(
         parsed,
-        connect_args=_connect_args(is_sqlite),
+        connect_args=_connect_args(is_sqlite, patient),
         hide_parameters=True,  # an error in the log must not tell what was stored
         pool_size=pool_size,
         max_overflow=0,

@@ -53,8 +53,8 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
             raise
 
 
-def connect_args() -> dict[str, Any]:
-    """What asyncpg is told.
+def connect_args(*, patient: bool = False) -> dict[str, Any]:
+    """What asyncpg is told; who is `patient` lets a statement take as long as it takes, as a migration does.
 
     The unit of work watches over the time of its commands, and ends their connection: were the driver's own clock as
     short, it would leave the connection waiting for the end of what it gave up. The server ends what a lost connection
@@ -63,7 +63,7 @@ def connect_args() -> dict[str, Any]:
     in_time = {"lock_timeout": "4000", "statement_timeout": "4000", "idle_in_transaction_session_timeout": "5000"}
     return {
         "timeout": BUSY_SECONDS,
-        "command_timeout": 2 * BUSY_SECONDS,
+        "command_timeout": None if patient else 2 * BUSY_SECONDS,
         "connection_class": DriverConnection,
-        "server_settings": {"application_name": "profilesvc", **in_time},
+        "server_settings": {"application_name": "profilesvc", **({} if patient else in_time)},
     }

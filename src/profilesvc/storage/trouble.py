@@ -53,6 +53,6 @@ def _is_wrong_statement(error: Exception) -> bool:
 
 
 def _is_timeout(error: Exception) -> bool:
-    """PostgreSQL: lock not available, statement cancelled, out of resources, shutting down (classes 53, 55, 57)."""
+    """PostgreSQL: deadlock, lock not available, statement cancelled, out of resources, shutting down."""
     code = str(getattr(getattr(error, "orig", error), "sqlstate", "") or "")
-    return code[:2] in {"53", "55", "57", "08"}
+    return code[:2] in {"08", "40", "53", "55", "57"}

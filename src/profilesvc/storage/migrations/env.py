@@ -1,4 +1,4 @@
-"""Alembic's environment: the caller brings the connection and owns the transaction."""
+"""Alembic's environment: the caller brings the connection; each migration is a transaction."""
 
 from alembic import context
 
@@ -9,6 +9,7 @@ context.configure(
     connection=connection,
     target_metadata=metadata,
     compare_type=True,
+    transaction_per_migration=True,
     render_as_batch=connection is not None and connection.dialect.name == "sqlite",
 )
 with context.begin_transaction():

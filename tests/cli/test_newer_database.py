@@ -1,0 +1,49 @@
+"""A database that a newer version has migrated: old processes go on and may be started again, but never guess."""
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from command_line import Run, printed, refused
+from profilesvc.settings import load
+from profilesvc.storage import migrate
+from profilesvc.storage.engine import create_engine
+
+if TYPE_CHECKING:
+    from conftest import Postgres
+
+
+@pytest.mark.parametrize("lead", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_database_of_a_newer_version_is_served_two_migrations_on_and_no_further(
+    run: Run, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str, lead: int
+) -> None:
+    if kind == "postgres":
+        server: Postgres = request.getfixturevalue("postgres")
+        server.run("CREATE DATABASE newer")
+        request.addfinalizer(lambda: server.run("DROP DATABASE newer WITH (FORCE)"))
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", server.url("newer"))
+    printed(run("db", "upgrade", "--json"))
+    at = f"{int(migrate.head()) + lead:04}"
+    asyncio.run(execute(f"UPDATE alembic_version SET version_num = '{at}'"))
+    assert printed(run("db", "current", "--json"))["current"] == at
+    found = {row["name"]: row for row in json.loads(run("doctor", "--json").stdout)}
+    if lead <= 2:
+        printed(run("users", "list", "--json"))
+        assert printed(run("db", "upgrade", "--json"))["current"] == at
+        assert found["migrations"]["status"] == found["readiness"]["status"] == "ok"
+    else:
+        said = (
+            f"the database is at revision {at}, and this version goes with {migrate.head()} and 2 more: start a newer"
+        )
+        assert said in refused(run("serve", "--port", "0"))
+        assert (found["migrations"]["status"], found["migrations"]["hint"]) == ("fail", "start a newer version")
+
+
+async def execute(statement: str) -> None:
+    engine = create_engine(load().effective_database_url, 1)
+    async with engine.begin() as connection:
+        await connection.exec_driver_sql(statement)
+    await engine.dispose()
