@@ -39,6 +39,8 @@ def assert_bad_credentials(response: httpx.Response) -> None:
     assert "www-authenticate" not in response.headers  # no bearer token was asked for
 
 
-def assert_bad_refresh(response: httpx.Response) -> None:
+def assert_bad_refresh(response: httpx.Response, expired: bool = False) -> None:
+    """The one refusal; of a genuine token that is too old it names the way out."""
     assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {}
-    assert "invalid or expired refresh token" in response.json()["error"]["message"].lower()
+    hint = " Use the client credentials grant." if expired else ""
+    assert response.json()["error"]["message"] == f"Invalid or expired refresh token.{hint}"

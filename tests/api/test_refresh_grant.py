@@ -33,8 +33,7 @@ class TestRefresh:
     ) -> None:
         clock.advance(milliseconds=claims(plugin.tokens["refresh_token"])["exp"] * SECOND - clock.now())
         response = await http.post(PATH, json=refresh(plugin))
-        assert_bad_refresh(response)
-        assert "client credentials" in response.json()["error"]["message"]
+        assert_bad_refresh(response, expired=True)
         assert_ok(await plugin.http.get(LOCATIONS))  # the access token outlives it (D-11)
 
     async def test_A044_A045_tokens_of_another_kind(
@@ -94,9 +93,7 @@ class TestRefresh:
         missing = await http.post(PATH, json={"grant_type": "refresh_token"})
         assert fields(assert_error(missing, 400, "VALIDATION_ERROR")) == ["refresh_token"]
         for value in ("", "eyJ", "x" * 60_000, f"{token}=", f"{token}\n", f"{token}\0", token[:-1], "..", "é"):
-            answer = await http.post(PATH, json=refresh(plugin, refresh_token=value))
-            assert_bad_refresh(answer)
-            assert "client credentials" not in answer.json()["error"]["message"]
+            assert_bad_refresh(await http.post(PATH, json=refresh(plugin, refresh_token=value)))
         assert_ok(await http.post(PATH, json=refresh(plugin)))
 
 

@@ -110,8 +110,7 @@ class TestSingleUse:
         successor = await exchanged(http, plugin.tokens)
         clock.advance(days=30)
         response = await exchange(http, plugin.tokens["refresh_token"])
-        assert_bad_refresh(response)
-        assert "client credentials" in response.json()["error"]["message"]
+        assert_bad_refresh(response, expired=True)
         assert_ok(await bearer(http, successor))
         assert await events(services) == ["token.refreshed"]
 
@@ -172,7 +171,7 @@ class TestLifetime:
         assert pair["refresh_expires_in"] == end - clock.now() // SECOND == 17 * DAY // SECOND
         assert claims(pair["refresh_token"])["exp"] == end
         clock.advance(days=17)
-        assert_bad_refresh(await exchange(http, pair["refresh_token"]))
+        assert_bad_refresh(await exchange(http, pair["refresh_token"]), expired=True)
 
     @pytest.mark.parametrize("grace", [0, 60])
     async def test_the_grace_is_a_setting(self, settings: Settings, world: World, plugin: Site, grace: int) -> None:

@@ -26,9 +26,10 @@ from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.services.keyring import SigningKey, generate, pem_of, signing_key
 from profilesvc.services.signing import Signer
+from profilesvc.services.tokens import user_token
 from profilesvc.settings import ProviderSettings, Settings, SettingsError, TokenSettings
 from profilesvc.storage import tables
-from support import Site, assert_error, assert_ok
+from support import ALICE, Site, assert_error, assert_ok
 from token_support import LOCATIONS, PATH, assert_bad_refresh, claims, grant, refresh
 
 JWKS = "/.well-known/jwks.json"
@@ -213,16 +214,20 @@ class TestRemoval:
             answer = await client.post(PATH, json=refresh(plugin))
             assert_error(answer, 401, "AUTH_INVALID_TOKEN")
 
+    @pytest.mark.parametrize("of_a_user", [False, True])
     async def test_A077_no_process_hands_out_a_dead_token(
-        self, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
+        self, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock, of_a_user: bool
     ) -> None:
         kid = kid_of(plugin.tokens["access_token"])
         assert kid in services_of(other).signer.keyring
         await signing_keys.remove(services, kid)
-        made = await granted(dial_of(other), plugin)
+        if of_a_user:
+            token = await user_token(services_of(other), ALICE)
+        else:
+            token = (await granted(dial_of(other), plugin))["access_token"]
         clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read the new one
         for dialled in (dial_of(other), dial):
-            assert_ok(await call(dialled, made["access_token"]))
+            assert_ok(await call(dialled, token))
         assert await states(services) == ["active", "removed"]
 
     async def test_A077_a_token_of_an_announced_key_is_good(

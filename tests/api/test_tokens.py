@@ -219,4 +219,4 @@ class TestClientCredentials:
         clock.advance(milliseconds=1)
         assert_bad_credentials(await http.post(PATH, json=grant(short)))
         assert assert_error(await short.http.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}
-        assert_bad_refresh(await http.post(PATH, json=refresh(short)))
+        assert_bad_refresh(await http.post(PATH, json=refresh(short)), expired=True)
