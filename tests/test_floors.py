@@ -52,7 +52,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "dashboard.signing_in": ({"contract", "domain", "services", "dashboard"}, {"quart", "httpx", "authlib"}),
     "watching": ({"settings", "api.edge", "storage.engine", "tracing"}, set()),
     "tracing": (
-        {"settings", "api.edge", "api.failures", "api.lean", "storage.engine", "storage.readers", "watching"},
+        {"settings", "api.edge", "api.failures", "api.lean", "storage", "watching"},
         {"opentelemetry", "sqlalchemy.ext.asyncio.AsyncSession"},
     ),
     "bootstrap": (

@@ -28,6 +28,7 @@ from profilesvc.api.lean import ROUTE
 from profilesvc.settings import TracingSettings
 from profilesvc.storage.engine import Reading, Storage
 from profilesvc.storage.readers import FastReader
+from profilesvc.storage.writers import Executions
 from profilesvc.watching import Watcher
 
 _SEND_SECONDS, _END_SECONDS = 3.0, 5.0
@@ -115,6 +116,10 @@ class _TracedStorage(Storage):
         with _ending(self._tracing.span("database write")):
             async with super().write() as session:
                 yield session
+
+    async def commit(self, steps: list[Executions]) -> None:
+        with _ending(self._tracing.span("database write")):
+            await super().commit(steps)
 
 
 class _TracedReading(Reading):
