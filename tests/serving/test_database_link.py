@@ -54,7 +54,7 @@ MORE: dict[str, Operation] = {
     "validate": lambda by: by.http.post("/api/v1/auth/validate-service-credentials", json=by.plugin.credentials),
     "keys": lambda by: by.alice.get(KEYS),
     "events": lambda by: by.alice.get(f"{by.key}/audit"),
-    "roll": lambda by: by.alice.post(f"{by.key}/roll", json={"overlap_seconds": 0}),
+    "businesses": lambda by: by.alice.get("/api/v1/businesses"),
     "locations": lambda by: by.alice.get(f"{SWITCH}/locations"),
     "location": lambda by: by.plugin.http.get(f"{SWITCH}/locations/111"),
     "switch": lambda by: by.alice.patch(f"{SWITCH}/locations/112/sync", json={"syncEnabled": False}),
