@@ -54,6 +54,7 @@ class TestWhereKeysComeFrom:
             assert_refused(await exchanged(http, token))
         assert issuer.hits == []
 
+    @pytest.mark.in_process("counts what one process asks of the issuer")
     async def test_keys_are_read_once_for_ten_minutes(
         self, login: Logins, clock: FrozenClock, issuer: FakeIssuer
     ) -> None:
