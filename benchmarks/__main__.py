@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import limits, own, page
+from benchmarks import large, limits, own, page
 from benchmarks.database import Postgres
 from benchmarks.measure import Subject, measure, medians
 from benchmarks.servers import ROOT, Server
@@ -105,6 +105,7 @@ def main() -> None:
         results["databases"] = {name: _on(name, asked) for name in asked.databases.split(",")}
         if "service" in asked.subjects.split(","):
             results["own"] = own.measure(asked.rounds, asked.seconds, cores())
+            results["large"] = large.measure(asked.rounds, asked.seconds, cores())
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(json.dumps(results, indent=1))
     results = json.loads(RESULTS.read_text())

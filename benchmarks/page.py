@@ -47,7 +47,7 @@ def tables(results: dict[str, Any]) -> str:
     """All tables in Markdown."""
     parts = [_reached(results), _limits(results)]
     if "own" in results:
-        parts.append(_own(results["own"]))
+        parts.append(_own(results["own"], results["large"]))
     for database, works in results["databases"].items():
         for work, found in works.items():
             parts.append(f"## {TITLES[work][0].upper()}{TITLES[work][1:]}, {DATABASES[database]}\n\n{_table(found)}")
@@ -91,7 +91,7 @@ def _limits(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _own(own: dict[str, Any]) -> str:
+def _own(own: dict[str, Any], large: dict[str, Any]) -> str:
     """What the service is held against itself for."""
     whole, parts = own["sync"]["sync"], {name: cost for name, cost in own["sync"].items() if name != "sync"}
     total, first = sum(parts.values()), own["first"]
@@ -102,6 +102,13 @@ def _own(own: dict[str, Any]) -> str:
         lines.append(f"| {TITLES[work]}, PostgreSQL: CPU per request of two processes | {share:.2f} × one | ≤ 1.1 × |")
     lines.append(f"| first answer of `profilesvc serve` | {first['serve']:.2f} s | < 1.5 s |")
     lines.append(f"| first answer of the server in a notebook | {first['embedded']:.2f} s | < 0.3 s |")
+    much, little = large["many"], large["few"]
+    lines.append(
+        f"| list, 1,000,000 posts and 100,000 keys in the tables, SQLite | {little['cpu'] / much['cpu']:.2f} × by CPU, "
+        f"{much['rate'] / little['rate']:.2f} × by requests/s of the same with 1,000 | ≥ 0.9 × |"
+    )
+    depth = large["last page"]["cpu"] / large["second page"]["cpu"]
+    lines.append(f"| the last page of 100,000 posts beside the second, CPU | {depth:.2f} × | flat |")
     told = ", ".join(f"{name} {cost:,.0f}" for name, cost in parts.items())
     lines += ["", f"A sync takes {whole:,.0f} µs of CPU; its parts, measured apart: {told}."]
     return "\n".join(lines)

@@ -1,0 +1,81 @@
+"""The list of posts where tables are large, beside the same where they are small; the last page beside the second."""
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+
+from benchmarks.measure import medians
+from benchmarks.own import SERVE
+from benchmarks.servers import Server
+from benchmarks.work import Request, check, request_of
+from benchmarks.world import prepare_service, service_environment
+from profilesvc.bootstrap import World, open_services
+from profilesvc.fixtures import load_world
+from profilesvc.services import generate, tokens
+from profilesvc.services.context import Reached, Services
+from profilesvc.services.generate import Amounts
+from profilesvc.services.page_tokens import seal
+from profilesvc.settings import load
+from profilesvc.storage.tables import locations, posts, users
+
+FEW, MANY = Amounts(keys=1_000, posts=1_000, history=1_000), Amounts(keys=100_000, posts=1_000_000, history=1_000_000)
+
+
+class Pages(NamedTuple):
+    """Requests for the second and the last page of the location with the most posts."""
+
+    second: Request
+    last: Request
+
+
+def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -> dict[str, dict[str, float]]:
+    """What `medians` gives for the list with few and with many rows in the tables, and for its ends, on SQLite."""
+    found: dict[str, dict[str, float]] = {}
+    for size, amounts in (("few", FEW), ("many", MANY)):
+        with tempfile.TemporaryDirectory(prefix="bench-") as name:
+            folder = Path(name)
+            environment = service_environment(folder, f"sqlite+aiosqlite:///{folder}/service.db")
+            access = asyncio.run(prepare_service(environment))
+            pages = asyncio.run(_fill(environment, amounts))
+            with Server(SERVE, environment, cores[0], folder) as server:
+                asked = {size: request_of("list", access)}
+                check("list", server.port, asked[size])
+                if size == "many":
+                    asked |= {"second page": pages.second, "last page": pages.last}
+                for what, request in asked.items():
+                    found[what] = medians(server, request, rounds, seconds, cores[1])
+    return found
+
+
+async def _fill(environment: dict[str, str], amounts: Amounts) -> Pages:
+    os.environ.update(environment)
+    async with open_services(load(), World()) as services:
+        await generate.load(services, [user["email"] for user in load_world()["users"]], amounts, seed=1)
+        return await _ends(services)
+
+
+async def _ends(services: Services) -> Pages:
+    """Of the first location that was generated, which has a tenth of all posts."""
+    mine = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == locations.c.name)
+    largest = (
+        select(locations.c.name, users.c.id, users.c.email, users.c.plan)
+        .join(users, users.c.id == locations.c.user_id)
+        .where(users.c.email.like(f"%@{generate.DOMAIN}"), mine.exists())
+        .order_by(locations.c.user_id, locations.c.name)
+        .limit(1)
+    )
+    async with services.storage.read() as session:
+        row = (await session.execute(largest)).one()
+        there = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == row.name)
+        order = [posts.c.created_at, posts.c.post_id]
+        late = (await session.execute(there.order_by(*order).offset(50).limit(1))).one()
+        early = (await session.execute(there.order_by(*(each.desc() for each in order)).offset(49).limit(1))).one()
+    location = Reached(row.name, row.id, services.plans.get(row.plan))
+    by_owner: dict[str, Any] = {"Authorization": f"Bearer {await tokens.user_token(services, row.email)}"}
+    path = f"/api/v1/posts?locationId={row.name}&pageSize=50&pageToken="
+    behind = [seal(services, location, "posts", f"{at}.{ident}") for at, ident in (early, late)]
+    return Pages(*(Request("GET", f"{path}{token}", by_owner) for token in behind))
