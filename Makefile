@@ -28,7 +28,7 @@ types: $(DEV) ## check the types
 	$(BIN)/mypy
 
 pytest: $(DEV) ## run the tests alone
-	$(BIN)/pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile
+	$(BIN)/pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 # The settings of the shell must not lead the pages elsewhere; a lost order of cells would make them meaningless.
 notebooks: $(DEV) ## prove every page of notebooks/: run it and compare each output

@@ -29,12 +29,14 @@ log = logging.getLogger("profilesvc")
 class SharedWindows:
     """The windows of all processes. While the server does not answer, this process counts for itself in `spare`."""
 
-    def __init__(self, url: str, spare: Windows, pause: float = PAUSE_SECONDS) -> None:
+    def __init__(
+        self, url: str, spare: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
         url = re.sub(r"\Avalkey", "redis", url)
         self._pool = ConnectionPool.from_url(
             url,
-            socket_timeout=TIMEOUT_SECONDS,
-            socket_connect_timeout=TIMEOUT_SECONDS,
+            socket_timeout=timeout,
+            socket_connect_timeout=timeout,
             retry=Retry(NoBackoff(), 1, (Disconnected,)),  # the server closed a connection that nobody used
         )
         options: Any = {"connection_pool": self._pool}
