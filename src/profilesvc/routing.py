@@ -6,7 +6,7 @@ from quart.routing import QuartRule
 
 
 def _not_built(*_values: Any) -> tuple[str, str]:
-    raise NotImplementedError("paths are not built from rules: `MatchedRule` leaves out what that takes")
+    raise RuntimeError("paths are not built from rules: `MatchedRule` leaves out what that takes")
 
 
 class MatchedRule(QuartRule):
