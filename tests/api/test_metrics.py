@@ -131,6 +131,7 @@ async def test_counts_a_post_beyond_the_plan(http: httpx.AsyncClient, plugin: Si
     assert count(await scraped(http), told[0], **told[1]) - count(before, told[0], **told[1]) == 1
 
 
+@pytest.mark.in_process("keeps the connections of one process")
 async def test_tells_how_busy_the_process_and_its_pools_are(http: httpx.AsyncClient, services: Services) -> None:
     """As many transactions as there may be, and one more that waits."""
     size, enough, begun = services.storage.pools()["writing"].size, asyncio.Event(), asyncio.Semaphore(0)
