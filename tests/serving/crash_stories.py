@@ -61,7 +61,7 @@ class Keys(Story):
         rolled = assert_ok(user.post(f"{KEYS}/{key['client_id']}/roll", json={"overlap_seconds": 3600}))
         self.secrets[key["client_id"]].append(rolled["client_secret"])
         self.acknowledged += 2
-        if len(self.secrets) - len(self.revoked) > 6:
+        while len(self.secrets) - len(self.revoked) > 6:  # more than one when a step was killed in the middle
             oldest = next(client_id for client_id in self.secrets if client_id not in self.revoked)
             self._revoke(user, oldest)
             self.revoked.add(oldest)
