@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.rates import Windows
 from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
-from profilesvc.fixtures import fixture_path, load_world
+from profilesvc.fixtures import TEST_KEY_ID, load_world
 from profilesvc.issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.metrics import Metrics
 from profilesvc.provider.port import Provider
@@ -63,18 +63,17 @@ async def _open_signing_keys(services: Services) -> None:
     """
     settings = services.settings
     path, old = settings.tokens.signing_key_file, settings.data_dir / SIGNING_KEY_FILE
-    known = {info.dates.kid for info in await signing_keys.listing(services)}
+    known = {TEST_KEY_ID, *(info.dates.kid for info in await signing_keys.listing(services))}
     given = None if path is None else open_signing_key(settings, path, known)
-    published = signing_key(fixture_path(SIGNING_KEY_FILE).read_bytes()).kid if settings.production else None
-    if given is not None and given.kid == published:
+    if settings.production and given is not None and given.kid == TEST_KEY_ID:
         raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: the published test key is refused in production")
     await signing_keys.open_ring(
         services, given, lambda: open_signing_key(settings, old) if old.exists() else generate()
     )
-    if published in services.signer.keyring:
+    if settings.production and TEST_KEY_ID in services.signer.keyring:
         raise SettingsError(
             "the published test key is among the signing keys and refused in production; remove it: "
-            f"{PREFIX}ENVIRONMENT=development profilesvc signing-keys remove {published}"
+            f"{PREFIX}ENVIRONMENT=development profilesvc signing-keys remove {TEST_KEY_ID}"
         )
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+TEST_KEY_ID = "IyO9Z-a1eBwiZrd3KvarpiDGwxKu80PEVdHaPyHNYrg"  # the name of signing_key.pem, which everyone has
 _PACKAGE = Path(__file__).parent
 _FOLDERS = (_PACKAGE / "fixtures", _PACKAGE.parents[1] / "data" / "fixtures")
 

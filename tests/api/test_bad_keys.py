@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from conftest import AsService, AsUser
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
-from profilesvc.storage.keys import digests
+from profilesvc.storage.keys import credentials
 from profilesvc.storage.tables import keys, syncs
 from support import BOB, Site, assert_error, assert_ok, fields
 
@@ -153,7 +153,7 @@ class TestKeys:
     ) -> None:
         secret = plugin.key["client_secret"]
         async with services.storage.read() as session:
-            (digest,) = await digests(session, plugin.key["service_client_id"], services.clock.now())
+            _, (digest,), _ = await credentials(session, plugin.key["client_id"], services.clock.now())
         for response in [
             await alice.get(KEYS, params={"include_revoked": "true"}),
             await alice.get(f"/api/v1/api-keys/{plugin.key['client_id']}/status", params={"history": "true"}),

@@ -9,11 +9,10 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from itertools import chain
 from typing import Any
 
 from profilesvc.api.failures import REQUEST_ID, body_for
-from profilesvc.api.lean import ROUTE
+from profilesvc.api.lean import ROUTE, given
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
 from profilesvc.services import audit
@@ -26,6 +25,7 @@ access_log = logging.getLogger("profilesvc.access")  # a line per request, when 
 _ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full service must not take it for a dead one
 _UNBOUNDED = 1 << 62
 MAX_HEADER_BYTES = 16 * 1024
+_NOTHING = [b""]
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
 _LABEL = rb"[A-Za-z0-9_-]{1,63}"
@@ -54,9 +54,10 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        names = dict(scope["headers"])
-        request_id = self._request_id(names.get(b"x-request-id", b""))
-        scope = {**scope, REQUEST_ID: request_id.decode()}  # so that the log can name the answer
+        scope = {**scope}
+        names = given(scope)
+        request_id = self._request_id(names.get(b"x-request-id", _NOTHING)[-1])
+        scope[REQUEST_ID] = request_id.decode()  # so that the log can name the answer
 
         extra = [(b"x-request-id", request_id), (b"vary", b"Origin")]
         if b"upgrade" in names:
@@ -64,7 +65,7 @@ class Edge:
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), *extra]}
+                message["headers"] = [*message.get("headers", ()), *extra]
             await send(message)
 
         answered: Send = named
@@ -86,7 +87,7 @@ class Edge:
     def _problem(self, scope: Any) -> tuple[ErrorKind, str] | None:
         if self.in_flight >= self._most() and scope["path"] not in _ALWAYS:
             return SERVICE_UNAVAILABLE, "The service is full."
-        problem = _problem(scope["headers"], scope.get("http_version", "1.1"))
+        problem = _problem(scope)
         if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
             problem = problem or (NOT_FOUND, "There is no such path.")
         return problem
@@ -96,34 +97,31 @@ class Edge:
         return given if _REQUEST_ID.match(given) else self._entropy.token_bytes(8).hex().encode()
 
 
-def _problem(headers: list[tuple[bytes, bytes]], version: str) -> tuple[ErrorKind, str] | None:
-    if sum(map(len, chain.from_iterable(headers))) > MAX_HEADER_BYTES:
+def _problem(scope: Any) -> tuple[ErrorKind, str] | None:
+    names, version = given(scope), scope.get("http_version", "1.1")
+    if sum([len(name) + len(value) for name, value in scope["headers"]]) > MAX_HEADER_BYTES:
         return HEADERS_TOO_LARGE, HEADERS_TOO_LARGE.message
     if version not in _VERSIONS:
         return VALIDATION_ERROR, "Speak HTTP/1.1."
-    hosts = [value for name, value in headers if name == b"host"]
+    hosts = names.get(b"host", [])
     if len(hosts) > 1 or (not hosts and version == "1.1"):
         return VALIDATION_ERROR, "Send exactly one Host header."
     if hosts and not _HOST.match(hosts[0]):  # the framework's routing would fail on it
         return VALIDATION_ERROR, "Send a Host header that names a host."
-    names = [name for name, _ in headers]
-    if names.count(b"origin") > 1:
+    if len(names.get(b"origin", ())) > 1:
         return VALIDATION_ERROR, "Send at most one Origin header."
-    if _FRAMING.isdisjoint(names):
-        return None
-    return _framing_problem(headers, names, version)
+    return None if _FRAMING.isdisjoint(names) else _framing_problem(names, version)
 
 
-def _framing_problem(
-    headers: list[tuple[bytes, bytes]], names: list[bytes], version: str
-) -> tuple[ErrorKind, str] | None:
+def _framing_problem(names: dict[bytes, list[bytes]], version: str) -> tuple[ErrorKind, str] | None:
     """What could make two readers disagree about where the body ends."""
-    codings = [value.strip().lower() for name, value in headers if name == b"transfer-encoding"]
-    if names.count(b"content-length") > 1 or (b"content-length" in names and codings):
+    lengths = names.get(b"content-length", [])
+    codings = [value.strip().lower() for value in names.get(b"transfer-encoding", ())]
+    if len(lengths) > 1 or (lengths and codings):
         return VALIDATION_ERROR, "Send one Content-Length, and not together with Transfer-Encoding."
     if codings and (codings != [b"chunked"] or version == "1.0"):
         return VALIDATION_ERROR, "Send no Transfer-Encoding but chunked, and that by HTTP/1.1."
-    if b"upgrade" in names and (codings or b"content-length" in names):
+    if b"upgrade" in names and (codings or lengths):
         return VALIDATION_ERROR, "Send no body with an Upgrade."
     return None
 

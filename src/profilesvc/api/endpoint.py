@@ -16,7 +16,7 @@ from quart_schema import operation_id, tag
 from profilesvc.api import parsing
 from profilesvc.api.access import Access, services
 from profilesvc.api.arrival import KB, asked_now, begin, limited_body, tell_limits
-from profilesvc.api.lean import fields
+from profilesvc.api.lean import JsonResponse, fields
 from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
@@ -61,7 +61,7 @@ class Endpoint:
     counted_as: Kind | None = None
     wants: frozenset[str] = field(default_factory=frozenset)
     ahead: Callable[[Any, dict[str, str]], Ahead | None] | None = None  # by query and path: read with the caller
-    handed_over: bool = False  # to a task of the service, which goes on when the caller hangs up
+    handed_over: bool = False  # what must be finished is handed to a task, which goes on when the caller hangs up
 
     @property
     def limit(self) -> Kind:
@@ -153,8 +153,7 @@ def _query(endpoint: Endpoint, asked: Request) -> tuple[Query | None, ServiceErr
     if endpoint.query is None:
         return None, None
     try:
-        values = parsing.query_values(endpoint.query, asked.args) if asked.query_string else {}
-        return parsing.checked(endpoint.query, values, "query"), None
+        return parsing.checked(endpoint.query, parsing.query_values(endpoint.query, asked.query_string), "query"), None
     except ServiceError as error:
         return None, error
 
@@ -227,12 +226,7 @@ def _idempotency_key(
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
     """Wrap the result in Success; a model is written once, prepared bytes are passed on."""
     rendered = result if isinstance(result, Rendered) else Rendered(result.model_dump_json(by_alias=True).encode())
-    response = Response(
-        b'{"status":"ok","data":' + rendered.data + b"}",
-        rendered.status or endpoint.status,
-        content_type="application/json",
-    )
-    response.timeout = None  # the server bounds how long an answer may wait to be taken
+    response = JsonResponse(b'{"status":"ok","data":' + rendered.data + b"}", rendered.status or endpoint.status)
     if rendered.headers:
         response.headers.update(rendered.headers)
     if endpoint.no_store:

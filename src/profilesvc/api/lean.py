@@ -7,18 +7,20 @@ Everything else takes Quart's way, with its time and size limits.
 
 import asyncio
 import time
-from collections.abc import Iterable
 from typing import Any, cast
 from urllib.parse import urlparse
 
 from quart import Request, Response
 from quart.asgi import ASGIHTTPConnection
+from quart.wrappers.response import DataBody
 from werkzeug.datastructures import Headers
 
 WHOLE_BODY = "profilesvc.body"  # where the scope has the body when all of it was there at once
+_GIVEN = "profilesvc.headers"
 _LONGEST = 64 * 1024
 ROUTE = "profilesvc.route"  # where the route that was taken is left in the ASGI scope
 _LATE = 0.001
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -27,7 +29,7 @@ class LeanConnection(ASGIHTTPConnection):
 
     async def __call__(self, receive: Any, send: Any) -> None:
         """Serve the request."""
-        length = _announced(self.scope["method"], self.scope["headers"])
+        length = _announced(self.scope)
         if length is None or length > _LONGEST:
             await super().__call__(receive, send)
             return
@@ -102,18 +104,28 @@ class LeanConnection(ASGIHTTPConnection):
 
 def fields(request: Any, name: bytes) -> list[str]:
     """The values of a header, whose name is given as ASGI does: in small letters. Quart's own look-up takes longer."""
-    return [value.decode("latin1") for known, value in request.scope["headers"] if known == name]
+    return [value.decode("latin1") for value in given(request.scope).get(name, ())]
 
 
-def _announced(method: str, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+def given(scope: Any) -> dict[bytes, list[bytes]]:
+    """The values of all headers by name, put together once for a request."""
+    known: dict[bytes, list[bytes]] = scope.get(_GIVEN)
+    if known is None:
+        known = scope[_GIVEN] = {}
+        for name, value in scope["headers"]:
+            known.setdefault(name, []).append(value)
+    return known
+
+
+def _announced(scope: Any) -> int | None:
     """The length of the body in bytes, 0 for none, None for a body of unknown length (HTTP/2 need not tell it)."""
-    length = None if method in {"POST", "PUT", "PATCH"} else 0
-    for name, value in headers:
-        if name == b"transfer-encoding":
-            return None
-        if name == b"content-length":
-            length = int(value) if value.isdigit() and len(value) < 10 else _LONGEST + 1
-    return length
+    there = given(scope)
+    if b"transfer-encoding" in there:
+        return None
+    told = there.get(b"content-length")
+    if told is None:
+        return None if scope["method"] in _WITH_BODY else 0
+    return int(told[0]) if told[0].isdigit() and len(told[0]) < 10 else _LONGEST + 1
 
 
 def _again(first: dict[str, Any], receive: Any) -> Any:
@@ -130,11 +142,22 @@ async def _no_push(_path: str, _headers: Headers) -> None:
     """HTTP/2 push, which this API does not use."""
 
 
+class JsonResponse(Response):
+    """An answer of JSON bytes: what Quart would work out for any answer is known of these."""
+
+    def __init__(self, body: bytes, status: int) -> None:
+        self.headers = Headers()
+        self.headers._list = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        self.status_code = status
+        self.response = DataBody(body)
+        self.timeout = None  # the server bounds how long an answer may wait to be taken
+
+
 class _Given(Headers):
     """The headers of an ASGI scope; Werkzeug would look for line breaks in them, which no server lets through."""
 
     def __init__(self, scope: Any) -> None:
         peer = (scope.get("client") or ("<local>", 0))[0]
-        given = [each for each in scope["headers"] if each[0] != b"remote-addr"]
-        self._list = [(name.decode("latin1"), value.decode("latin1")) for name, value in given]
+        sent = [each for each in scope["headers"] if each[0] != b"remote-addr"]
+        self._list = [(name.decode("latin1"), value.decode("latin1")) for name, value in sent]
         self._list.append(("Remote-Addr", peer))

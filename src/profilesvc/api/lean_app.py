@@ -1,9 +1,12 @@
 """Quart without what this API has no use for: sessions, signals, questions whose answers do not change."""
 
+import asyncio
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from quart import Quart, Request
+from quart.ctx import AppContext
+from quart.globals import _cv_app, _cv_request
 from quart.sessions import NullSession, SessionInterface
 from werkzeug.routing import MapAdapter
 
@@ -16,7 +19,10 @@ class NoSessions(SessionInterface):
 
     async def open_session(self, _app: Quart, _request: Any) -> Any:
         """The null session, which is never saved."""
-        return NullSession()
+        return _NO_SESSION
+
+
+_NO_SESSION = NullSession()
 
 
 class LeanRequest(Request):
@@ -76,12 +82,32 @@ class Around(NamedTuple):
 
 
 class LeanApp(Quart):
-    """Quart without its signals and sessions, which nothing here listens to or has."""
+    """Quart without its signals, sessions and teardown functions, which nothing here listens to or has."""
 
     asgi_http_class = LeanConnection
     request_class = LeanRequest
     url_rule_class = MatchedRule
     session_interface = NoSessions()  # type: ignore[assignment]  # declared as narrower than it is used
+
+    async def handle_request(self, request: Any) -> Any:
+        """Serve inside Quart's contexts; that of the application is one for all, as nothing is kept in it."""
+        context = self.request_context(request)
+        context.session = _NO_SESSION
+        app_before, request_before = _cv_app.set(self._always), _cv_request.set(context)
+        try:
+            context.match_request()
+            return await self.full_dispatch_request(context)
+        except asyncio.CancelledError:  # for whoever cancelled it
+            raise
+        except Exception as error:
+            return await self.handle_exception(error)
+        finally:
+            _cv_request.reset(request_before)
+            _cv_app.reset(app_before)
+
+    @cached_property
+    def _always(self) -> AppContext:
+        return AppContext(self)
 
     def create_url_adapter(self, request: Any) -> MapAdapter | None:
         """What the request's path is matched by."""

@@ -3,6 +3,7 @@
 from quart import Quart, Response, request
 
 from profilesvc.api.access import services
+from profilesvc.api.arrival import asked_now
 from profilesvc.api.lean import fields
 from profilesvc.services import origins
 
@@ -19,8 +20,8 @@ def install(app: Quart) -> None:
 
     @app.before_request
     async def arrive() -> None:
-        header = next(iter(fields(request, b"origin")), None)  # the edge lets no second one through
-        origins.arrive(services().settings, header)
+        sent = fields(asked_now(), b"origin")  # the edge lets no second one through
+        origins.arrive(services().settings, sent[0] if sent else None)
 
     @app.after_request
     async def allow(response: Response) -> Response:

@@ -5,9 +5,9 @@ import math
 import re
 from itertools import count
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
-from werkzeug.datastructures import MultiDict
 
 from profilesvc.contract.common import Query
 from profilesvc.contract.tokens import GRANT_TYPES
@@ -126,18 +126,21 @@ def _sentence(error: Any) -> str:
     return message.removeprefix("Value error, ").replace("Input should", "should", 1)
 
 
-def query_values(model: type[Query], arguments: "MultiDict[str, str]") -> dict[str, str]:
-    """The parameters that a route knows, each at most once; unknown ones are ignored (D-03), unless meant exactly."""
+def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
+    """The parameters that a route knows, each at most once; unknown ones are ignored (D-03), unless meant exactly.
+
+    Bytes that are not UTF-8 stay percent-encoded, as the framework reads them.
+    """
     values: dict[str, str] = {}
-    meant = {name.lower(): name for name in model.exact}
-    for name, given in arguments.to_dict(flat=False).items():
+    for name, given in parse_qsl(raw.decode(), keep_blank_values=True, errors="werkzeug.url_quote") if raw else ():
         array = _ARRAY_SYNTAX.match(name)
         known = array.group(1) if array else name
         if known not in model.model_fields:
-            if right := meant.get(known.replace("_", "").lower()):
+            meant = known.replace("_", "").lower()
+            if right := next((exact for exact in model.exact if exact.lower() == meant), None):
                 raise invalid("query", known, f"is written {right}")
-            continue
-        if array or len(given) > 1:
+        elif array or known in values:
             raise invalid("query", known, "must be given once, as a single value")
-        values[name] = given[0]
+        else:
+            values[known] = given
     return values

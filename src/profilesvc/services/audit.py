@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -37,7 +37,8 @@ trace: ContextVar[Trace] = ContextVar("trace", default=Trace())  # noqa: B039  a
 
 def known(actor: str) -> None:
     """Say who is asking, once that is proven: `user:ID` or `key:ID`."""
-    trace.set(trace.get()._replace(actor=actor))
+    _, ip, request_id = trace.get()
+    trace.set(Trace(actor, ip, request_id))
 
 
 async def record(
@@ -98,8 +99,10 @@ class Notes:
 
     def _write_soon(self, services: "Services") -> None:
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_GATHER_SECONDS, lambda: services.background.spawn(self.write(services)))
+            loop, own = asyncio.get_running_loop(), Context()  # not what is left of the request that came first
+            self._timer = loop.call_later(
+                _GATHER_SECONDS, lambda: services.background.spawn(self.write(services)), context=own
+            )
 
     async def write(self, services: "Services") -> None:
         """Write what was gathered so far; it is written when this returns, whoever began to."""
@@ -110,9 +113,8 @@ class Notes:
             self._timer = None
             issued, self._issued = self._issued, []
             failed, self._failed = _failures(self._failed), Counter()
-            async with services.storage.write() as session:
-                await audit.add(session, issued)
-                await audit.count(session, [failed[once] for once in sorted(failed)])  # in one order: no deadlock
+            in_order = [failed[once] for once in sorted(failed)]  # no deadlock
+            await services.storage.commit(audit.noting(services.storage.dialect, issued, in_order))
 
 
 def _failures(counted: Counter[tuple[int, int, int, str | None]]) -> dict[str, dict[str, Any]]:

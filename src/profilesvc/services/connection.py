@@ -63,22 +63,19 @@ async def status(
     """Whether a key's site is connected. NOT_FOUND for a revoked key and for another user's."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        known = connection.known(caller.found) if caller.found else None
-        key, last = known or await connection.key_and_last_contact(session, client_id)
+        key = connection.known(caller.found) if caller.found else await connection.watched(session, client_id)
         if key is None or key.user_id != caller.user_id or key.revoked_at is not None:
             raise ServiceError(NOT_FOUND, "You have no such API key.")
         spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []
-    seen = None if last is None else last.last_heartbeat_at
-    mismatch = last is not None and rules.site_mismatch(
-        (last.site_host, last.other_site_host), last.other_site_host_at, keys.domains_of(key.allowed_domains), now
-    )
+    sites, seen = (key.site_host, key.other_site_host), key.last_heartbeat_at
+    mismatch = rules.site_mismatch(sites, key.other_site_host_at, keys.domains_of(key.allowed_domains), now)
     answer = {
         "connection_status": rules.state(seen, now),
         "last_heartbeat_at": None if seen is None else iso(seen),
-        "plugin_version": None if last is None else last.plugin_version,
-        "wp_version": None if last is None else last.wp_version,
-        "php_version": None if last is None else last.php_version,
-        "reason_hint": rules.reason_hint(seen, now, key.hold is not None, mismatch=mismatch),
+        "plugin_version": key.plugin_version,
+        "wp_version": key.wp_version,
+        "php_version": key.php_version,
+        "reason_hint": rules.reason_hint(seen, now, key.is_held, mismatch=mismatch),
         "warnings": ["site_mismatch"] if mismatch else [],
     }
     if not history:

@@ -5,6 +5,12 @@ import json
 import re
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+
+_JSON = json.JSONEncoder(separators=(",", ":")).encode
+_RS256 = (PKCS1v15(), SHA256())
 _GRAMMAR = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
 
 
@@ -18,6 +24,13 @@ def taken_apart(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     header, payload, signature = token.split(".")
     b64_decode(signature)
     return json_object(b64_decode(header)), json_object(b64_decode(payload))
+
+
+def signed(typ: str, kid: str, claims: dict[str, Any], private: RSAPrivateKey) -> str:
+    """A compact JWT, signed by RS256 (RFC 7515 §7.1, RFC 7518 §3.3); the same of everything gives the same bytes."""
+    header = {"alg": "RS256", "kid": kid, "typ": typ}
+    text = f"{b64(_JSON(header).encode())}.{b64(_JSON(claims).encode())}"
+    return f"{text}.{b64(private.sign(text.encode(), *_RS256))}"
 
 
 def b64(raw: bytes) -> str:

@@ -104,9 +104,9 @@ class Keyring:
         self.unreadable: set[str] = set()
         self.replace(keys)
 
-    def replace(self, keys: Iterable[tuple[KeyDates, SigningKey]]) -> None:
-        """Hold these keys and no others."""
-        held = list(keys)
+    def replace(self, keys: Iterable[tuple[KeyDates, SigningKey]], stamp: str | None = None) -> None:
+        """Hold these keys and no others; `stamp` is the table's when it held them."""
+        held, self.stamp = list(keys), stamp
         self._keys = {dates.kid: key for dates, key in held}
         self.dates = signing_keys.in_order(dates for dates, _ in held)
 

@@ -1,7 +1,6 @@
 """Issue and read RS256 tokens against the service's own clock (D-12, D-13); nothing trusts a token's own words."""
 
 import hashlib
-import json
 import re
 import sys
 from typing import Any, Literal
@@ -10,7 +9,7 @@ import jwt
 
 from profilesvc.domain.keys import CLIENT_ID
 from profilesvc.domain.world import Entropy
-from profilesvc.services.jose import b64, is_compact, is_instant, taken_apart
+from profilesvc.services.jose import b64, is_compact, is_instant, signed, taken_apart
 from profilesvc.services.keyring import Keyring
 
 TokenType = Literal["at+jwt", "rt+jwt"]
@@ -61,8 +60,7 @@ class Signer:
             "exp": issued + ttl_seconds,
             **claims,
         }
-        body = json.dumps(payload, separators=(",", ":")).encode()
-        return _JWS.encode(body, key.private, algorithm="RS256", headers={"typ": typ, "kid": key.kid})
+        return signed(typ, key.kid, payload, key.private)
 
     def read(self, token: str, typ: TokenType, now: int) -> dict[str, Any]:
         """The claims of a token of ours that is good now; raises TokenRefused and nothing else.
@@ -70,11 +68,11 @@ class Signer:
         A verified access token is remembered by its digest: signatures are worth caching because the caller's state
         is read from the database on every request all the same (D-14). A refresh token comes once.
         """
-        if not is_compact(token, MAX_TOKEN_LENGTH):
-            raise TokenRefused("malformed")
-        digest = hashlib.sha256(token.encode()).digest() + typ.encode()
+        digest = hashlib.sha256(token.encode(errors="replace")).digest() + typ.encode()
         claims = self._verified.get(digest)
         if claims is None:
+            if not is_compact(token, MAX_TOKEN_LENGTH):
+                raise TokenRefused("malformed")
             claims = self._verify(token, typ)
             if typ == "at+jwt":
                 self._remember(digest, claims)

@@ -68,7 +68,8 @@ async def reload(services: Services, *, given: SigningKey | None = None, strict:
     """
     ring, held = services.signer.keyring, []
     at_hand = {} if given is None else {given.kid: given}
-    for stored in await _stored(services):
+    there = await _stored(services)
+    for stored in there:
         kid = stored.dates.kid
         if stored.private_pem is None:
             continue
@@ -81,7 +82,7 @@ async def reload(services: Services, *, given: SigningKey | None = None, strict:
             if kid not in ring.unreadable:
                 log.error("%s", error)  # noqa: TRY400  one line says it all
             ring.unreadable.add(kid)
-    ring.replace(held)
+    ring.replace(held, there[0].stamp if there else None)
 
 
 async def open_ring(services: Services, given: SigningKey | None, first: Callable[[], SigningKey]) -> None:

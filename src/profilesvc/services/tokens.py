@@ -13,8 +13,6 @@ from profilesvc.services.signing import TokenRefused, random_id
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
 
-NOBODY = 0  # the id of no key
-
 
 def _bad_credentials() -> ServiceError:
     return ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
@@ -28,14 +26,14 @@ def _bad_refresh_token(expired: bool = False) -> ServiceError:
 async def verify_secret(services: Services, client_id: str, client_secret: str) -> KeyState | None:
     """The key whose id and secret these are, live or deactivated; None otherwise.
 
-    An unknown id costs the same work as a wrong secret (D-21). RATE_LIMITED (D-50).
+    An unknown id costs the same work as a wrong secret (D-21). For a key the ring then holds the signing keys of this
+    moment, as who proves a secret mostly wants a token. RATE_LIMITED (D-50).
     """
     now = services.clock.now()
-    key, digests = None, list[str]()
+    key, digests, stamp = None, list[str](), None
     if CLIENT_ID.match(client_id):
         async with services.storage.read() as session:
-            key = await keys.state(session, client_id)
-            digests = await keys.digests(session, NOBODY if key is None else key.id, now)
+            key, digests, stamp = await keys.credentials(session, client_id, now)
     unknown = secret_digest("", services.pepper)
     good = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [unknown]]
     if key is None or not digests or not any(good) or key.ended(now):
@@ -44,6 +42,8 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
             services.notes.failed(services, key)
         return None
     await services.limiter.by_client(client_id)  # not before: who knows the id alone must not use up its requests
+    if stamp != services.signer.keyring.stamp:
+        await signing_keys.reload(services)
     return key
 
 
@@ -62,7 +62,6 @@ async def client_credentials(services: Services, body: ClientCredentialsGrant) -
         raise deactivated(services, key.hold)
     origins.require()
     granted = grant(key.permissions.split(), body.permissions)
-    await signing_keys.reload(services)
     services.notes.issued(services, key, granted)
     return _answer(services, key, rotation.first_pair(services, key, granted))
 

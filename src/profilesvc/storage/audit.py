@@ -5,11 +5,14 @@ from typing import Any
 from sqlalchemy import Row, String, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.dialect import insert_into
+from profilesvc.storage.dialect import insert_by, insert_into
 from profilesvc.storage.engine import Executor
+from profilesvc.storage.prepared import PreparedWrite
 from profilesvc.storage.tables import audit, keys
+from profilesvc.storage.writers import Executions
 
 Event = dict[str, Any]
+COLUMNS = ("at", "event", "user_id", "key_id", "actor", "ip_prefix", "request_id", "details")
 Place = tuple[int, int]  # time and id of an event
 
 
@@ -19,13 +22,19 @@ async def add(session: AsyncSession, events: list[Event]) -> None:
         await session.execute(insert(audit), events)
 
 
-async def count(session: AsyncSession, events: list[Event]) -> None:
-    """Append events that carry `once`, or add their `times` to those that are there."""
-    if not events:
-        return
-    statement = insert_into(session, audit)
+def _count(dialect: str) -> Any:
+    statement = insert_by(dialect, audit).inline()
     times = audit.c.times + statement.excluded.times
-    await session.execute(statement.on_conflict_do_update(index_elements=[audit.c.once], set_={"times": times}), events)
+    return statement.on_conflict_do_update(index_elements=[audit.c.once], set_={"times": times})
+
+
+_ADD = PreparedWrite(lambda _dialect: insert(audit).inline(), COLUMNS)
+_COUNT = PreparedWrite(_count, (*COLUMNS, "once", "times"))
+
+
+def noting(dialect: str, added: list[Event], counted: list[Event]) -> list[Executions]:
+    """What appends events, and those that carry `once`; where one of these is there its `times` grow."""
+    return [write.executions(dialect, events) for write, events in ((_ADD, added), (_COUNT, counted)) if events]
 
 
 async def note_expired(session: AsyncSession, now: int, since: int) -> None:

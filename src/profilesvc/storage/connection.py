@@ -6,20 +6,23 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, bindparam, case, exists, func, select, update
 
 from profilesvc.domain.connection import ONLINE_FOR, Span
-from profilesvc.storage import keys, revocations
 from profilesvc.storage.dialect import insert_by
 from profilesvc.storage.engine import Executor
-from profilesvc.storage.keys import KeyState
 from profilesvc.storage.prepared import Ahead, Prepared, PreparedWrite, fetch
-from profilesvc.storage.tables import connections, contacts
-from profilesvc.storage.tables import keys as key_table
+from profilesvc.storage.tables import connections, contacts, holds, keys
 from profilesvc.storage.writers import Executions
 
 
-class LastContact(NamedTuple):
-    """The last heartbeat of a key and what it reported."""
+class Watched(NamedTuple):
+    """A key as its owner watches it: who that is, what ended or holds it, and what its last heartbeat reported."""
 
-    last_heartbeat_at: int
+    id: int
+    user_id: int
+    created_at: int
+    revoked_at: int | None
+    allowed_domains: str
+    is_held: bool
+    last_heartbeat_at: int | None
     plugin_version: str | None
     wp_version: str | None
     php_version: str | None
@@ -28,30 +31,31 @@ class LastContact(NamedTuple):
     other_site_host_at: int | None
 
 
-_KEY_AND_LAST = Prepared(
-    keys.STATE.outerjoin(connections, connections.c.key_id == key_table.c.id).add_columns(
-        *(connections.c[name] for name in LastContact._fields)
+_WATCHED = Prepared(
+    select(
+        *(keys.c[name] for name in Watched._fields[:5]),
+        exists().where(holds.c.key_id == keys.c.id),
+        *(connections.c[name] for name in Watched._fields[6:]),
     )
+    .select_from(keys.outerjoin(connections, connections.c.key_id == keys.c.id))
+    .where(keys.c.client_id == bindparam("client_id"))
 )
 
 
 def ahead(client_id: str) -> Ahead:
-    """The same as `key_and_last_contact`, for `known`; `revoked` is about the caller's token there, not the key's."""
-    return Ahead(_KEY_AND_LAST, {"client_id": client_id})
+    """The same as `watched`, for `known`."""
+    return Ahead(_WATCHED, {"client_id": client_id})
 
 
-async def key_and_last_contact(session: Executor, client_id: str) -> tuple[KeyState | None, LastContact | None]:
-    """The state of a key and its last heartbeat, None before the first, in one statement."""
-    rows = await fetch(session, _KEY_AND_LAST, client_id=client_id, **revocations.ids_of())
-    return known(rows[0]) if rows else (None, None)
+async def watched(session: Executor, client_id: str) -> Watched | None:
+    """A key and its last heartbeat, in one statement."""
+    rows = await fetch(session, _WATCHED, client_id=client_id)
+    return known(rows[0]) if rows else None
 
 
-def known(columns: Sequence[Any]) -> tuple[KeyState | None, LastContact | None]:
+def known(columns: Sequence[Any]) -> Watched | None:
     """What a row tells."""
-    key, last = columns[: len(KeyState._fields)], columns[len(KeyState._fields) :]
-    if key[0] is None:
-        return None, None
-    return KeyState._make(key), None if last[0] is None else LastContact._make(last)
+    return None if columns[0] is None else Watched._make(columns)
 
 
 class Beat(NamedTuple):

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, String, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.keys import Hold
-from profilesvc.storage import domains, revocations
+from profilesvc.storage import domains, revocations, signing_keys
 from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Ahead, Prepared, fetch, fetch_one
+from profilesvc.storage.prepared import Ahead, Prepared, fetch, fetch_one, separated
 from profilesvc.storage.tables import businesses, holds, keys, secrets, users
 
 
@@ -99,13 +99,27 @@ async def locked(session: AsyncSession, client_id: str) -> KeyState | None:
     return await state(session, client_id)
 
 
-_DIGESTS = Prepared(select(secrets.c.digest, secrets.c.expires_at).where(secrets.c.key_id == bindparam("key_id")))
+_DIGESTS = (
+    select(separated(secrets.c.digest + ":" + func.coalesce(cast(secrets.c.expires_at, String), ""), " "))
+    .where(secrets.c.key_id == keys.c.id)
+    .correlate(keys)
+    .scalar_subquery()
+)
+_CREDENTIALS = Prepared(STATE.add_columns(_DIGESTS, signing_keys.STAMP))
 
 
-async def digests(session: Executor, key_id: int, now: int) -> list[str]:
-    """The digests of the secrets that are good now."""
-    rows = await fetch(session, _DIGESTS, key_id=key_id)
-    return [digest for digest, expires_at in rows if expires_at is None or expires_at > now]
+async def credentials(session: Executor, client_id: str, now: int) -> tuple[KeyState | None, list[str], str | None]:
+    """The state of a key, the digests of its secrets that are good now, and the stamp of the signing keys.
+
+    All that a grant is decided upon, in one statement.
+    """
+    rows = await fetch(session, _CREDENTIALS, client_id=client_id, **revocations.ids_of())
+    if not rows:
+        return None, [], None
+    *state, digests, stamp = rows[0]
+    known = [each.split(":") for each in (digests or "").split()]
+    good = [digest for digest, expires_at in known if not expires_at or int(expires_at) > now]
+    return KeyState._make(state), good, stamp
 
 
 async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int:

@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Integer,
-    Select,
     String,
     bindparam,
     cast,
     delete,
     func,
-    literal_column,
     select,
     tuple_,
     update,
@@ -21,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage.dialect import insert_into
 from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Ahead, Prepared, fetch
+from profilesvc.storage.prepared import Ahead, Prepared, fetch, joined
 from profilesvc.storage.tables import locations, post_usage, posts
 
 Position = tuple[int, str]
@@ -51,41 +49,31 @@ class StoredPost(NamedTuple):
     document: str
 
 
-_HERE = locations.c.name == bindparam("location")
 _MIRROR_COLUMNS = (
-    select(locations.c.account).where(_HERE).scalar_subquery(),
-    select(locations.c.posts_read_at).where(_HERE).scalar_subquery(),
+    locations.c.account,
+    locations.c.posts_read_at,
     select(func.min(posts.c.read_at))
     .where(posts.c.location_name == bindparam("location"), posts.c.state == "PROCESSING")
     .correlate(None)
     .scalar_subquery(),
 )
-_MIRROR = Prepared(select(*_MIRROR_COLUMNS))
+_HERE = locations.c.name == bindparam("location")
+_MIRROR = Prepared(select(*_MIRROR_COLUMNS).where(_HERE))
 
 
 def _page(*behind: ColumnElement[bool]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """The documents of a page in one text, and the positions of its last post and of the one after it.
-
-    Joined by the database: fifty rows of three columns cost more to hand over than to find.
-    """
+    """The documents of a page in one text, and the positions of its last post and of the one after it."""
     order = (posts.c.created_at.desc(), posts.c.post_id.desc())
     listed = posts.c.location_name == bindparam("location")
     position = cast(posts.c.created_at, String) + "." + posts.c.post_id
     shown = select(posts.c.document).where(listed, *behind).order_by(*order).limit(bindparam("size", type_=Integer))
     ends = select(position.label("position")).where(listed, *behind).order_by(*order)
     ends = ends.limit(2).offset(bindparam("last", type_=Integer))
-    return _joined(shown, ","), _joined(ends, " ")
-
-
-def _joined(texts: Select[Any], separator: str) -> ColumnElement[Any]:
-    """One column's texts in the order of their statement."""
-    column = texts.subquery()
-    separated = func.aggregate_strings(column.c[0], literal_column(f"'{separator}'"))  # type: ignore[arg-type]  # in the text
-    return select(separated).scalar_subquery()
+    return joined(shown, ","), joined(ends, " ")
 
 
 # The mirror's age decides whether the page can be answered: both in one trip to the database.
-_FIRST_PAGE = Prepared(select(*_page(), *_MIRROR_COLUMNS))
+_FIRST_PAGE = Prepared(select(*_page(), *_MIRROR_COLUMNS).where(_HERE))
 _NEXT_PAGE = Prepared(
     select(
         *_page(

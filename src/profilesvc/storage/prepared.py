@@ -7,7 +7,7 @@ built at import; each database's SQL and order of parameters are worked out at i
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Select, select, true
+from sqlalchemy import ColumnElement, Select, func, literal_column, select, true
 from sqlalchemy.dialects.postgresql import asyncpg as postgresql
 from sqlalchemy.dialects.sqlite import aiosqlite as sqlite
 
@@ -25,22 +25,34 @@ def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None
     return str(compiled), [(name, compiled.params[name]) for name in compiled.positiontup or []]
 
 
+def separated(text: ColumnElement[Any], separator: str) -> ColumnElement[Any]:
+    """The aggregate of texts as one, null of none: rows cost more to hand over than to find."""
+    return func.aggregate_strings(text, literal_column(f"'{separator}'"))  # type: ignore[arg-type]  # in the text
+
+
+def joined(texts: Select[Any], separator: str) -> ColumnElement[Any]:
+    """The same of a statement's only column, in its order."""
+    return select(separated(texts.subquery().c[0], separator)).scalar_subquery()
+
+
 class Prepared:
     """A read with named parameters (`bindparam`); its columns are texts and integers, as both drivers give them."""
 
     def __init__(self, statement: Select[Any]) -> None:
         self.statement = statement
         self.width = len(statement.selected_columns)
-        self._known: dict[str, tuple[str, Places]] = {}
+        self._known: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
         self._beside: dict[Prepared, Prepared] = {}
 
     def sql(self, dialect: str, parameters: dict[str, Any]) -> tuple[str, list[Any]]:
         """The text and the positional values for a database."""
         known = self._known.get(dialect)
         if known is None:
-            known = self._known[dialect] = _compiled(self.statement, dialect)
-        text, places = known
-        return text, [parameters.get(name, default) for name, default in places]
+            text, places = _compiled(self.statement, dialect)
+            known = self._known[dialect] = text, dict(places), [name for name, _ in places]
+        text, defaults, names = known
+        given = defaults | parameters
+        return text, [given[name] for name in names]
 
     def beside(self, other: "Prepared") -> "Prepared":
         """Both in one trip: this one's row, and beside it the other's first, or nulls where that finds none."""

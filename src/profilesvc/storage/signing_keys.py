@@ -2,26 +2,33 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import String, cast, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Prepared, fetch
+from profilesvc.storage.prepared import Prepared, fetch, joined
 from profilesvc.storage.tables import signing_keys
 
 
 class StoredKey(NamedTuple):
-    """A signing key as it is stored: PEM, encrypted where a passphrase is set, None once removed."""
+    """A signing key as it is stored: PEM, encrypted where a passphrase is set, None once removed; the table's stamp."""
 
     dates: KeyDates
     private_pem: str | None
+    stamp: str | None
 
 
+_DATES = [signing_keys.c[name] for name in KeyDates._fields]
+# What changes when the keys that are there change: who has seen it need not read them.
+STAMP = joined(
+    select(signing_keys.c.kid + ":" + cast(signing_keys.c.active_from, String))
+    .where(signing_keys.c.removed_at.is_(None))
+    .order_by(signing_keys.c.kid),
+    " ",
+)
 _EVERY = Prepared(
-    select(*(signing_keys.c[name] for name in KeyDates._fields), signing_keys.c.private_pem).order_by(
-        signing_keys.c.created_at, signing_keys.c.kid
-    )
+    select(STAMP, signing_keys.c.private_pem, *_DATES).order_by(signing_keys.c.created_at, signing_keys.c.kid)
 )
 
 
@@ -33,7 +40,7 @@ async def lock(session: AsyncSession) -> None:
 
 async def every(session: Executor) -> list[StoredKey]:
     """All keys, removed ones too, oldest first."""
-    return [StoredKey(KeyDates(*dates), pem) for *dates, pem in await fetch(session, _EVERY)]
+    return [StoredKey(KeyDates(*dates), pem, stamp) for stamp, pem, *dates in await fetch(session, _EVERY)]
 
 
 async def add(session: AsyncSession, dates: KeyDates, private_pem: str) -> None:
