@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import large, limits, own, page
+from benchmarks import large, own, page
 from benchmarks.database import Postgres
 from benchmarks.measure import Subject, measure, medians
 from benchmarks.servers import ROOT, Server
@@ -73,7 +73,7 @@ def _on(database: str, asked: argparse.Namespace) -> dict[str, dict[str, dict[st
         subjects: list[Subject] = []
         try:
             subjects = _subjects(asked.subjects.split(","), folder, urls, server_core)
-            return measure(subjects, asked.works.split(","), asked.rounds, asked.seconds, load_core)
+            return measure(subjects, asked.works.split(","), asked.rounds, asked.seconds, cores())
         finally:
             for subject in subjects:
                 subject.server.stop()
@@ -81,17 +81,13 @@ def _on(database: str, asked: argparse.Namespace) -> dict[str, dict[str, dict[st
                 postgres.stop()
 
 
-def _limits(asked: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """What cannot be beaten."""
+def _bare(asked: argparse.Namespace) -> dict[str, float]:
+    """What a request costs before anybody has looked at it."""
     server_core, load_core = cores()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = Server([*UVICORN, "benchmarks.peers.bare:app"], {}, server_core, Path(folder))
         with server:
-            bare = medians(server, Request("GET", "/", {}), asked.rounds, asked.seconds, load_core)
-    rounds = [limits.signing(asked.seconds, server_core) for _ in range(asked.rounds)]
-    rates, costs = sorted(rate for rate, _ in rounds), sorted(cost for _, cost in rounds)
-    middle = len(rounds) // 2
-    return {"bare ASGI": bare, "signing": {"rate": rates[middle], "cpu": costs[middle]}}
+            return medians(server, Request("GET", "/", {}), asked.rounds, asked.seconds, load_core)
 
 
 def main() -> None:
@@ -101,7 +97,7 @@ def main() -> None:
         os.nice(asked.nice)  # servers and load inherit it
         how = {"rounds": asked.rounds, "seconds": asked.seconds, "nice": asked.nice}
         results: dict[str, Any] = {"machine_load": os.getloadavg(), **how}
-        results["limits"] = _limits(asked)
+        results["bare ASGI"] = _bare(asked)
         results["databases"] = {name: _on(name, asked) for name in asked.databases.split(",")}
         if "service" in asked.subjects.split(","):
             results["own"] = own.measure(asked.rounds, asked.seconds, cores())

@@ -44,6 +44,9 @@ def _constant(text: str) -> Any:
     raise invalid("body", "", f"{text} is not JSON")
 
 
+_JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_constant)
+
+
 def json_object(raw: bytes) -> dict[str, Any]:
     """A JSON object: strict UTF-8, no byte order mark, at most 32 deep, no member twice, no NaN (A083 to A089).
 
@@ -52,9 +55,7 @@ def json_object(raw: bytes) -> dict[str, Any]:
     if not raw.strip():
         raise invalid("body", "", "must be a JSON object; it is empty")
     try:
-        value = json.loads(
-            raw.decode("utf-8"), object_pairs_hook=_unique, parse_float=_finite, parse_constant=_constant
-        )
+        value = _JSON.decode(raw.decode("utf-8"))
     except UnicodeDecodeError:
         raise invalid("body", "", "must be UTF-8") from None
     except json.JSONDecodeError as error:
@@ -132,15 +133,21 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
     Bytes that are not UTF-8 stay percent-encoded, as the framework reads them.
     """
     values: dict[str, str] = {}
-    for name, given in parse_qsl(raw.decode(), keep_blank_values=True, errors="werkzeug.url_quote") if raw else ():
-        array = _ARRAY_SYNTAX.match(name)
-        known = array.group(1) if array else name
-        if known not in model.model_fields:
-            meant = known.replace("_", "").lower()
-            if right := next((exact for exact in model.exact if exact.lower() == meant), None):
-                raise invalid("query", known, f"is written {right}")
-        elif array or known in values:
+    for name, given in _parameters(raw):
+        if name in model.model_fields and name not in values:
+            values[name] = given
+            continue
+        known = array.group(1) if (array := _ARRAY_SYNTAX.match(name)) else name
+        if known in model.model_fields:
             raise invalid("query", known, "must be given once, as a single value")
-        else:
-            values[known] = given
+        meant = known.replace("_", "").lower()
+        if right := next((exact for exact in model.exact if exact.lower() == meant), None):
+            raise invalid("query", known, f"is written {right}")
     return values
+
+
+def _parameters(raw: bytes) -> list[tuple[str, str]]:
+    text = raw.decode()
+    if "%" in text or "+" in text:
+        return parse_qsl(text, keep_blank_values=True, errors="werkzeug.url_quote")
+    return [(name, given) for name, _, given in (each.partition("=") for each in text.split("&") if each)]

@@ -3,13 +3,14 @@
 import base64
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
+import orjson
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
-_JSON = json.JSONEncoder(separators=(",", ":")).encode
 _RS256 = (PKCS1v15(), SHA256())
 _GRAMMAR = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
 
@@ -28,9 +29,13 @@ def taken_apart(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def signed(typ: str, kid: str, claims: dict[str, Any], private: RSAPrivateKey) -> str:
     """A compact JWT, signed by RS256 (RFC 7515 §7.1, RFC 7518 §3.3); the same of everything gives the same bytes."""
-    header = {"alg": "RS256", "kid": kid, "typ": typ}
-    text = f"{b64(_JSON(header).encode())}.{b64(_JSON(claims).encode())}"
+    text = f"{_header(typ, kid)}.{b64(orjson.dumps(claims))}"
     return f"{text}.{b64(private.sign(text.encode(), *_RS256))}"
+
+
+@lru_cache(16)
+def _header(typ: str, kid: str) -> str:
+    return b64(orjson.dumps({"alg": "RS256", "kid": kid, "typ": typ}))
 
 
 def b64(raw: bytes) -> str:
