@@ -23,6 +23,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "settings": ({"limit_settings"}, {"pydantic", "pydantic_settings"}),
     "metrics": (set(), {"prometheus_client"}),
     "routing": (set(), {"quart"}),
+    "scope": (set(), set()),
     "storage": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "storage.clocked": ({"domain"}, {"limits"}),
     "storage.windows": ({"domain", "storage"}, {"limits"}),
@@ -39,13 +40,13 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"jwt", "cryptography", "orjson", "httpx", "sqlalchemy.ext.asyncio.AsyncSession"},
     ),
     "api": (
-        {"contract", "domain", "services", "routing"},
+        {"contract", "domain", "services", "routing", "scope"},
         {"quart", "quart_schema", "werkzeug", "pydantic", "pydantic_core", "orjson"},
     ),
     # It stands in for a foreign identity provider; in the database it keeps links and used codes.
     "issuer": ({"contract", "domain", "services", "storage", "api.access"}, {"quart", "werkzeug", "jwt", "orjson"}),
     "client": ({"contract"}, {"httpx", "pydantic"}),
-    "protocol": (set(), {"uvicorn"}),
+    "protocol": ({"scope"}, {"uvicorn"}),
     "serving": ({"protocol"}, {"uvicorn"}),
     # It serves pages beside the API: the same edge, refusals and services, and the client's reading of a comparison.
     "dashboard": ({"contract", "domain", "services", "api", "client.readings"}, {"quart", "werkzeug", "jinja2"}),

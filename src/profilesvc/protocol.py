@@ -4,6 +4,8 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from profilesvc.scope import BEFORE
+
 HEAD_SECONDS = 10
 LINGER_SECONDS = 0.25
 MAX_HEAD_BYTES = 256 * 1024
@@ -54,6 +56,7 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._in_head, self._head_bytes = True, 0
         super().on_message_begin()
+        self.scope[BEFORE] = len(self.tasks)  # type: ignore[literal-required]  # a name of our own
         self._expect_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -15,6 +15,7 @@ from profilesvc.api.failures import REQUEST_ID, body_for
 from profilesvc.api.lean import ROUTE, given
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
+from profilesvc.scope import BEFORE
 from profilesvc.services import audit
 
 Message = MutableMapping[str, Any]
@@ -85,7 +86,7 @@ class Edge:
             audit.trace.reset(asked)
 
     def _problem(self, scope: Any) -> tuple[ErrorKind, str] | None:
-        if self.in_flight >= self._most() and scope["path"] not in _ALWAYS:
+        if max(self.in_flight, scope.get(BEFORE, 0)) >= self._most() and scope["path"] not in _ALWAYS:
             return SERVICE_UNAVAILABLE, "The service is full."
         problem = _problem(scope)
         if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
