@@ -63,8 +63,11 @@ async def status(
     """Whether a key's site is connected. NOT_FOUND for a revoked key and for another user's."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        key = connection.known(caller.found) if caller.found else await connection.watched(session, client_id)
-        if key is None or key.user_id != caller.user_id or key.revoked_at is not None:
+        if caller.found:
+            key = connection.known(caller.found)
+        else:
+            key = await connection.watched(session, client_id, caller.user_id)
+        if key is None or key.revoked_at is not None:
             raise ServiceError(NOT_FOUND, "You have no such API key.")
         spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []
     sites, seen = (key.site_host, key.other_site_host), key.last_heartbeat_at

@@ -14,10 +14,9 @@ from profilesvc.storage.writers import Executions
 
 
 class Watched(NamedTuple):
-    """A key as its owner watches it: who that is, what ended or holds it, and what its last heartbeat reported."""
+    """A key as its owner watches it: what ended or holds it, and what its last heartbeat reported."""
 
     id: int
-    user_id: int
     created_at: int
     revoked_at: int | None
     allowed_domains: str
@@ -33,23 +32,23 @@ class Watched(NamedTuple):
 
 _WATCHED = Prepared(
     select(
-        *(keys.c[name] for name in Watched._fields[:5]),
+        *(keys.c[name] for name in Watched._fields[:4]),
         exists().where(holds.c.key_id == keys.c.id),
-        *(connections.c[name] for name in Watched._fields[6:]),
+        *(connections.c[name] for name in Watched._fields[5:]),
     )
     .select_from(keys.outerjoin(connections, connections.c.key_id == keys.c.id))
-    .where(keys.c.client_id == bindparam("client_id"))
+    .where(keys.c.client_id == bindparam("client_id"), keys.c.user_id == bindparam("user_id"))
 )
 
 
 def ahead(client_id: str) -> Ahead:
-    """The same as `watched`, for `known`."""
+    """The same as `watched`, for `known`; the user is the one whom it rides with."""
     return Ahead(_WATCHED, {"client_id": client_id})
 
 
-async def watched(session: Executor, client_id: str) -> Watched | None:
-    """A key and its last heartbeat, in one statement."""
-    rows = await fetch(session, _WATCHED, client_id=client_id)
+async def watched(session: Executor, client_id: str, user_id: int) -> Watched | None:
+    """A key of a user and its last heartbeat, in one statement."""
+    rows = await fetch(session, _WATCHED, client_id=client_id, user_id=user_id)
     return known(rows[0]) if rows else None
 
 
