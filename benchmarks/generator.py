@@ -1,6 +1,7 @@
-"""A load generator for machines without wrk: HTTP/1.1 on kept connections, one request at a time on each.
+"""A load generator for machines without wrk, and for a steady rate: HTTP/1.1, one request at a time on a connection.
 
 It costs more of its core than wrk does, so that fast servers look slower than they are; CPU per request is not touched.
+With `every` (seconds) a connection asks at its own times, and latency counts from when it was to ask.
 """
 
 import asyncio
@@ -13,19 +14,29 @@ from typing import Any
 class Connection(asyncio.Protocol):
     """Sends the request, waits for the whole answer, sends again."""
 
-    def __init__(self, request: bytes, until: float) -> None:
+    def __init__(self, request: bytes, until: float, begins: float, every: float) -> None:
         self.took: list[float] = []
-        self.bad = 0
+        self.bad = self.refused = 0
         self.done = asyncio.get_running_loop().create_future()
         self._request, self._until, self._read = request, until, b""
+        self._begun, self._every = begins - every, every
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        self._send()
+        self._next()
+
+    def _next(self) -> None:
+        now = time.perf_counter()
+        self._begun = self._begun + self._every if self._every else now
+        if self._begun > now:
+            asyncio.get_running_loop().call_later(self._begun - now, self._send)
+        else:
+            self._send()
 
     def _send(self) -> None:
-        self._read, self._begun = b"", time.perf_counter()
-        self._transport.write(self._request)
+        self._read = b""
+        if not self._transport.is_closing():
+            self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         self._read += data
@@ -35,13 +46,14 @@ class Connection(asyncio.Protocol):
         now = time.perf_counter()
         self.took.append(now - self._begun)
         self.bad += not head.startswith(b"HTTP/1.1 2")
-        if now < self._until:
-            self._send()
-        else:
+        self.refused += head.startswith(b"HTTP/1.1 503") and b"\r\nretry-after: 1" in head.lower()
+        if b"connection: close" in head.lower() or now >= self._until:
             self._transport.close()
+        else:
+            self._next()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        if time.perf_counter() < self._until:
+        if time.perf_counter() < self._until and not self._transport.is_closing():
             self.bad += 1
         self.done.set_result(None)
 
@@ -55,9 +67,13 @@ async def main() -> None:
     request = "\r\n".join([*lines, "", ""]).encode() + body
     begun = time.perf_counter()
     loop, made = asyncio.get_running_loop(), []
-    for _ in range(asked["connections"]):
+    every = asked.get("every", 0.0)
+    for number in range(asked["connections"]):
+        begins = begun + every * number / asked["connections"]
         _, connection = await loop.create_connection(
-            lambda: Connection(request, begun + asked["seconds"]), "127.0.0.1", asked["port"]
+            lambda begins=begins: Connection(request, begun + asked["seconds"], begins, every),  # type: ignore[misc]
+            "127.0.0.1",
+            asked["port"],
         )
         made.append(connection)
     await asyncio.gather(*(connection.done for connection in made))
@@ -67,6 +83,7 @@ async def main() -> None:
             {
                 "requests": len(took),
                 "bad": sum(connection.bad for connection in made),
+                "refused": sum(connection.refused for connection in made),
                 "seconds": time.perf_counter() - begun,
                 "p50": took[len(took) // 2],
                 "p99": took[len(took) * 99 // 100],

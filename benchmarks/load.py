@@ -26,6 +26,7 @@ class Load:
     seconds: float
     p50: float
     p99: float
+    refused: int = 0  # 503 with Retry-After; of the generator in Python alone
 
 
 def tool() -> str:
@@ -45,7 +46,7 @@ def pin(core: int | None) -> Callable[[], None]:
 
 def run(port: int, request: Request, seconds: float, core: int | None) -> Load:
     """Send the request on 32 connections for some seconds."""
-    return (_wrk if tool() == "wrk" else _python)(port, request, seconds, core)
+    return (_wrk if tool() == "wrk" else steady)(port, request, seconds, core)
 
 
 def _wrk(port: int, request: Request, seconds: float, core: int | None) -> Load:
@@ -84,8 +85,12 @@ def _latency(said: str, percent: str) -> float:
     return float(match[1]) * _UNITS[match[2]] if match else 0.0
 
 
-def _python(port: int, request: Request, seconds: float, core: int | None) -> Load:
-    asked = {"port": port, "seconds": seconds, "connections": CONNECTIONS, **request.__dict__}
+def steady(
+    port: int, request: Request, seconds: float, core: int | None, rate: float = 0, connections: int = CONNECTIONS
+) -> Load:
+    """Send the request `rate` times a second, or on each connection as soon as it is answered."""
+    every = connections / rate if rate else 0.0
+    asked = {"port": port, "seconds": seconds, "connections": connections, "every": every, **request.__dict__}
     said = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("generator.py"))],
         input=json.dumps(asked),

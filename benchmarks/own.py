@@ -15,6 +15,7 @@ from typing import Any
 
 from quart import Quart
 
+from benchmarks import load
 from benchmarks.database import Postgres
 from benchmarks.measure import medians
 from benchmarks.servers import ROOT, Server
@@ -22,7 +23,7 @@ from benchmarks.work import LOCATION, Access, Request, check, request_of
 from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import create_app
 from profilesvc.services.context import Services
-from profilesvc.settings import load
+from profilesvc.settings import load as load_settings
 from profilesvc.storage import locations, sync
 
 SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
@@ -48,6 +49,7 @@ def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -
         access = asyncio.run(prepare_service(environment))
         return {
             "sync": asyncio.run(_sync(access)),
+            "overload": _overload(environment, access, rounds, seconds, cores, folder),
             "first": _first(environment, rounds, cores[0], folder),
             "processes": _processes(folder, rounds, seconds, cores),
         }
@@ -55,7 +57,7 @@ def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -
 
 async def _sync(access: Access) -> dict[str, float]:
     """A sync by the API, and its parts one by one: the request, what the provider is asked, what is written."""
-    app = create_app(load())
+    app = create_app(load_settings())
     async with app.test_app():
         services: Services = app.extensions["profilesvc"]
         names = iter(range(10**9))
@@ -123,6 +125,26 @@ async def _ask(app: Quart, request: Request) -> None:
 
     await app(scope, receive, send)  # type: ignore[arg-type]  # Quart's types are stricter than ASGI
     assert answer[0]["status"] == 200, answer
+
+
+def _overload(
+    environment: dict[str, str],
+    access: Access,
+    rounds: int,
+    seconds: float,
+    cores: tuple[int | None, int | None],
+    folder: Path,
+) -> dict[str, float]:
+    """Latencies (ms) at 80 % of the most that it can do, medians, and what becomes of twice as many as are let in."""
+    request, room, runs = request_of("status", access), 100, []
+    with Server(SERVE, environment | {"PROFILESVC_MAX_IN_FLIGHT": str(room)}, cores[0], folder) as server:
+        for _ in range(rounds + 1):
+            most = load.steady(server.port, request, seconds, cores[1])
+            runs.append(load.steady(server.port, request, seconds, cores[1], 0.8 * most.requests / most.seconds))
+        full = load.steady(server.port, request, seconds, cores[1], connections=2 * room)
+    assert full.bad == full.refused > 0 == sum(run.bad for run in runs), (runs, full)
+    p50, p99 = (statistics.median(each) for each in zip(*((run.p50, run.p99) for run in runs[1:]), strict=True))
+    return {"p50": p50, "p99": p99, "refused": full.refused, "answered": full.requests - full.bad}
 
 
 def _first(environment: dict[str, str], rounds: int, core: int | None, folder: Path) -> dict[str, float]:
