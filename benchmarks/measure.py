@@ -55,6 +55,19 @@ def medians(server: Server, request: Request, rounds: int, seconds: float, core:
     return _medians([_once(server, request, seconds, core) for _ in range(rounds)])
 
 
+def in_turn(
+    servers: dict[str, Server], request: Request, rounds: int, seconds: float, core: int | None
+) -> dict[str, dict[str, float]]:
+    """The medians of several servers and one request, which each is asked once before."""
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in servers}
+    for server in servers.values():
+        load.run(server.port, request, _WARM_SECONDS, core)
+    for _ in range(rounds):
+        for name, server in servers.items():
+            runs[name].append(_once(server, request, seconds, core))
+    return {name: _medians(each) for name, each in runs.items()}
+
+
 def _once(server: Server, request: Request, seconds: float, core: int | None) -> dict[str, float]:
     time.sleep(0.2)  # what the run before left behind is not counted here
     before = server.cpu()

@@ -10,6 +10,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from quart import Quart
 
 from benchmarks import load
 from benchmarks.database import Postgres
-from benchmarks.measure import medians
+from benchmarks.measure import in_turn
 from benchmarks.servers import ROOT, Server
 from benchmarks.work import LOCATION, Access, Request, check, request_of
 from benchmarks.world import prepare_service, service_environment
@@ -178,18 +179,22 @@ def _processes(
     folder: Path, rounds: int, seconds: float, cores: tuple[int | None, int | None]
 ) -> dict[str, dict[str, dict[str, float]]]:
     """work -> number of processes -> what `measure` gives, on PostgreSQL; one core for one process and for two."""
-    found: dict[str, dict[str, dict[str, float]]] = {work: {} for work in WORKS}
+    found: dict[str, dict[str, dict[str, float]]] = {}
     data = folder / "two"
     data.mkdir()
     postgres = Postgres(folder, cores[1])
     try:
         environment = service_environment(data, postgres.create("own"))
         access = asyncio.run(prepare_service(environment))
-        for workers in ("1", "2"):
-            with Server([*SERVE, "--workers", workers], environment, cores[0], folder) as server:
-                check("heartbeat", server.port, request_of("heartbeat", access))
-                for work in WORKS:
-                    found[work][workers] = medians(server, request_of(work, access), rounds, seconds, cores[1])
+        with ExitStack() as stack:
+            servers = {
+                workers: stack.enter_context(Server([*SERVE, "--workers", workers], environment, cores[0], folder))
+                for workers in ("1", "2")
+            }
+            check("heartbeat", servers["1"].port, request_of("heartbeat", access))
+            for work in WORKS:
+                request = request_of(work, access)
+                found[work] = in_turn(servers, request, rounds, seconds, cores[1])
     finally:
         postgres.stop()
     return found
