@@ -19,7 +19,6 @@ from profilesvc.protocol import Protocol
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
 _GARBAGE_THRESHOLD = 10_000  # objects, some requests' worth; by default each request would pay for several rounds
-_LET_IN_AT_ONCE = 8
 _SETTLED_SECONDS = 0.05  # until every connection that was being made is made
 
 
@@ -85,14 +84,9 @@ class _Server(uvicorn.Server):
         return self.lifespan.reason if isinstance(self.lifespan, _Lifespan) else ""
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Return when it has ended, or did not start, where uvicorn's own would end the process.
-
-        The loop lets one connection in by each listener before it goes on to serve those that it has: of many that
-        come at once the last would wait as often as there are others.
-        """
-        several = [each for one in sockets or [] for each in (one, *(one.dup() for _ in range(_LET_IN_AT_ONCE - 1)))]
+        """Return when it has ended, or did not start, where uvicorn's own would end the process."""
         with contextlib.suppress(SystemExit):
-            super().run(several)
+            super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

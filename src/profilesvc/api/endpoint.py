@@ -61,7 +61,7 @@ class Endpoint:
     counted_as: Kind | None = None
     wants: frozenset[str] = field(default_factory=frozenset)
     ahead: Callable[[Any, dict[str, str]], Ahead | None] | None = None  # by query and path: read with the caller
-    handed_over: bool = False  # what must be finished is handed to a task, which goes on when the caller hangs up
+    handed_over: bool = False  # to a task of the service, which goes on when the caller hangs up
 
     @property
     def limit(self) -> Kind:

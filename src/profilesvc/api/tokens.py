@@ -1,8 +1,5 @@
 """The token route; it takes no bearer token."""
 
-from collections.abc import Coroutine
-from typing import Any
-
 from profilesvc.api.access import PUBLIC, services
 from profilesvc.api.arrival import KB
 from profilesvc.api.endpoint import Routes
@@ -22,13 +19,11 @@ routes = Routes("tokens")
     no_store=True,
     media_hint="Send the body as JSON with Content-Type: application/json; POST /oauth2/token takes forms.",
     errors=(AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS),
-    handed_over=True,
 )
 async def issue_token(body: TokenRequest) -> Token | UserToken:
     """Exchange client credentials, a refresh token or an ID token for tokens."""
-    running, grant = services(), body.root
-    if isinstance(grant, ClientCredentialsGrant):  # begins nothing that could be left half done
-        return await tokens.client_credentials(running, grant)
-    work: Coroutine[Any, Any, Token | UserToken]
-    work = tokens.refresh(running, grant) if isinstance(grant, RefreshGrant) else identity.exchange(running, grant)
-    return await running.background.finish(work)
+    if isinstance(body.root, ClientCredentialsGrant):
+        return await tokens.client_credentials(services(), body.root)
+    if isinstance(body.root, RefreshGrant):
+        return await tokens.refresh(services(), body.root)
+    return await identity.exchange(services(), body.root)
