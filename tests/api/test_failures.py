@@ -11,6 +11,7 @@ from conftest import Change
 from parts import AWAY, Broken
 from profilesvc.api.edge import Edge
 from profilesvc.domain.world import SeededEntropy
+from profilesvc.scope import BEFORE
 from support import Site, assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
@@ -84,7 +85,7 @@ class TestEdge:
     """What is refused before the framework sees it, as a bare ASGI call."""
 
     @staticmethod
-    async def ask(headers: list[tuple[bytes, bytes]], version: str = "1.1") -> tuple[int, bytes]:
+    async def ask(headers: list[tuple[bytes, bytes]], version: str = "1.1", before: int = 0) -> tuple[int, bytes]:
         sent: list[Any] = []
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -105,14 +106,21 @@ class TestEdge:
             "http_version": version,
             "raw_path": b"/",
             "query_string": b"",
+            BEFORE: before,
         }
-        await Edge(app, SeededEntropy("edge"))(scope, receive, send)
+        await Edge(app, SeededEntropy("edge"), most=lambda: 3)(scope, receive, send)
         names = [name for name, _ in sent[0]["headers"]]
         assert names.count(b"x-request-id") == names.count(b"vary") == 1
         return sent[0]["status"], sent[1]["body"]
 
     async def test_takes_a_plain_request(self) -> None:
         assert await self.ask([(b"host", b"x")]) == (204, b"")
+
+    async def test_refuses_what_comes_behind_as_many_as_it_may_work_on(self) -> None:
+        assert (await self.ask([(b"host", b"x")], before=2))[0] == 204
+        status, body = await self.ask([(b"host", b"x")], before=3)
+        assert status == 503
+        assert b'"message":"The service is full."' in body
 
     async def test_A081_refuses_headers_beyond_16_kb(self) -> None:
         room = 16 * 1024 - len("host") - len("x") - len("a")

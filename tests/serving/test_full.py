@@ -2,12 +2,18 @@
 
 import concurrent.futures
 import json
+import socket
+import time
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from wire import REFRESH, Served, seeded, serving, slow_call
 
+from profilesvc.scope import BEFORE
+from profilesvc.serving import EmbeddedServer
 from profilesvc.settings import Settings
 from program import caller, command
 from program import serving as running
@@ -49,6 +55,48 @@ def test_who_watches_a_full_server_is_answered(settings: Settings) -> None:
         assert not all(call.done() for call in slow), "it was not full"
         for call in slow:
             call.result(20)
+
+
+def test_what_waits_for_its_turn_counts_too() -> None:
+    """Requests that are answered without a pause are never at work beside each other: they wait before they begin."""
+    before: list[int] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            for kind in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{kind}.complete"})
+            return
+        before.append(scope[BEFORE])
+        if scope["path"] == "/long":
+            time.sleep(0.5)  # noqa: ASYNC251  the loop stands still, as in a look at SQLite
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    with EmbeddedServer(app) as server, ExitStack() as stack:
+        callers = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 20)) for _ in range(6)]
+
+        def ask(caller: socket.socket, path: str) -> None:
+            caller.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+
+        def end(caller: socket.socket) -> None:
+            said = b""
+            while not said.endswith(b"\r\n\r\n"):
+                said += caller.recv(1000)
+            assert said.startswith(b"HTTP/1.1 200 ")
+
+        for caller in callers:  # let in
+            ask(caller, "/")
+            end(caller)
+        before.clear()
+        ask(callers[0], "/long")
+        while not before:
+            time.sleep(0.01)
+        for caller in callers[1:]:
+            ask(caller, "/")
+        for caller in callers:
+            end(caller)
+    assert max(before) >= 4
 
 
 def test_a_line_for_each_request_names_it_and_no_secret(tmp_path: Path) -> None:
