@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -60,16 +59,14 @@ async def test_a_signing_key_that_is_removed_during_an_exchange_is_a_refusal(ser
     ],
 )
 async def test_A102_many_small_values_do_not_keep_the_others_waiting(plugin: Site, path: str, body: bytes) -> None:
-    begun = time.process_time()
-    for _ in range(10):
-        json.loads(body)
-    read = (time.process_time() - begun) / 10
-    begun = time.process_time()
-    answer = await plugin.http.post(path, content=body, headers={"Content-Type": "application/json"})
-    took = time.process_time() - begun
+    took = []
+    for _ in range(3):  # what else the process does now and then is not this request's
+        begun = time.process_time()
+        answer = await plugin.http.post(path, content=body, headers={"Content-Type": "application/json"})
+        took.append(time.process_time() - begun)
     (problem,) = assert_error(answer, 400, "VALIDATION_ERROR")["errors"]
     assert problem == {"in": "body", "field": "", "problem": "must not hold more than 10000 values"}
-    assert took < 40 * read  # the time of the parser itself; with every value looked at it was 57 to 200 times
+    assert min(took) < 0.4  # seconds; it was 1.7
 
 
 async def test_A102_ten_thousand_values_are_taken(plugin: Site) -> None:
