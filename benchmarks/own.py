@@ -28,6 +28,7 @@ from profilesvc.settings import load as load_settings
 from profilesvc.storage import locations, sync
 
 SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
+BUSY = ["-m", "uvicorn", "--port", "{port}", "--log-level", "warning", "--no-access-log", "benchmarks.peers.busy:app"]
 WORKS = ("list", "status", "heartbeat")
 _TIMES = 200
 _LAB = """
@@ -135,17 +136,36 @@ def _overload(
     seconds: float,
     cores: tuple[int | None, int | None],
     folder: Path,
-) -> dict[str, float]:
-    """Latencies (ms) at 80 % of the most that it can do, medians, and what becomes of twice as many as are let in."""
-    request, room, runs = request_of("status", access), 100, []
+) -> dict[str, Any]:
+    """Latencies (ms) at 80 % of the most that it can do, medians, and what becomes of twice as many as are let in.
+
+    In turn with it the same of `busy`, which only computes for as long: what a machine that halts now and then does
+    to anybody's latencies.
+    """
+    request, room = request_of("status", access), 100
     with Server(SERVE, environment | {"PROFILESVC_MAX_IN_FLIGHT": str(room)}, cores[0], folder) as server:
-        for _ in range(rounds + 1):
-            most = load.steady(server.port, request, seconds, cores[1])
-            runs.append(load.steady(server.port, request, seconds, cores[1], 0.8 * most.requests / most.seconds))
+        most = load.steady(server.port, request, seconds, cores[1])
+        takes = {"BENCH_BUSY_SECONDS": str(most.seconds / most.requests)}
+        with Server(BUSY, takes, cores[0], folder) as busy:
+            subjects = {"service": (server, request), "busy": (busy, Request("GET", "/", {}))}
+            runs: dict[str, list[load.Load]] = {name: [] for name in subjects}
+            for _ in range(rounds + 1):
+                for name, (each, asked) in subjects.items():
+                    most = load.steady(each.port, asked, seconds, cores[1])
+                    rate = 0.8 * most.requests / most.seconds
+                    runs[name].append(load.steady(each.port, asked, seconds, cores[1], rate))
         full = load.steady(server.port, request, seconds, cores[1], connections=2 * room)
-    assert full.bad == full.refused > 0 == sum(run.bad for run in runs), (runs, full)
-    p50, p99 = (statistics.median(each) for each in zip(*((run.p50, run.p99) for run in runs[1:]), strict=True))
-    return {"p50": p50, "p99": p99, "refused": full.refused, "answered": full.requests - full.bad}
+    assert full.bad == full.refused > 0 == sum(run.bad for run in runs["service"]), (runs, full)
+    return {
+        **{name: _latencies(of_it[1:]) for name, of_it in runs.items()},
+        "refused": full.refused,
+        "answered": full.requests - full.bad,
+    }
+
+
+def _latencies(runs: list[load.Load]) -> dict[str, float]:
+    """Medians."""
+    return {name: statistics.median(getattr(run, name) for run in runs) for name in ("p50", "p99")}
 
 
 def _first(environment: dict[str, str], rounds: int, core: int | None, folder: Path) -> dict[str, float]:

@@ -47,7 +47,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "issuer": ({"contract", "domain", "services", "storage", "api.access"}, {"quart", "werkzeug", "jwt", "orjson"}),
     "client": ({"contract"}, {"httpx", "pydantic"}),
     "protocol": ({"scope"}, {"uvicorn"}),
-    "serving": ({"protocol"}, {"uvicorn"}),
+    "entrance": (set(), set()),
+    "serving": ({"protocol", "entrance"}, {"uvicorn"}),
     # It serves pages beside the API: the same edge, refusals and services, and the client's reading of a comparison.
     "dashboard": ({"contract", "domain", "services", "api", "client.readings"}, {"quart", "werkzeug", "jinja2"}),
     "dashboard.signing_in": ({"contract", "domain", "services", "dashboard"}, {"quart", "httpx", "authlib"}),

@@ -1,6 +1,7 @@
 """HTTP/1.1 as uvicorn speaks it, with the limits and the order at the end that it has not."""
 
 import asyncio
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -11,6 +12,7 @@ LINGER_SECONDS = 0.25
 MAX_HEAD_BYTES = 256 * 1024
 TAKE_SECONDS = 10
 LEAST_TAKEN = 64 * 1024
+_INTERIM = b"HTTP/1.1 1"  # 100 Continue, which has no body to wait for
 
 
 class Protocol(HttpToolsProtocol):
@@ -67,6 +69,8 @@ class Protocol(HttpToolsProtocol):
         self._in_head = False
         self._stop_timer()
         super().on_headers_complete()
+        if self.scope["method"] != "HEAD":
+            self.cycle.transport = _Joined(self.transport)  # type: ignore[assignment]  # what an answer uses of one
         if self._is_last:
             self.cycle.keep_alive = False
 
@@ -127,3 +131,25 @@ class Protocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+
+class _Joined:
+    """A transport as an answer sees it: its head waits for the first piece of its body, and both go out as one.
+
+    Apart they would be two packets that wake the peer twice, a tenth of what a small answer costs.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._head: bytes | None = None
+        self.close, self.is_closing = transport.close, transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """An interim answer at once, the head with what comes after it, all else as it comes."""
+        if self._head:
+            self._transport.write(self._head + data)
+            self._head = b""
+        elif self._head is not None or data.startswith(_INTERIM):
+            self._transport.write(data)
+        else:
+            self._head = data

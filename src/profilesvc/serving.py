@@ -1,6 +1,5 @@
 """Run an ASGI app by uvicorn: here until a signal, or on a thread for tests and notebooks."""
 
-import asyncio
 import contextlib
 import gc
 import signal
@@ -14,12 +13,12 @@ from typing import Any, Self
 import uvicorn
 from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
 
+from profilesvc.entrance import BACKLOG, Entrance
 from profilesvc.protocol import Protocol
 
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
 _GARBAGE_THRESHOLD = 10_000  # objects, some requests' worth; by default each request would pay for several rounds
-_SETTLED_SECONDS = 0.05  # until every connection that was being made is made
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -35,7 +34,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError:
         listener.close()
         raise
-    listener.listen(2048)
+    listener.listen(BACKLOG)
     listener.setblocking(False)
     return listener
 
@@ -89,32 +88,15 @@ class _Server(uvicorn.Server):
             super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])
         if self.started:
+            self._entrance = Entrance(sockets or [], self._protocol)
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End as uvicorn does, and serve those whom the system has let in and the loop has not.
-
-        Closing the last listener would reset them, and what they have sent with them.
-        """
-        waiting = [listener.dup() for listener in sockets or []]
-        ending = asyncio.ensure_future(super().shutdown(sockets))
-        await asyncio.sleep(0)  # now nobody else accepts
-        for listener in waiting:
-            with listener:
-                await self._let_in(listener)
-        await asyncio.sleep(_SETTLED_SECONDS)
-        for connection in list(self.server_state.connections):  # uvicorn told those alone that it knew at once
-            connection.shutdown()
-        await ending
-
-    async def _let_in(self, listener: socket.socket) -> None:
-        listener.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                connection, _ = listener.accept()
-                await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
+        """End as uvicorn does, and serve those whom the system has let in and the loop has not."""
+        await self._entrance.close()
+        await super().shutdown(sockets)
 
     def _protocol(self) -> Protocol:
         return Protocol(self.config, self.server_state, self.lifespan.state)

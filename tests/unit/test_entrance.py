@@ -1,0 +1,138 @@
+"""Connections that come at once are let in at once, and one that cannot be let in is let in later."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from profilesvc import entrance
+from profilesvc.entrance import AT_ONCE, Entrance
+
+
+class Listener(socket.socket):
+    """A listening socket of a process that may have no file left."""
+
+    is_full = False
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.is_full:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+class Guest(asyncio.Protocol):
+    """Somebody who was let in."""
+
+    def __init__(self, transports: list[asyncio.BaseTransport]) -> None:
+        self._transports = transports
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transports.append(transport)
+
+
+class Guests:
+    """Who was let in."""
+
+    def __init__(self) -> None:
+        self.transports: list[asyncio.BaseTransport] = []
+
+    def protocol(self) -> asyncio.Protocol:
+        return Guest(self.transports)
+
+    async def turns_until(self, count: int) -> int:
+        """How many turns of the loop it takes until so many are in, up to 50."""
+        for turns in range(50):
+            if len(self.transports) >= count:
+                return turns
+            await asyncio.sleep(0)
+        return 50
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with Listener() as made:
+        made.bind(("127.0.0.1", 0))
+        made.listen(64)
+        made.setblocking(False)
+        yield made
+
+
+@pytest.fixture
+def guests() -> Guests:
+    return Guests()
+
+
+@contextlib.contextmanager
+def callers(listener: socket.socket, count: int) -> Iterator[list[socket.socket]]:
+    """Connected as far as the system is concerned."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(socket.create_connection(listener.getsockname())) for _ in range(count)]
+
+
+async def leave(guests: Guests) -> None:
+    for transport in guests.transports:
+        transport.close()
+    await asyncio.sleep(0.01)
+
+
+async def test_who_comes_at_once_is_let_in_within_a_few_turns(listener: Listener, guests: Guests) -> None:
+    with callers(listener, 4 * AT_ONCE):
+        entry = Entrance([listener], guests.protocol)
+        assert await guests.turns_until(4 * AT_ONCE) < 2 * AT_ONCE
+        await entry.close()
+        await leave(guests)
+
+
+async def test_who_waits_when_it_closes_is_let_in(listener: Listener, guests: Guests) -> None:
+    with callers(listener, 3 * AT_ONCE):
+        entry = Entrance([listener], guests.protocol)
+        await entry.close()
+        assert len(guests.transports) == 3 * AT_ONCE
+        assert listener.fileno() < 0
+        await leave(guests)
+
+
+async def test_without_a_file_for_it_a_caller_waits(
+    listener: Listener, guests: Guests, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(entrance, "FULL_SECONDS", 0.05)
+    listener.is_full = True
+    with callers(listener, 1), caplog.at_level(logging.ERROR):
+        entry = Entrance([listener], guests.protocol)
+        await asyncio.sleep(0.2)
+        assert not guests.transports
+        assert 1 <= caplog.text.count("no connection can be let in") < 10, "and the loop does not spin"
+        listener.is_full = False
+        await asyncio.sleep(0.2)
+        assert len(guests.transports) == 1
+        await entry.close()
+        await leave(guests)
+
+
+async def test_it_closes_while_there_is_no_file(
+    listener: Listener, guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entrance, "FULL_SECONDS", 0.05)
+    listener.is_full = True
+    with callers(listener, 1):
+        entry = Entrance([listener], guests.protocol)
+        await asyncio.sleep(0.02)
+        await entry.close()
+        await asyncio.sleep(0.1)  # the time at which it would have looked again
+    assert not guests.transports
+
+
+async def test_who_has_left_again_harms_nobody(listener: Listener, guests: Guests) -> None:
+    with callers(listener, 1) as (caller,):
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")  # a reset
+    with callers(listener, 1):
+        entry = Entrance([listener], guests.protocol)
+        await guests.turns_until(2)
+        await entry.close()
+        assert guests.transports
+        await leave(guests)

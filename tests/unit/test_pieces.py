@@ -1,0 +1,141 @@
+"""What is written at once: the head of an answer goes out with the first piece of its body."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from profilesvc.protocol import Protocol
+
+GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
+START = {"type": "http.response.start", "status": 200}
+LENGTH = [(b"content-length", b"5")]
+BODY = {"type": "http.response.body", "body": b"bread"}
+
+
+class Transport:
+    """A connection that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        assert not self.is_closed
+        self.writes.append(data)
+
+    def get_extra_info(self, _name: str) -> None:
+        return None
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def pause_reading(self) -> None:
+        """All has been read."""
+
+    def resume_reading(self) -> None:
+        """All has been read."""
+
+
+async def ended(state: ServerState) -> None:
+    """No request is being answered any more."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not state.tasks
+
+
+async def answered(app: Any, request: bytes) -> Transport:
+    """What an app writes to it."""
+    transport: Any = Transport()
+    state = ServerState()
+    protocol = Protocol(uvicorn.Config(app, log_config=None, date_header=False), state, {})
+    protocol.connection_made(transport)
+    protocol.data_received(request)
+    await ended(state)
+    protocol.connection_lost(None)
+    return transport  # type: ignore[no-any-return]
+
+
+def pieces(headers: list[tuple[bytes, bytes]], *bodies: bytes) -> Any:
+    """An app that answers in so many pieces."""
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({**START, "headers": headers})
+        for number, body in enumerate(bodies, 1):
+            await send({**BODY, "body": body, "more_body": number < len(bodies)})
+
+    return app
+
+
+async def test_a_small_answer_is_one_piece() -> None:
+    transport = await answered(pieces(LENGTH, b"bread"), GET)
+    assert transport.writes == [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"]
+
+
+async def test_what_follows_is_written_as_it_comes() -> None:
+    transport = await answered(pieces([], b"bread", b"", b"butter"), GET)
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    assert b"".join(transport.writes) == head + b"5\r\nbread\r\n" + b"6\r\nbutter\r\n0\r\n\r\n"
+    assert transport.writes[0].startswith(head + b"5\r\nbread")
+    assert transport.writes[-1] == b"6\r\nbutter\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "headers", "body"),
+    [(b"HEAD", 200, LENGTH, b"bread"), (b"HEAD", 200, LENGTH, b""), (b"GET", 204, [], b""), (b"GET", 304, [], b"")],
+)
+async def test_an_answer_without_a_body_goes_out(
+    request_line: bytes, status: int, headers: list[tuple[bytes, bytes]], body: bytes
+) -> None:
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({**START, "status": status, "headers": headers})
+        await send({**BODY, "body": body})
+
+    transport = await answered(app, GET.replace(b"GET", request_line))
+    said = b"".join(transport.writes)
+    assert said.startswith(b"HTTP/1.1 %d " % status)
+    assert said.endswith(b"\r\n\r\n")
+
+
+async def test_who_waits_to_be_asked_for_the_body_is_asked_before_the_answer() -> None:
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({**START, "headers": LENGTH})
+        await send(BODY)
+
+    asked = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"
+    transport: Any = Transport()
+    state = ServerState()
+    protocol = Protocol(uvicorn.Config(app, log_config=None, date_header=False), state, {})
+    protocol.connection_made(transport)
+    protocol.data_received(asked)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert transport.writes == [b"HTTP/1.1 100 Continue\r\n\r\n"]
+    protocol.data_received(b"x")
+    await ended(state)
+    protocol.connection_lost(None)
+    assert transport.writes[1:] == [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"]
+
+
+async def test_of_an_answer_that_breaks_off_before_its_body_nothing_is_sent() -> None:
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({**START, "headers": LENGTH})
+        raise RuntimeError("on purpose")
+
+    transport = await answered(app, GET)
+    assert transport.writes == []
+    assert transport.is_closed
+
+
+async def test_requests_that_come_together_are_answered_one_by_one() -> None:
+    transport = await answered(pieces(LENGTH, b"bread"), 3 * GET)
+    assert transport.writes == 3 * [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"]
