@@ -44,18 +44,20 @@ def pin(core: int | None) -> Callable[[], None]:
     return stay
 
 
-def run(port: int, request: Request, seconds: float, core: int | None) -> Load:
-    """Send the request on 32 connections for some seconds."""
-    return (_wrk if tool() == "wrk" else steady)(port, request, seconds, core)
+def run(port: int, request: Request, seconds: float, core: int | None, connections: int = CONNECTIONS) -> Load:
+    """Send the request for some seconds, on each connection as soon as it is answered."""
+    if tool() == "wrk":
+        return _wrk(port, request, seconds, core, connections)
+    return steady(port, request, seconds, core, connections=connections)
 
 
-def _wrk(port: int, request: Request, seconds: float, core: int | None) -> Load:
+def _wrk(port: int, request: Request, seconds: float, core: int | None, connections: int) -> Load:
     lines = [f'wrk.method = "{request.method}"', f"wrk.body = {_lua(request.body)}"]
     lines += [f'wrk.headers["{name}"] = {_lua(value)}' for name, value in request.headers.items()]
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write("\n".join(lines))
         script.flush()
-        options = ["-t1", f"-c{CONNECTIONS}", f"-d{round(seconds)}s", "--timeout", "20s", "--latency"]
+        options = ["-t1", f"-c{connections}", f"-d{round(seconds)}s", "--timeout", "20s", "--latency"]
         said = subprocess.run(
             ["wrk", *options, "-s", script.name, f"http://127.0.0.1:{port}{request.path}"],
             preexec_fn=pin(core),

@@ -56,22 +56,24 @@ def medians(server: Server, request: Request, rounds: int, seconds: float, core:
 
 
 def in_turn(
-    servers: dict[str, Server], request: Request, rounds: int, seconds: float, core: int | None
+    servers: dict[str, tuple[Server, int]], request: Request, rounds: int, seconds: float, core: int | None
 ) -> dict[str, dict[str, float]]:
-    """The medians of several servers and one request, which each is asked once before."""
+    """The medians of several servers and one request on so many connections."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in servers}
-    for server in servers.values():
-        load.run(server.port, request, _WARM_SECONDS, core)
+    for server, connections in servers.values():
+        load.run(server.port, request, _WARM_SECONDS, core, connections)
     for _ in range(rounds):
-        for name, server in servers.items():
-            runs[name].append(_once(server, request, seconds, core))
+        for name, (server, connections) in servers.items():
+            runs[name].append(_once(server, request, seconds, core, connections))
     return {name: _medians(each) for name, each in runs.items()}
 
 
-def _once(server: Server, request: Request, seconds: float, core: int | None) -> dict[str, float]:
+def _once(
+    server: Server, request: Request, seconds: float, core: int | None, connections: int = load.CONNECTIONS
+) -> dict[str, float]:
     time.sleep(0.2)  # what the run before left behind is not counted here
     before = server.cpu()
-    done = load.run(server.port, request, seconds, core)
+    done = load.run(server.port, request, seconds, core, connections)
     cpu = server.cpu() - before
     return {
         "rate": done.requests / done.seconds,

@@ -198,7 +198,10 @@ def _embedded(environment: dict[str, str], folder: Path) -> float:
 def _processes(
     folder: Path, rounds: int, seconds: float, cores: tuple[int | None, int | None]
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """work -> number of processes -> what `measure` gives, on PostgreSQL; one core for one process and for two."""
+    """work -> what `measure` gives of one process, of two (`same`), and of two with twice the callers (`twice`).
+
+    On PostgreSQL; one core for one process and for two. Twice the callers give each process as many as the one has.
+    """
     found: dict[str, dict[str, dict[str, float]]] = {}
     data = folder / "two"
     data.mkdir()
@@ -212,9 +215,14 @@ def _processes(
                 for workers in ("1", "2")
             }
             check("heartbeat", servers["1"].port, request_of("heartbeat", access))
+            compared = {
+                "one": (servers["1"], load.CONNECTIONS),
+                "same": (servers["2"], load.CONNECTIONS),
+                "twice": (servers["2"], 2 * load.CONNECTIONS),
+            }
             for work in WORKS:
                 request = request_of(work, access)
-                found[work] = in_turn(servers, request, rounds, seconds, cores[1])
+                found[work] = in_turn(compared, request, rounds, seconds, cores[1])
     finally:
         postgres.stop()
     return found

@@ -90,6 +90,9 @@ def _limits(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+_CALLERS = {"same": "as many callers", "twice": "as many callers each"}
+
+
 def _own(own: dict[str, Any], large: dict[str, Any]) -> str:
     """What the service is held against itself for."""
     whole, parts = own["sync"]["sync"], {name: cost for name, cost in own["sync"].items() if name != "sync"}
@@ -97,8 +100,11 @@ def _own(own: dict[str, Any], large: dict[str, Any]) -> str:
     lines = ["## On its own", "", "| | measured | to reach |", "|---|---|---|"]
     lines.append(f"| sync (in-process emulator) beside the sum of its parts | {whole / total:.2f} × | ≤ 1.5 × |")
     for work, found in own["processes"].items():
-        share = found["2"]["cpu"] / found["1"]["cpu"]
-        lines.append(f"| {TITLES[work]}, PostgreSQL: CPU per request of two processes | {share:.2f} × one | ≤ 1.1 × |")
+        for callers in ("same", "twice"):
+            share, title = found[callers]["cpu"] / found["one"]["cpu"], f"{TITLES[work]}, PostgreSQL"
+            lines.append(
+                f"| {title}: CPU per request of two processes, {_CALLERS[callers]} | {share:.2f} × one | ≤ 1.1 × |"
+            )
     lines.append(f"| first answer of `profilesvc serve` | {first['serve']:.2f} s | < 1.5 s |")
     lines.append(f"| first answer of the server in a notebook, imports apart | {first['embedded']:.2f} s | < 0.3 s |")
     over = own["overload"]
