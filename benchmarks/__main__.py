@@ -5,12 +5,13 @@ import asyncio
 import json
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import large, own, page
 from benchmarks.database import Postgres
-from benchmarks.measure import Subject, measure, medians
+from benchmarks.measure import Figures, Subject, in_turn, measure, once
 from benchmarks.servers import ROOT, Server
 from benchmarks.work import WORKS, Access, Request
 from benchmarks.world import peer_environment, prepare_peers, prepare_service, service_environment
@@ -27,7 +28,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement, whole ones with wrk")
     parser.add_argument("--databases", default="sqlite,postgresql")
     parser.add_argument("--works", default=",".join(WORKS))
-    parser.add_argument("--subjects", default=",".join(["service", *PEERS]))
+    parser.add_argument(
+        "--subjects", default=",".join(["service", *PEERS]), help="the first one is what the others are held against"
+    )
     parser.add_argument("--nice", type=int, default=0, help="below 0, as root: less disturbed by what else runs")
     parser.add_argument("--no-page", action="store_true", help="print alone, leave docs/ as it is")
     parser.add_argument("--render", action="store_true", help="write the page of the last run anew")
@@ -64,8 +67,8 @@ def _urls(database: str, folder: Path, core: int | None) -> tuple[tuple[str, str
     return (server.create("service"), server.create("peers")), server
 
 
-def _on(database: str, asked: argparse.Namespace) -> dict[str, dict[str, dict[str, float]]]:
-    """work -> subject -> medians."""
+def _on(database: str, asked: argparse.Namespace) -> dict[str, dict[str, Figures]]:
+    """work -> subject -> what `in_turn` gives."""
     server_core, load_core = cores()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
@@ -81,13 +84,14 @@ def _on(database: str, asked: argparse.Namespace) -> dict[str, dict[str, dict[st
                 postgres.stop()
 
 
-def _bare(asked: argparse.Namespace) -> dict[str, float]:
+def _bare(asked: argparse.Namespace) -> Figures:
     """What a request costs before anybody has looked at it."""
     server_core, load_core = cores()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = Server([*UVICORN, "benchmarks.peers.bare:app"], {}, server_core, Path(folder))
         with server:
-            return medians(server, Request("GET", "/", {}), asked.rounds, asked.seconds, load_core)
+            ways = {"bare": partial(once, server, Request("GET", "/", {}), asked.seconds, load_core)}
+            return in_turn(ways, asked.rounds)["bare"]
 
 
 def main() -> None:

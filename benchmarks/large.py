@@ -3,12 +3,15 @@
 import asyncio
 import os
 import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from benchmarks.measure import medians
+from benchmarks.measure import Figures, in_turn, once
 from benchmarks.own import SERVE
 from benchmarks.servers import Server
 from benchmarks.work import Request, check, request_of
@@ -32,23 +35,21 @@ class Pages(NamedTuple):
     last: Request
 
 
-def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -> dict[str, dict[str, float]]:
-    """What `medians` gives for the list with few and with many rows in the tables, and for its ends, on SQLite."""
-    found: dict[str, dict[str, float]] = {}
-    for size, amounts in (("few", FEW), ("many", MANY)):
-        with tempfile.TemporaryDirectory(prefix="bench-") as name:
-            folder = Path(name)
+def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -> dict[str, Figures]:
+    """What `in_turn` gives for the list with few and with many rows in the tables, and for its ends, on SQLite."""
+    with ExitStack() as stack:
+        ways: dict[str, Callable[[], Figures]] = {}
+        for size, amounts in (("few", FEW), ("many", MANY)):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
             environment = service_environment(folder, f"sqlite+aiosqlite:///{folder}/service.db")
             access = asyncio.run(prepare_service(environment))
             pages = asyncio.run(_fill(environment, amounts))
-            with Server(SERVE, environment, cores[0], folder) as server:
-                asked = {size: request_of("list", access)}
-                check("list", server.port, asked[size])
-                if size == "many":
-                    asked |= {"second page": pages.second, "last page": pages.last}
-                for what, request in asked.items():
-                    found[what] = medians(server, request, rounds, seconds, cores[1])
-    return found
+            server = stack.enter_context(Server(SERVE, environment, cores[0], folder))
+            check("list", server.port, request_of("list", access))
+            ways[size] = partial(once, server, request_of("list", access), seconds, cores[1])
+        ways["second page"] = partial(once, server, pages.second, seconds, cores[1])
+        ways["last page"] = partial(once, server, pages.last, seconds, cores[1])
+        return in_turn(ways, rounds)
 
 
 async def _fill(environment: dict[str, str], amounts: Amounts) -> Pages:

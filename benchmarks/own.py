@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from quart import Quart
 
 from benchmarks import load
 from benchmarks.database import Postgres
-from benchmarks.measure import in_turn
+from benchmarks.measure import Figures, in_turn, once
 from benchmarks.servers import ROOT, Server
 from benchmarks.work import LOCATION, Access, Request, check, request_of
 from benchmarks.world import prepare_service, service_environment
@@ -197,12 +198,12 @@ def _embedded(environment: dict[str, str], folder: Path) -> float:
 
 def _processes(
     folder: Path, rounds: int, seconds: float, cores: tuple[int | None, int | None]
-) -> dict[str, dict[str, dict[str, float]]]:
-    """work -> what `measure` gives of one process, of two (`same`), and of two with twice the callers (`twice`).
+) -> dict[str, dict[str, Figures]]:
+    """work -> what `in_turn` gives of one process, of two (`same`), of two with twice the callers (`twice`).
 
     On PostgreSQL; one core for one process and for two. Twice the callers give each process as many as the one has.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    found: dict[str, dict[str, Figures]] = {}
     data = folder / "two"
     data.mkdir()
     postgres = Postgres(folder, cores[1])
@@ -222,7 +223,11 @@ def _processes(
             }
             for work in WORKS:
                 request = request_of(work, access)
-                found[work] = in_turn(compared, request, rounds, seconds, cores[1])
+                ways = {
+                    name: partial(once, server, request, seconds, cores[1], connections)
+                    for name, (server, connections) in compared.items()
+                }
+                found[work] = in_turn(ways, rounds)
     finally:
         postgres.stop()
     return found

@@ -34,9 +34,9 @@ _HEAD = """# Performance
 
 Written by `make bench`; do not edit. The service beside its peers (`benchmarks/peers/`: small programs that do the same
 work on the same data, written as their own documentation advises), all in one run: each server on one core, the load
-generator and PostgreSQL on another, {rounds} rounds of {seconds:g} s in turn with {connections} connections, medians.
-Answers are checked before and after. Every heartbeat is durable when it is answered (SQLite: WAL, synchronous=FULL).
-Rate limits are off, as the peers have none.
+generator and PostgreSQL on another, {rounds} rounds of {seconds:g} s in turn with {connections} connections, medians;
+ratios are medians of those of each round. Answers are checked before and after. Every heartbeat is durable when it is
+answered (SQLite: WAL, synchronous=FULL). Rate limits are off, as the peers have none.
 
 **CPU per request** is that of the server's processes (database server not counted): it holds on a busy machine, where
 requests/s say more about the neighbours. `×` says how many times less CPU, or more requests/s, the service has.
@@ -57,8 +57,7 @@ def tables(results: dict[str, Any]) -> str:
 
 def _ratio(found: dict[str, Any], peer: str) -> tuple[float, float]:
     """(by CPU, by requests/s): how many times the service is ahead of a peer."""
-    ours, theirs = found["service"], found[peer]
-    return theirs["cpu"] / ours["cpu"], ours["rate"] / theirs["rate"]
+    return found[peer]["times_cpu"], found[peer]["times_rate"]
 
 
 def _reached(results: dict[str, Any]) -> str:
@@ -71,8 +70,8 @@ def _reached(results: dict[str, Any]) -> str:
             lines.append(f"| {where} | {NAMES[peer]} | {by_cpu:.1f} × | {by_rate:.1f} × | {goal:g} × |")
     for database, works in results["databases"].items():
         if "service" in works.get("token", {}):
-            ours, signing = works["token"]["service"], works["token"]["signing"]
-            shares = f"{signing['cpu'] / ours['cpu']:.0%} | {ours['rate'] / signing['rate']:.0%}"
+            by_cpu, by_rate = _ratio(works["token"], "signing")
+            shares = f"{by_cpu:.0%} | {by_rate:.0%}"
             lines.append(f"| {TITLES['token']}, {DATABASES[database]} | raw signing | {shares} | {GRANT_REACH:.0%} |")
     return "\n".join(lines)
 
@@ -101,7 +100,7 @@ def _own(own: dict[str, Any], large: dict[str, Any]) -> str:
     lines.append(f"| sync (in-process emulator) beside the sum of its parts | {whole / total:.2f} × | ≤ 1.5 × |")
     for work, found in own["processes"].items():
         for callers in ("same", "twice"):
-            share, title = found[callers]["cpu"] / found["one"]["cpu"], f"{TITLES[work]}, PostgreSQL"
+            share, title = found[callers]["times_cpu"], f"{TITLES[work]}, PostgreSQL"
             lines.append(
                 f"| {title}: CPU per request of two processes, {_CALLERS[callers]} | {share:.2f} × one | ≤ 1.1 × |"
             )
@@ -119,12 +118,12 @@ def _own(own: dict[str, Any], large: dict[str, Any]) -> str:
     lines.append(f"| the same of a function that only computes for as long, in turn with it | {times['busy']} | – |")
     full = f"{over['refused']} are refused with 503 and Retry-After, {over['answered']:,} requests of the rest answered"
     lines.append(f"| 200 callers at once where 100 requests are let in | {full} | refused, not queued |")
-    much, little = large["many"], large["few"]
+    much = large["many"]
     lines.append(
-        f"| list, 1,000,000 posts and 100,000 keys in the tables, SQLite | {little['cpu'] / much['cpu']:.2f} × by CPU, "
-        f"{much['rate'] / little['rate']:.2f} × by requests/s of the same with 1,000 | ≥ 0.9 × |"
+        f"| list, 1,000,000 posts and 100,000 keys in the tables, SQLite | {1 / much['times_cpu']:.2f} × by CPU, "
+        f"{1 / much['times_rate']:.2f} × by requests/s of the same with 1,000 | ≥ 0.9 × |"
     )
-    depth = large["last page"]["cpu"] / large["second page"]["cpu"]
+    depth = large["last page"]["times_cpu"] / large["second page"]["times_cpu"]
     lines.append(f"| the last page of 100,000 posts beside the second, CPU | {depth:.2f} × | flat |")
     told = ", ".join(f"{name} {cost:,.0f}" for name, cost in parts.items())
     lines += ["", f"A sync takes {whole:,.0f} µs of CPU; its parts, measured apart: {told}."]

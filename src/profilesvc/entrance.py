@@ -58,4 +58,4 @@ class Entrance:
             self._loop.remove_reader(listener)
             self._let_in(listener, BACKLOG)
             listener.close()
-        await asyncio.gather(*self._arriving)
+        await asyncio.gather(*self._arriving, return_exceptions=True)
