@@ -14,15 +14,18 @@ from typing import Any
 class Connection(asyncio.Protocol):
     """Sends the request, waits for the whole answer, sends again."""
 
-    def __init__(self, request: bytes, until: float, begins: float, every: float) -> None:
+    def __init__(self, request: bytes, every: float) -> None:
         self.took: list[float] = []
         self.bad = self.refused = 0
         self.done = asyncio.get_running_loop().create_future()
-        self._request, self._until, self._read = request, until, b""
-        self._begun, self._every = begins - every, every
+        self._request, self._every, self._read = request, every, b""
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
+
+    def begin(self, at: float, until: float) -> None:
+        """Send the first request at a time, and the last one before another."""
+        self._begun, self._until = at - self._every, until
         self._next()
 
     def _next(self) -> None:
@@ -65,17 +68,12 @@ async def main() -> None:
     fields = {"Host": f"127.0.0.1:{asked['port']}", "Content-Length": str(len(body)), **asked["headers"]}
     lines = [f"{asked['method']} {asked['path']} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     request = "\r\n".join([*lines, "", ""]).encode() + body
+    loop, made, every = asyncio.get_running_loop(), [], asked.get("every", 0.0)
+    for _ in range(asked["connections"]):
+        made.append((await loop.create_connection(lambda: Connection(request, every), "127.0.0.1", asked["port"]))[1])
     begun = time.perf_counter()
-    loop, made = asyncio.get_running_loop(), []
-    every = asked.get("every", 0.0)
-    for number in range(asked["connections"]):
-        begins = begun + every * number / asked["connections"]
-        _, connection = await loop.create_connection(
-            lambda begins=begins: Connection(request, begun + asked["seconds"], begins, every),  # type: ignore[misc]
-            "127.0.0.1",
-            asked["port"],
-        )
-        made.append(connection)
+    for number, connection in enumerate(made):
+        connection.begin(begun + every * number / len(made), begun + asked["seconds"])
     await asyncio.gather(*(connection.done for connection in made))
     took = sorted(seconds * 1000 for connection in made for seconds in connection.took)
     print(

@@ -32,6 +32,7 @@ SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
 BUSY = ["-m", "uvicorn", "--port", "{port}", "--log-level", "warning", "--no-access-log", "benchmarks.peers.busy:app"]
 WORKS = ("list", "status", "heartbeat")
 _TIMES = 200
+_STEADY_SECONDS = 3
 _LAB = """
 import time, urllib.request
 from profilesvc.lab import open_lab
@@ -143,7 +144,7 @@ def _overload(
     In turn with it the same of `busy`, which only computes for as long: what a machine that halts now and then does
     to anybody's latencies.
     """
-    request, room = request_of("status", access), 100
+    request, room, seconds = request_of("status", access), 100, max(seconds, _STEADY_SECONDS)
     with Server(SERVE, environment | {"PROFILESVC_MAX_IN_FLIGHT": str(room)}, cores[0], folder) as server:
         most = load.steady(server.port, request, seconds, cores[1])
         takes = {"BENCH_BUSY_SECONDS": str(most.seconds / most.requests)}

@@ -136,7 +136,7 @@ class Protocol(HttpToolsProtocol):
 class _Joined:
     """A transport as an answer sees it: its head waits for the first piece of its body, and both go out as one.
 
-    Apart they would be two packets that wake the peer twice, a tenth of what a small answer costs.
+    Apart they would be two packets, and the first would wake a peer that can do nothing with it.
     """
 
     def __init__(self, transport: Any) -> None:
