@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 BACKLOG = 2048
-AT_ONCE = 8  # few enough that several processes on one listener share what comes
+AT_ONCE = 32
 FULL_SECONDS = 1
 _log = logging.getLogger(__name__)
 
@@ -16,11 +16,14 @@ class Entrance:
     """Lets connections in, several in a turn of the loop.
 
     uvloop lets in one: of a hundred that come at once, as when sites keep the same minute, the last would wait for a
-    hundred turns, each with the requests of those before it.
+    hundred turns, each with the requests of those before it. Of processes that share the listeners each lets in one,
+    too: whoever wakes first would take them all, and keep them.
     """
 
-    def __init__(self, listeners: list[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> None:
-        self._listeners, self._protocol = listeners, protocol
+    def __init__(
+        self, listeners: list[socket.socket], protocol: Callable[[], asyncio.Protocol], *, shared: bool = False
+    ) -> None:
+        self._listeners, self._protocol, self._at_once = listeners, protocol, 1 if shared else AT_ONCE
         self._loop = asyncio.get_running_loop()
         self._arriving: set[asyncio.Task[Any]] = set()
         for listener in listeners:
@@ -28,7 +31,7 @@ class Entrance:
 
     def _watch(self, listener: socket.socket) -> None:
         if listener.fileno() >= 0:
-            self._loop.add_reader(listener, self._let_in, listener, AT_ONCE)
+            self._loop.add_reader(listener, self._let_in, listener, self._at_once)
 
     def _let_in(self, listener: socket.socket, most: int) -> None:
         for _ in range(most):

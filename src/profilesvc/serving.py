@@ -69,12 +69,20 @@ class _Lifespan(LifespanOn):
 class _Server(uvicorn.Server):
     """uvicorn's server that tells when it is ready, when it was asked to stop, and why it did not start."""
 
-    def __init__(self, app: Any, ready: Callable[[], None], stopping: Callable[[], None], drain: float = 0) -> None:
+    def __init__(
+        self,
+        app: Any,
+        ready: Callable[[], None],
+        stopping: Callable[[], None],
+        drain: float = 0,
+        *,
+        shared: bool = False,
+    ) -> None:
         config = _config(app)
         config.load()
         config.lifespan_class = _Lifespan
         super().__init__(config)
-        self._ready, self._stopping, self._drain = ready, stopping, drain
+        self._ready, self._stopping, self._drain, self._shared = ready, stopping, drain, shared
         self._leaves_at: float | None = None
 
     @property
@@ -90,7 +98,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
         if self.started:
-            self._entrance = Entrance(sockets or [], self._protocol)
+            self._entrance = Entrance(sockets or [], self._protocol, shared=self._shared)
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -124,19 +132,25 @@ def _spare_what_stays() -> None:
 
 
 def serve_forever(
-    app: Any, listeners: list[socket.socket], ready: Callable[[], None], stopping: Callable[[], None], drain: float = 0
+    app: Any,
+    listeners: list[socket.socket],
+    ready: Callable[[], None],
+    stopping: Callable[[], None],
+    drain: float = 0,
+    *,
+    shared: bool = False,
 ) -> bool:
     """Serve until SIGTERM or SIGINT; requests in flight finish. False when the app did not start: the log tells why.
 
     `drain`: for as many seconds after the first SIGTERM requests are still taken, so that a proxy that asks whether
-    the process is ready learns in time that it will not be.
+    the process is ready learns in time that it will not be. `shared`: other processes listen there, too.
     """
 
     def settled() -> None:
         _spare_what_stays()
         ready()
 
-    server = _Server(app, settled, stopping, drain)
+    server = _Server(app, settled, stopping, drain, shared=shared)
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=listeners)
     return server.started

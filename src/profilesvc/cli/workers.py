@@ -126,7 +126,8 @@ def _serve(settings: Settings, listener: socket.socket, ready: Connection, make:
 
     with until_stopped():
         app = make(settings)
-        serve_forever(app, [listener], tell, app.extensions["profilesvc.draining"].set, settings.drain_seconds)
+        draining = app.extensions["profilesvc.draining"].set
+        serve_forever(app, [listener], tell, draining, settings.drain_seconds, shared=True)
 
 
 def _follow_parent() -> None:
