@@ -200,9 +200,10 @@ def _embedded(environment: dict[str, str], folder: Path) -> float:
 def _processes(
     folder: Path, rounds: int, seconds: float, cores: tuple[int | None, int | None]
 ) -> dict[str, dict[str, Figures]]:
-    """work -> what `in_turn` gives of one process, of two (`same`), of two with twice the callers (`twice`).
+    """work -> what `in_turn` gives of `one` process and of two with the `same` callers, and with `twice` as many.
 
-    On PostgreSQL; one core for one process and for two. Twice the callers give each process as many as the one has.
+    On PostgreSQL; one core for one process and for two. Twice the callers give each process as many as the one has;
+    `half` is one process with as many callers as each of two has.
     """
     found: dict[str, dict[str, Figures]] = {}
     data = folder / "two"
@@ -219,6 +220,7 @@ def _processes(
             check("heartbeat", servers["1"].port, request_of("heartbeat", access))
             compared = {
                 "one": (servers["1"], load.CONNECTIONS),
+                "half": (servers["1"], load.CONNECTIONS // 2),
                 "same": (servers["2"], load.CONNECTIONS),
                 "twice": (servers["2"], 2 * load.CONNECTIONS),
             }

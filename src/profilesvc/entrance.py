@@ -2,14 +2,27 @@
 
 import asyncio
 import logging
+import math
 import socket
+import sys
 from collections.abc import Callable
 from typing import Any
 
 BACKLOG = 2048
 AT_ONCE = 32
-FULL_SECONDS = 1
+PAUSE_SECONDS = 0.02
+_TELL_SECONDS = 10
 _log = logging.getLogger(__name__)
+
+
+def most_files() -> int:
+    """How many files the process may have open; a huge number where nobody limits them."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return sys.maxsize
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 class Entrance:
@@ -17,7 +30,8 @@ class Entrance:
 
     uvloop lets in one: of a hundred that come at once, as when sites keep the same minute, the last would wait for a
     hundred turns, each with the requests of those before it. Of processes that share the listeners each lets in one,
-    too: whoever wakes first would take them all, and keep them.
+    too: whoever wakes first would take them all, and keep them. A quarter of the files is left to those who are in:
+    their answers may need some.
     """
 
     def __init__(
@@ -26,6 +40,7 @@ class Entrance:
         self._listeners, self._protocol, self._at_once = listeners, protocol, 1 if shared else AT_ONCE
         self._loop = asyncio.get_running_loop()
         self._arriving: set[asyncio.Task[Any]] = set()
+        self._room, self._told_at = most_files() * 3 // 4, -math.inf
         for listener in listeners:
             self._watch(listener)
 
@@ -39,15 +54,26 @@ class Entrance:
                 connection, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError:  # no file or memory is left; who waits is let in when there is
-                _log.exception("no connection can be let in")
-                self._loop.remove_reader(listener)
-                self._loop.call_later(FULL_SECONDS, self._watch, listener)
+            except OSError as error:  # no file or memory is left
+                self._tell(error)
+                self._pause(listener)
                 return
             connection.setblocking(False)
             arrival = self._loop.create_task(self._arrive(connection))
             self._arriving.add(arrival)
             arrival.add_done_callback(self._arriving.discard)
+            if connection.fileno() > self._room:  # the system gives the lowest number that is free
+                self._pause(listener)
+                return
+
+    def _pause(self, listener: socket.socket) -> None:
+        self._loop.remove_reader(listener)
+        self._loop.call_later(PAUSE_SECONDS, self._watch, listener)
+
+    def _tell(self, error: OSError) -> None:
+        if self._loop.time() - self._told_at > _TELL_SECONDS:
+            self._told_at = self._loop.time()
+            _log.error("no connection can be let in: %s", error)
 
     async def _arrive(self, connection: socket.socket) -> None:
         try:
@@ -56,9 +82,10 @@ class Entrance:
             connection.close()
 
     async def close(self) -> None:
-        """Let in who waits, as closing the last listener would reset them, and what they have sent with them."""
+        """Let in who waits, while there are files: closing the last listener resets them, and what they have sent."""
+        self._room = sys.maxsize
         for listener in self._listeners:
             self._loop.remove_reader(listener)
-            self._let_in(listener, BACKLOG)
+            self._let_in(listener, 2 * BACKLOG)  # more than the system lets wait
             listener.close()
         await asyncio.gather(*self._arriving, return_exceptions=True)

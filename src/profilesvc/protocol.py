@@ -142,7 +142,13 @@ class _Joined:
     def __init__(self, transport: Any) -> None:
         self._transport = transport
         self._head: bytes | None = None
-        self.close, self.is_closing = transport.close, transport.is_closing
+        self.is_closing = transport.is_closing
+
+    def close(self) -> None:
+        """Of an answer that breaks off the head goes out: none at all would be asked for again, as if it were lost."""
+        if self._head:
+            self._transport.write(self._head)
+        self._transport.close()
 
     def write(self, data: bytes) -> None:
         """An interim answer at once, the head with what comes after it, all else as it comes."""
