@@ -58,7 +58,8 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._in_head, self._head_bytes = True, 0
         super().on_message_begin()
-        self.scope[BEFORE] = len(self.tasks)  # type: ignore[literal-required]  # a name of our own
+        waiting = sum(not task.done() for task in self.tasks)  # those of this turn that are done are there still
+        self.scope[BEFORE] = waiting  # type: ignore[literal-required]  # a name of our own
         self._expect_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:

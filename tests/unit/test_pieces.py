@@ -1,4 +1,4 @@
-"""What is written at once: the head of an answer goes out with the first piece of its body."""
+"""What the protocol writes at once, the head of an answer with the first piece of its body, and what it counts."""
 
 import asyncio
 from typing import Any
@@ -8,6 +8,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from profilesvc.protocol import Protocol
+from profilesvc.scope import BEFORE
 
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
 START = {"type": "http.response.start", "status": 200}
@@ -141,3 +142,26 @@ async def test_of_an_answer_that_breaks_off_before_its_body_the_head_is_sent() -
 async def test_requests_that_come_together_are_answered_one_by_one() -> None:
     transport = await answered(pieces(LENGTH, b"bread"), 3 * GET)
     assert transport.writes == 3 * [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"]
+
+
+async def test_requests_that_are_answered_do_not_count_as_waiting() -> None:
+    """They stay among the server's tasks for a turn: of a hundred at once each would take two places."""
+    before: list[int] = []
+
+    async def app(scope: Any, _receive: Any, send: Any) -> None:
+        before.append(scope[BEFORE])
+        await send({**START, "headers": LENGTH})
+        await send(BODY)
+
+    transport: Any = Transport()
+    state = ServerState()
+    answered, waits = asyncio.ensure_future(asyncio.sleep(0)), asyncio.ensure_future(asyncio.sleep(60))
+    await answered
+    state.tasks |= {answered, waits}
+    protocol = Protocol(uvicorn.Config(app, log_config=None, date_header=False), state, {})
+    protocol.connection_made(transport)
+    protocol.data_received(GET)
+    await asyncio.sleep(0.01)
+    waits.cancel()
+    protocol.connection_lost(None)
+    assert before == [1]
