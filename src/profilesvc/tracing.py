@@ -6,6 +6,7 @@ tenants, and do not see what runs on the database's own driver. Here a span hold
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -117,9 +118,9 @@ class _TracedStorage(Storage):
             async with super().write() as session:
                 yield session
 
-    async def commit(self, steps: list[Executions]) -> None:
+    async def commit(self, steps: list[Executions], within: float = math.inf) -> None:
         with _ending(self._tracing.span("database write")):
-            await super().commit(steps)
+            await super().commit(steps, within)
 
 
 class _TracedReading(Reading):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -11,7 +12,10 @@ from profilesvc.storage.trouble import unavailable_as_refusal
 from profilesvc.storage.writers import Executions
 
 Item = TypeVar("Item")
+Waiting = tuple[Item, asyncio.Future[None], float]  # what is told, and until when (monotonic) it may be written
 _LARGEST = 500
+_LEAST_SECONDS = 0.1
+_TO_TELL_SECONDS = 0.5  # a batch gives up before those who wait for it: what was refused must not be written after all
 
 
 class Batches(Generic[Item]):
@@ -22,36 +26,47 @@ class Batches(Generic[Item]):
 
     def __init__(self, storage: Storage, work: Callable[[str, list[Item]], list[Executions]]) -> None:
         self._storage, self._work = storage, work
-        self._waiting: list[tuple[Item, asyncio.Future[None]]] = []
+        self._waiting: list[Waiting[Item]] = []
         self._writer: asyncio.Task[None] | None = None
 
     async def add(self, item: Item) -> None:
         """Return when the item is durable. SERVICE_UNAVAILABLE in the time that any write may take."""
         done = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, done))
+        self._waiting.append((item, done, time.monotonic() + BUSY_SECONDS))
         if self._writer is None:
             # Its units have a time of their own, not what is left of the request that happened to come first.
             self._writer = asyncio.get_running_loop().create_task(self._write(), context=contextvars.Context())
         with unavailable_as_refusal():
-            async with asyncio.timeout(BUSY_SECONDS):
+            async with asyncio.timeout(BUSY_SECONDS + _TO_TELL_SECONDS):
                 await done
 
     async def _write(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[:_LARGEST], self._waiting[_LARGEST:]
-            await self._commit([(item, done) for item, done in batch if not done.done()])
+            if there := _in_time(batch):
+                await self._commit(there)
         self._writer = None
 
-    async def _commit(self, batch: list[tuple[Item, asyncio.Future[None]]]) -> None:
+    async def _commit(self, batch: list[Waiting[Item]]) -> None:
         failure: Exception | None = None
+        left = min(until for *_, until in batch) - time.monotonic()
         try:
-            await self._storage.commit(self._work(self._storage.dialect, [item for item, _ in batch]))
+            await self._storage.commit(self._work(self._storage.dialect, [item for item, *_ in batch]), left)
         except Exception as error:  # whoever waits for the batch is told
             failure = error
-        for _, done in batch:
+        for _, done, _ in batch:
             if done.done():
                 continue
             if failure is None:
                 done.set_result(None)
             else:
                 done.set_exception(failure)
+
+
+def _in_time(batch: list[Waiting[Item]]) -> list[Waiting[Item]]:
+    """Those who still wait and have time left; the others are refused, and do not cut the time of the rest."""
+    soon = time.monotonic() + _LEAST_SECONDS
+    for _, done, until in batch:
+        if until < soon and not done.done():
+            done.set_exception(TimeoutError())
+    return [each for each in batch if not each[1].done()]

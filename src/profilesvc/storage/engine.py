@@ -10,6 +10,7 @@ in the process rather than in the file lock. PostgreSQL: READ COMMITTED with con
 import asyncio
 import contextlib
 import glob
+import math
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
@@ -142,10 +143,10 @@ class Storage:
             ):
                 yield session
 
-    async def commit(self, steps: list[Executions]) -> None:
-        """One transaction of prepared statements; durable on return."""
+    async def commit(self, steps: list[Executions], within: float = math.inf) -> None:
+        """One transaction of prepared statements; durable on return. Given up after `within` seconds at the latest."""
         with self._in_time() as seconds:
-            async with self._my_turn(seconds) as left:
+            async with self._my_turn(max(0.0, min(seconds, within))) as left:
                 await self._writer.commit(steps, left)
 
     @contextlib.contextmanager

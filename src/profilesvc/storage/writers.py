@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
@@ -35,11 +36,12 @@ class SqliteWriter:
 
     async def commit(self, steps: list[Executions], seconds: float) -> None:
         """Return when it is durable; the file's lock is waited for as long as `seconds`."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, steps, int(seconds * 1000))
+        until = time.monotonic() + seconds
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, steps, until)
 
-    def _commit(self, steps: list[Executions], wait_ms: int) -> None:
+    def _commit(self, steps: list[Executions], until: float) -> None:
         connection = self._connection = self._connection or self._opened()
-        connection.execute(f"PRAGMA busy_timeout={wait_ms}")
+        connection.execute(f"PRAGMA busy_timeout={max(0, int((until - time.monotonic()) * 1000))}")
         connection.execute("BEGIN IMMEDIATE")
         try:
             for sql, rows in steps:
