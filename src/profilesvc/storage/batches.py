@@ -14,7 +14,7 @@ from profilesvc.storage.writers import Executions
 Item = TypeVar("Item")
 Waiting = tuple[Item, asyncio.Future[None], float]  # what is told, and until when (monotonic) it may be written
 _LARGEST = 500
-_LEAST_SECONDS = 0.1
+_LEAST_SECONDS = 0.1  # who has less left is refused: a batch that is given no more would fail for all that are in it
 _TO_TELL_SECONDS = 0.5  # a batch gives up before those who wait for it: what was refused must not be written after all
 
 
