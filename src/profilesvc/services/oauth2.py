@@ -9,8 +9,7 @@ from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import SECOND
 from profilesvc.services import access, origins, tokens
 from profilesvc.services.context import Caller, Services, deactivated
-from profilesvc.services.rotation import LONGEST_TOKEN
-from profilesvc.services.signing import TokenRefused, TokenType
+from profilesvc.services.signing import LONGEST_TOKEN, TokenRefused, TokenType
 from profilesvc.storage import families, keys, revocations
 
 INACTIVE = Introspection(active=False)
