@@ -85,8 +85,7 @@ async def _belongs(services: Services, caller: Caller, claims: dict[str, Any]) -
     if caller.key is not None:
         return bool(claims["client_id"] == caller.key.client_id)
     async with services.storage.read() as session:
-        key = await keys.state(session, claims["client_id"])
-    return key is not None and key.user_id == caller.user_id
+        return await keys.own(session, claims["client_id"], caller.user_id) is not None
 
 
 async def _scope_now(services: Services, claims: dict[str, Any]) -> str | None:
