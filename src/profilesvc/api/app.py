@@ -54,10 +54,10 @@ class ProfileApp(LeanApp):
 
     async def make_default_options_response(self) -> Response:
         """204 with Allow (A095), and what a browser's preflight asks for (A124)."""
-        answer = await super().make_default_options_response()
-        empty = Response(status=204, headers={"Allow": answer.headers.get("Allow", "")})
+        methods = sorted((await super().make_default_options_response()).headers.get("Allow", "").split(", "))
+        empty = Response(status=204, headers={"Allow": ", ".join(methods)})
         del empty.headers["Content-Type"]
-        await origin.preflight(empty)
+        await origin.preflight(empty, methods)
         return empty
 
 
