@@ -62,11 +62,16 @@ class ProfileApp(LeanApp):
 
 
 def build(
-    open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprint] = (), around: Around = lambda app: app
+    open_services: OpenServices,
+    entropy: Entropy,
+    more: Iterable[Blueprint] = (),
+    around: Around = lambda app: app,
+    https: bool = False,
 ) -> Quart:
     """The app; `open_services` is entered when it starts serving and left when it stops.
 
-    `more` is beside the API; `around` is put around everything that the edge lets through.
+    `more` is beside the API; `around` is put around everything that the edge lets through. With `https` browsers are
+    told to use nothing else.
     """
     app = ProfileApp("profilesvc", static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
@@ -93,7 +98,7 @@ def build(
     def most() -> int:
         return int(app.config.get("MAX_IN_FLIGHT", sys.maxsize))
 
-    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app))
+    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app), https)
     app.asgi_app = edge  # type: ignore[method-assign, assignment]
 
     @app.while_serving
