@@ -52,10 +52,11 @@ class Forge:
     key: SigningKey
     claims: dict[str, Any]
     now: int  # seconds
+    typ: str = "at+jwt"
 
     @property
     def header(self) -> dict[str, Any]:
-        return {"alg": "RS256", "typ": "at+jwt", "kid": self.key.kid}
+        return {"alg": "RS256", "typ": self.typ, "kid": self.key.kid}
 
     def sign(self, header: Any = None, payload: Any = None, private: rsa.RSAPrivateKey | None = None) -> str:
         """A token signed RS256, by our key unless another is given; bytes go in as they are."""
@@ -290,4 +291,25 @@ def _identities(forge: Forge) -> Iterator[Case]:
     for epoch in (None, "0", 0.0, True, -1, 2**53):
         yield f"A074 epoch {epoch!r}", forge.with_claims(epoch=epoch)
     yield "A074 no jti", forge.without("jti")
-    yield "A074 jti a number", forge.with_claims(jti=5)
+    yield from odd_claims(forge)
+
+
+def odd_claims(forge: Forge) -> Iterator[Case]:
+    """Claims that the service would never have issued, under its own signature."""
+    good = forge.claims["jti"]
+    texts = ("", "x", good + "A", good[:-1] + "B", good[:-1] + "=", good[:-1] + "\0", good[:-1] + "\ud800", "é" * 22)
+    texts += ("A" * 300, "A" * 4_000, f"{good}\n", "' OR '1'='1", f" {good}"[:22])
+    others: tuple[Any, ...] = (None, 5, 0.5, True, [], [good], {}, {"a": good}, -1, 2**63, 10**30)
+    for name in ("jti", "fam"):
+        for value in (*texts, *others):
+            yield f"A074 {name} {str(value)[:30]!a}", forge.with_claims(**{name: value})
+    for value in ("111", "locations/", "locations/1\0", "locations/\ud800", "locations/" + "1" * 65, *others):
+        yield f"A074 location {str(value)[:30]!a}", forge.with_claims(location=value)
+    for value in ("business.delete", "business.read\0", "\ud800"):
+        yield f"A074 permission {value!a}", forge.with_claims(permissions=[value])
+    for name in ("business_id", "gen", "auth_time"):
+        for value in ("1", None, True, 1.0, -1, 2**53, 10**30, [1], {}):
+            yield f"A074 {name} {value!r}", forge.with_claims(**{name: value})
+        yield f"A074 no {name}", forge.without(name)
+    yield "A074 a life of more than a year", forge.with_claims(exp=forge.claims["iat"] + 367 * 86_400)
+    yield "A074 an end before the begin", forge.with_claims(exp=forge.claims["iat"] - 1)

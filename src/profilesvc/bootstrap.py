@@ -220,7 +220,8 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
 
         blueprints.append(blueprint(lambda: cast(DevIssuer, world.issuer)))
     world.watcher = open_watcher(settings)
-    app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around)
+    https = settings.base_url.startswith("https://")
+    app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around, https)
     app.config["MAX_IN_FLIGHT"] = settings.max_in_flight
     return app
 

@@ -3,11 +3,15 @@
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
+import pytest
 from quart import Quart
 
+from conftest import ON_ONE_DATABASE, client_of
 from fleet import in_process
 from oauth_support import assert_oauth_error
 from profilesvc.api.failures import STANDARD_PATHS
+from profilesvc.bootstrap import create_app
+from profilesvc.settings import Settings
 from support import assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
@@ -179,3 +183,15 @@ class TestFramework:
         headers = {"Authorization": alice.headers["Authorization"], "Content-Type": "text/plain"}
         response = await everywhere.request("GET", "/api/v1/businesses", content=b"\xff{", headers=headers)
         assert_ok(response)
+
+
+@pytest.mark.in_process("serves under another base URL")
+@ON_ONE_DATABASE
+async def test_browsers_are_told_to_use_https_alone_where_that_is_the_base_url(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"base_url": "https://profiles.example"}))
+    async with app.test_app(), client_of(app) as client:
+        paths = ("/healthz", LOCATIONS, "/api/v1/nothing", "//", "/oauth2/token", "/dashboard", "/dashboard/nothing")
+        for path in (*paths, "/dashboard/static/dashboard.css"):
+            headers = (await client.get(path)).headers
+            assert headers.get_list("strict-transport-security") == ["max-age=31536000"], path
+            assert headers.get_list("x-content-type-options") == ["nosniff"], path

@@ -108,9 +108,11 @@ class TestEdge:
             "query_string": b"",
             BEFORE: before,
         }
-        await Edge(app, SeededEntropy("edge"), most=lambda: 3)(scope, receive, send)
+        await Edge(app, SeededEntropy("edge"), most=lambda: 3, https=True)(scope, receive, send)
         names = [name for name, _ in sent[0]["headers"]]
         assert names.count(b"x-request-id") == names.count(b"vary") == 1
+        assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]
+        assert (b"strict-transport-security", b"max-age=31536000") in sent[0]["headers"]
         return sent[0]["status"], sent[1]["body"]
 
     async def test_takes_a_plain_request(self) -> None:

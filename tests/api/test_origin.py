@@ -25,7 +25,10 @@ LOCATIONS = "/api/v1/external-business/locations"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
 TOKEN = "/api/v1/auth/token"
 VALIDATE = "/api/v1/auth/validate-service-credentials"
-EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age"
+EXPOSED = (
+    "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age, "
+    "ETag, Location, Allow, WWW-Authenticate"
+)
 GOOD_ORIGIN, EVIL = "https://example.com", "https://evil.example"
 
 
@@ -233,8 +236,8 @@ class TestTokenRoute:
 
 PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
 ALLOWED = {
-    "access-control-allow-methods": "GET, POST, PATCH, DELETE",
-    "access-control-allow-headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key",
+    "access-control-allow-headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key, "
+    "If-None-Match, X-Request-Id, Traceparent, Tracestate",
     "access-control-max-age": "600",
     "access-control-expose-headers": EXPOSED,
 }
@@ -246,7 +249,8 @@ async def preflight(http: httpx.AsyncClient, value: str, path: str = LOCATIONS) 
     assert response.status_code == 204
     assert response.content == b""
     assert response.headers["vary"] == "Origin"
-    found = cors_of(response)
+    found, methods = cors_of(response), set(response.headers["allow"].split(", ")) - {"OPTIONS"}
+    assert set(found.pop("access-control-allow-methods", ", ".join(methods)).split(", ")) == methods
     assert found in ({}, {"access-control-allow-origin": value, **ALLOWED})
     return found != {}
 
@@ -276,9 +280,28 @@ class TestPreflight:
         await services.background.drain()
 
     async def test_A124_on_every_route(self, http: httpx.AsyncClient, site: Site, app: Quart) -> None:
-        for path, _ in walk(app):
+        for path, methods in walk(app):
             assert await preflight(http, GOOD_ORIGIN, path), path
             assert not await preflight(http, EVIL, path), path
+            response = await http.options(path, headers=PREFLIGHT | origin(GOOD_ORIGIN))
+            allowed = response.headers["access-control-allow-methods"].split(", ")
+            assert methods <= set(allowed), path  # those of other rules of the path are allowed too
+            assert len(set(allowed)) == len(allowed)
+
+    @pytest.mark.parametrize(
+        ("path", "methods"),
+        [
+            ("/api/v1/reviews/111001/reply", ["PUT", "DELETE"]),
+            ("/api/v1/posts", ["GET", "HEAD", "POST"]),
+            ("/api/v1/posts/11101", ["PATCH", "DELETE"]),
+            (TOKEN, ["POST"]),
+        ],
+    )
+    async def test_a_preflight_allows_what_the_path_takes(
+        self, http: httpx.AsyncClient, site: Site, path: str, methods: list[str]
+    ) -> None:
+        response = await http.options(path, headers=PREFLIGHT | origin(GOOD_ORIGIN))
+        assert response.headers["access-control-allow-methods"].split(", ") == methods
 
     async def test_A124_dashboards_and_our_own_pages_need_no_key(
         self, http: httpx.AsyncClient, configure: Change

@@ -1,6 +1,8 @@
 """Listing posts over HTTP: the mirror, its age, paging."""
 
 import asyncio
+import base64
+import hmac
 from typing import Any
 
 import httpx
@@ -150,6 +152,19 @@ class TestPaging:
             for tried in bad if query is PIER else [token]:
                 response = await client.get(PATH, params={**query, "pageToken": tried})
                 assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["pageToken"]
+
+    @pytest.mark.parametrize(
+        ("path", "listed", "place"),
+        [(PATH, "posts", "1767323045678.11101"), ("/api/v1/reviews", "reviews by updateTime desc", "anything")],
+    )
+    async def test_refuses_tokens_that_are_sealed_by_a_key_anybody_can_guess(
+        self, alice: httpx.AsyncClient, path: str, listed: str, place: str
+    ) -> None:
+        for key in (b"", b"\0" * 32, b"page token", b"pageToken"):
+            mac = hmac.digest(key, f"{listed}\nlocations/111\n{place}".encode(), "sha256")[:12]
+            token = base64.urlsafe_b64encode(mac + place.encode()).rstrip(b"=").decode()
+            response = await alice.get(path, params={**PIER, "pageToken": token})
+            assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["pageToken"]
 
     @pytest.mark.parametrize("location", [None, "", "locations/", "accounts/1/locations/2", "locations/1/localPosts/2"])
     async def test_refuses_a_location_that_is_none(self, alice: httpx.AsyncClient, location: str | None) -> None:

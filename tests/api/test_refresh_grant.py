@@ -4,9 +4,12 @@ import httpx
 from sqlalchemy import update
 
 from conftest import AsService, AsUser
+from hostile import Forge, odd_claims
 from profilesvc.domain.world import DAY, SECOND, FrozenClock
+from profilesvc.fixtures import fixture_path
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
+from profilesvc.services.keyring import signing_key
 from profilesvc.storage.tables import keys
 from support import ALICE, Site, assert_error, assert_ok, fields
 from token_support import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, refresh
@@ -45,6 +48,21 @@ class TestRefresh:
         headers = {"Authorization": f"Bearer {plugin.tokens['refresh_token']}"}
         details = assert_error(await http.get(LOCATIONS, headers=headers), 401, "AUTH_INVALID_TOKEN")
         assert details == {"reason": "invalid"}
+
+    async def test_A074_claims_that_are_not_ours_under_our_signature(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        found, key = claims(plugin.tokens["refresh_token"]), signing_key(fixture_path("signing_key.pem").read_bytes())
+        forge = Forge(key, found, found["iat"], typ="rt+jwt")
+        user = {"scope": "user", "sub": "1", "client_id": "dashboard"}
+        for name, token in [*odd_claims(forge), ("a user's", forge.with_claims(**user))]:
+            response = await http.post(PATH, json=refresh(plugin, refresh_token=token))
+            assert response.status_code == 401, name
+            assert_bad_refresh(response)
+            asked = {**plugin.credentials, "token": token}
+            assert (await http.post("/oauth2/introspect", data=asked)).json() == {"active": False}, name
+            assert (await http.post("/oauth2/revoke", data=asked)).status_code == 200, name
+        assert_ok(await http.post(PATH, json=refresh(plugin, refresh_token=forge.good())))
 
     async def test_A046_credentials_beside_the_token_must_match(
         self, http: httpx.AsyncClient, as_service: AsService

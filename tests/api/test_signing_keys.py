@@ -124,6 +124,28 @@ class TestRotation:
                 assert_ok(await call(dialled, token))
         assert_ok(await http.post(PATH, json=refresh(plugin)))  # a refresh token of the retired key
 
+    async def test_page_tokens_are_valid_in_every_process_before_and_after_it(
+        self, other: Quart, plugin: Site, services: Services, settings: Settings, clock: FrozenClock
+    ) -> None:
+        async def page(dialled: Dial, token: str | None = None) -> str:
+            async with dialled(plugin.tokens["access_token"]) as client:
+                query = {"locationId": "111", "pageSize": "1", **({"pageToken": token} if token else {})}
+                return str(assert_ok(await client.get("/api/v1/posts", params=query))["nextPageToken"])
+
+        here, there = plugin.http, dial_of(other)
+        before = await page(there)
+        await signing_keys.rotate(services, at_once=True)
+        await signing_keys.reload(services_of(other))
+        clock.advance(milliseconds=KNOWN_AFTER)
+        after = await page(there)
+        assert after != before
+        restarted = create_app(settings, World(clock, SeededEntropy("restarted")))
+        async with restarted.test_app():
+            for token in (before, after):
+                assert await page(there, token) == await page(dial_of(restarted), token)
+                response = await here.get("/api/v1/posts", params={"locationId": "111", "pageToken": token})
+                assert_ok(response)
+
     async def test_a_second_announcement_is_refused_and_haste_brings_the_first_forward(
         self, services: Services, clock: FrozenClock
     ) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from conftest import AsService, AsUser
 from drive import calls, forget_calls
+from profilesvc.services.context import Services
 from support import BOB, Site, assert_error, assert_ok
 
 API = "/api/v1"
@@ -174,6 +176,26 @@ async def test_another_tenants_key_is_like_none(attacker: httpx.AsyncClient, vic
         assert answers[0].content == answers[1].content
         assert answers[0].status_code in (403, 404)
     assert wrong == []
+
+
+@pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
+async def test_another_tenants_rows_are_not_even_locked(as_user: AsUser, victim: Site, services: Services) -> None:
+    """A lock is a write: it leaves the transaction's number in the row, and the owner waits for it."""
+
+    async def versions() -> list[Any]:
+        async with services.storage.read() as session:
+            rows = text("SELECT client_id, xmin::text, xmax::text FROM keys WHERE user_id = 1 ORDER BY id")
+            places = text("SELECT name, xmin::text, xmax::text FROM locations WHERE user_id = 1 ORDER BY name")
+            return [*map(tuple, await session.execute(rows)), *map(tuple, await session.execute(places))]
+
+    bob = await as_user(BOB)
+    await services.notes.write(services)  # the victim's own grant, which refers to the key
+    before = await versions()
+    for method, path, body in ON_KEYS:
+        assert_error(await bob.request(method, path.format(victim.key["client_id"]), json=body), 404, "NOT_FOUND")
+    key = {"name": "Taken", "business_id": 20, "assigned_location_id": "111"}
+    assert_error(await bob.post(KEYS, json=key), 404, "NOT_FOUND")
+    assert await versions() == before
 
 
 @pytest.mark.usefixtures("untouched")

@@ -22,6 +22,7 @@ from support import BOB, Site, assert_error
 
 TOKEN = "/api/v1/auth/token"
 VALIDATE = "/api/v1/auth/validate-service-credentials"
+KEYS = "/api/v1/developer/credentials"
 LOCATIONS = "/api/v1/external-business/locations"
 SAMPLES = 10_000
 # A failure is noted for the owner of a key, who is the one to know; it is written after the answer.
@@ -48,7 +49,20 @@ async def pairs(http: httpx.AsyncClient, plugin: Site, as_user: AsUser, as_servi
     def read(client: httpx.AsyncClient, path: str) -> Callable[[], Awaitable[httpx.Response]]:
         return lambda: client.get(path)
 
+    def change(method: str, client_id: str, action: str = "") -> Callable[[], Awaitable[httpx.Response]]:
+        return lambda: bob.request(method, f"{KEYS}/{client_id}{action}", json={})
+
+    def create(location: str) -> Callable[[], Awaitable[httpx.Response]]:
+        body = {"name": "Site", "business_id": 20, "assigned_location_id": location}
+        return lambda: bob.post(KEYS, json=body)
+
+    changes = [("GET", "/audit"), ("DELETE", ""), *(("POST", f"/{name}") for name in ("roll", "deactivate"))]
     return {
+        **{
+            f"{method} {path} of another's key": (change(method, known, path), change(method, unknown, path))
+            for method, path in changes
+        },
+        "a key for the location of another, for an unknown one": (create("111"), create("999")),
         "token: wrong secret, unknown id": (grant(known), grant(unknown)),
         "validate: wrong secret, unknown id": (validate(known), validate(unknown)),
         "location of another, unknown one": (read(bob, f"{LOCATIONS}/111"), read(bob, f"{LOCATIONS}/999")),

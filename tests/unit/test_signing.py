@@ -27,8 +27,8 @@ CLAIMS: dict[str, Any] = {
     "location": "locations/111",
     "business_id": 10,
     "epoch": 0,
-    "jti": "j",
-    "fam": "f",
+    "jti": "j" * 21 + "A",
+    "fam": "f" * 21 + "Q",
     "gen": 0,
     "auth_time": NOW // 1000,
 }
@@ -71,7 +71,7 @@ class TestIssue:
         assert signer.audience("at+jwt") == BASE
         refresh = signer.issue("rt+jwt", CLAIMS, NOW, 3600)
         assert json.loads(part(refresh, 1))["aud"] == f"{BASE}/api/v1/auth/token"
-        assert signer.read(refresh, "rt+jwt", NOW)["fam"] == "f"
+        assert signer.read(refresh, "rt+jwt", NOW)["fam"] == CLAIMS["fam"]
         for token, typ in [(refresh, "at+jwt"), (signer.issue("at+jwt", CLAIMS, NOW, 9), "rt+jwt")]:
             with pytest.raises(TokenRefused, match="invalid"):
                 signer.read(token, typ, NOW)  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ class TestRead:
 
     def test_says_expired_of_our_own_tokens_only(self, signer: Signer, forge: Forge) -> None:
         other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        late = {**forge.claims, "exp": forge.now - 1}
+        late = {**forge.claims, "iat": forge.now - 60, "exp": forge.now - 1}
         for token, reason in [(forge.sign(payload=late), "expired"), (forge.sign(None, late, other), "invalid")]:
             with pytest.raises(TokenRefused) as refusal:
                 signer.read(token, "at+jwt", NOW)
@@ -143,7 +143,7 @@ class TestRead:
 
         ring = Ring([(KeyDates(key.kid, 0, DAY), key)])
         signer = Signer(ring, BASE, remembered=2)
-        one, two, three = (signer.issue("at+jwt", {**CLAIMS, "jti": jti}, NOW, 60) for jti in "abc")
+        one, two, three = (signer.issue("at+jwt", {**CLAIMS, "jti": jti * 21 + "A"}, NOW, 60) for jti in "abc")
         refresh = signer.issue("rt+jwt", CLAIMS, NOW, 60)
 
         def verified(*tokens: tuple[str, TokenType]) -> int:

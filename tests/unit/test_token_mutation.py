@@ -23,8 +23,10 @@ CLAIMS: dict[str, Any] = {
     "location": "locations/111",
     "business_id": 10,
     "epoch": 0,
-    "jti": "j",
-    "fam": "f",
+    "jti": "j" * 21 + "A",
+    "fam": "f" * 21 + "Q",
+    "gen": 0,
+    "auth_time": NOW // 1000,
 }
 
 

@@ -54,19 +54,24 @@ class ProfileApp(LeanApp):
 
     async def make_default_options_response(self) -> Response:
         """204 with Allow (A095), and what a browser's preflight asks for (A124)."""
-        answer = await super().make_default_options_response()
-        empty = Response(status=204, headers={"Allow": answer.headers.get("Allow", "")})
+        methods = sorted((await super().make_default_options_response()).headers.get("Allow", "").split(", "))
+        empty = Response(status=204, headers={"Allow": ", ".join(methods)})
         del empty.headers["Content-Type"]
-        await origin.preflight(empty)
+        await origin.preflight(empty, methods)
         return empty
 
 
 def build(
-    open_services: OpenServices, entropy: Entropy, more: Iterable[Blueprint] = (), around: Around = lambda app: app
+    open_services: OpenServices,
+    entropy: Entropy,
+    more: Iterable[Blueprint] = (),
+    around: Around = lambda app: app,
+    https: bool = False,
 ) -> Quart:
     """The app; `open_services` is entered when it starts serving and left when it stops.
 
-    `more` is beside the API; `around` is put around everything that the edge lets through.
+    `more` is beside the API; `around` is put around everything that the edge lets through. With `https` browsers are
+    told to use nothing else.
     """
     app = ProfileApp("profilesvc", static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
@@ -93,7 +98,7 @@ def build(
     def most() -> int:
         return int(app.config.get("MAX_IN_FLIGHT", sys.maxsize))
 
-    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app))
+    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app), https)
     app.asgi_app = edge  # type: ignore[method-assign, assignment]
 
     @app.while_serving

@@ -27,6 +27,8 @@ _ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full s
 _UNBOUNDED = 1 << 62
 MAX_HEADER_BYTES = 16 * 1024
 _NOTHING = [b""]
+_HEADERS = [(b"vary", b"Origin"), (b"x-content-type-options", b"nosniff")]  # of every response
+_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
 _LABEL = rb"[A-Za-z0-9_-]{1,63}"
@@ -37,7 +39,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
 class Edge:
     """Wraps an ASGI app: refuses ambiguous requests and those beyond what it may work on at a time, names each answer.
 
-    `in_flight`: how many requests are being answered.
+    `https`: the service is reached by https, and browsers may remember that. `in_flight`: how many requests are being
+    answered.
     """
 
     def __init__(
@@ -46,8 +49,10 @@ class Edge:
         entropy: Entropy,
         most: Callable[[], int] = lambda: _UNBOUNDED,
         refused: Callable[[ErrorKind], None] = lambda _: None,
+        https: bool = False,
     ) -> None:
         self._app, self._entropy, self._most, self._refused = app, entropy, most, refused
+        self._headers = [*_HEADERS, _STRICT_TRANSPORT] if https else _HEADERS
         self.in_flight = 0
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -60,7 +65,7 @@ class Edge:
         request_id = self._request_id(names.get(b"x-request-id", _NOTHING)[-1])
         scope[REQUEST_ID] = request_id.decode()  # so that the log can name the answer
 
-        extra = [(b"x-request-id", request_id), (b"vary", b"Origin")]
+        extra = [(b"x-request-id", request_id), *self._headers]
         if b"upgrade" in names:
             extra.append((b"connection", b"close"))  # the server would not read on
 

@@ -1,5 +1,7 @@
 """CORS: which page may read an answer, and what a browser may send (D-30, D-31; the Fetch standard)."""
 
+from collections.abc import Container
+
 from quart import Quart, Response, request
 
 from profilesvc.api.access import services
@@ -7,12 +9,17 @@ from profilesvc.api.arrival import asked_now
 from profilesvc.api.lean import fields
 from profilesvc.services import origins
 
-_EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age"
-_PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key",
-    "Access-Control-Max-Age": "600",
-}
+_READ = (
+    *("Authorization", "Content-Type", "X-Idempotency-Key", "Idempotency-Key"),
+    *("If-None-Match", "X-Request-Id", "Traceparent", "Tracestate"),
+)
+_SENT = (
+    *("X-Request-Id", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotency-Replayed", "X-Data-Age"),
+    *("ETag", "Location", "Allow", "WWW-Authenticate"),
+)
+_EXPOSED = ", ".join(_SENT)
+_PREFLIGHT = {"Access-Control-Allow-Headers": ", ".join(_READ), "Access-Control-Max-Age": "600"}
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
 def install(app: Quart) -> None:
@@ -32,10 +39,11 @@ def install(app: Quart) -> None:
         return response
 
 
-async def preflight(response: Response) -> None:
-    """Add what a browser asks for before the request proper, where that could succeed."""
+async def preflight(response: Response, methods: Container[str]) -> None:
+    """Add what a browser asks for before it sends one of the methods of this path, if that could succeed."""
     if "Access-Control-Request-Method" not in request.headers:
         return
     await origins.foresee(services())
     if origins.page.get().accepted:
-        response.headers.update(_PREFLIGHT)
+        allowed = ", ".join(method for method in _METHODS if method in methods)
+        response.headers.update({"Access-Control-Allow-Methods": allowed, **_PREFLIGHT})

@@ -164,7 +164,7 @@ class LocalPost(Message):
     event: LocalPostEvent | None = None
     offer: LocalPostOffer | None = None
     alertType: AlertType | None = None
-    media: list[MediaItem] | None = None
+    media: Annotated[list[MediaItem] | None, Field(description="At most 10 in a request.")] = None
     scheduledTime: Timestamp | None = None
     state: Annotated[PostState | None, OUTPUT_ONLY] = None
     createTime: Annotated[Timestamp | None, OUTPUT_ONLY] = None

@@ -8,8 +8,22 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from profilesvc.contract.provider_format import OUTPUT_ONLY, Int64, Message, access_of, message_of
-from profilesvc.contract.provider_location import Date, SpecialHourPeriod, TimeOfDay, TimePeriod
-from profilesvc.contract.provider_post import LocalPostEvent, TimeInterval
+from profilesvc.contract.provider_location import (
+    BusinessHours,
+    Categories,
+    Date,
+    Location,
+    MoreHours,
+    PhoneNumbers,
+    Places,
+    PostalAddress,
+    RelationshipData,
+    SpecialHourPeriod,
+    SpecialHours,
+    TimeOfDay,
+    TimePeriod,
+)
+from profilesvc.contract.provider_post import LocalPost, LocalPostEvent, TimeInterval, WeeklyOccurrencePattern
 from profilesvc.domain.errors import MAX_PROBLEMS
 
 Document = dict[str, Any]
@@ -24,6 +38,21 @@ _REQUIRED: dict[type[Message], tuple[str, ...]] = {
     SpecialHourPeriod: ("startDate",),
     LocalPostEvent: ("title", "schedule"),
     TimeInterval: ("startDate", "startTime", "endDate", "endTime"),
+}
+# The most items of an array in a request. The provider's own numbers where it has some; elsewhere ours, far beyond what
+# one business or post has. A response may have more: what the provider has is shown as it is.
+_MOST: dict[type[Message], dict[str, int]] = {
+    LocalPost: {"media": 10},
+    WeeklyOccurrencePattern: {"daysOfWeek": 7},
+    PhoneNumbers: {"additionalPhones": 2},
+    PostalAddress: {"addressLines": 5, "recipients": 10},
+    Categories: {"additionalCategories": 9},
+    Places: {"placeInfos": 20},
+    BusinessHours: {"periods": 100},
+    MoreHours: {"periods": 100},
+    SpecialHours: {"specialHourPeriods": 1_000},
+    RelationshipData: {"childrenLocations": 1_000},
+    Location: {"labels": 10, "moreHours": 50, "serviceItems": 1_000},
 }
 _UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but it takes neither in a post
 _WORDS = {"extra_forbidden": "is not a member of the provider's format", "model_type": "must be an object"}
@@ -156,6 +185,9 @@ def _value_problems(message: type[Message], value: Document, prefix: str) -> Ite
     for name in _REQUIRED.get(message, ()):
         if value.get(name) is None:
             yield "body", f"{prefix}{name}", "is required"
+    for name, most in _MOST.get(message, {}).items():
+        if len(value.get(name) or ()) > most:
+            yield "body", f"{prefix}{name}", f"must have at most {most} items"
     for name, (low, high) in _RANGES.get(message, {}).items():
         if not low <= (value.get(name) or 0) <= high:
             yield "body", f"{prefix}{name}", f"must be from {low} to {high}"

@@ -50,7 +50,6 @@ def headers(redirect_uri: str | None = None) -> dict[str, str]:
         "Content-Security-Policy": policy,
         "Cache-Control": "no-store",
         "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
     }
 
 

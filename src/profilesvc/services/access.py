@@ -146,7 +146,7 @@ async def own_key(services: Services, session: AsyncSession, caller: Caller | No
 
     Without a caller anyone's, for the operator.
     """
-    key = await keys.locked(session, client_id)
-    if key is None or key.gone(services.clock.now()) or (caller is not None and key.user_id != caller.user_id):
+    key = await keys.locked(session, client_id, None if caller is None else caller.user_id)
+    if key is None or key.gone(services.clock.now()):
         raise missing("API key")
     return key

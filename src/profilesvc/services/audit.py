@@ -133,8 +133,11 @@ async def of_key(services: "Services", caller: "Caller | None", client_id: str, 
     await services.notes.write(services)
     now = services.clock.now()
     async with services.storage.read() as session:
-        key = await keys.state(session, client_id)
-    if key is None or (caller is not None and key.user_id != caller.user_id):
+        if caller is None:
+            key = await keys.state(session, client_id)
+        else:
+            key = await keys.own(session, client_id, caller.user_id)
+    if key is None:
         raise ServiceError(NOT_FOUND, "You have no such API key.")
     if key.expires_at is not None and key.expires_at <= now:
         await note_expired(services)

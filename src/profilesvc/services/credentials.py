@@ -99,8 +99,8 @@ def _expiry(body: KeyCreate, now: int) -> int | None:
 async def _take_location(services: Services, session: AsyncSession, caller: Caller, body: KeyCreate) -> UserState:
     """The location must be the caller's; an unassigned one is assigned by this very creation (D-23). The owner."""
     name = body.assigned_location_id
-    location = await locations.state(session, name)
-    if location is None or location.user_id != caller.user_id:
+    location = await locations.own(session, name, caller.user_id)
+    if location is None:
         raise missing("business or location")
     owner = await take_slot(services, session, location, body.business_id)
     if await keys.count_live(session, name, services.clock.now()) >= caller.plan.live_keys_per_location:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain import signing_keys
@@ -100,6 +102,7 @@ class Keyring:
 
     def __init__(self, keys: Iterable[tuple[KeyDates, SigningKey]] = ()) -> None:
         self._keys: dict[str, SigningKey] = {}
+        self._secrets: dict[tuple[str, str], bytes] = {}  # derived, by kid and purpose
         self.dates: list[KeyDates] = []
         self.unreadable: set[str] = set()
         self.replace(keys)
@@ -108,6 +111,7 @@ class Keyring:
         """Hold these keys and no others; `stamp` is the table's when it held them."""
         held, self.stamp = list(keys), stamp
         self._keys = {dates.kid: key for dates, key in held}
+        self._secrets = {name: secret for name, secret in self._secrets.items() if name[0] in self._keys}
         self.dates = signing_keys.in_order(dates for dates, _ in held)
 
     def __contains__(self, kid: object) -> bool:
@@ -122,6 +126,27 @@ class Keyring:
         if dates is None:
             raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1)
         return self._keys[dates.kid]
+
+    def purpose_keys(self, purpose: str, now: int) -> list[bytes]:
+        """Secrets of 32 bytes for one purpose: the one to seal with now, then older and newer ones that still open.
+
+        They are derived from the signing keys (RFC 5869), which every process of a deployment has, also after a
+        restart, and which are encrypted where they are stored. SERVICE_UNAVAILABLE when there are none.
+        """
+        first = self.active(now).kid
+        kids = [first, *(kid for kid in self._keys if kid != first)]
+        return [self._derived(self._keys[kid], purpose) for kid in kids]
+
+    def _derived(self, key: SigningKey, purpose: str) -> bytes:
+        name = key.kid, purpose
+        if name not in self._secrets:
+            no_encryption = serialization.NoEncryption()
+            raw = key.private.private_bytes(
+                serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, no_encryption
+            )
+            derive = HKDF(SHA256(), 32, salt=None, info=f"profilesvc {purpose}".encode()).derive
+            self._secrets[name] = derive(raw)
+        return self._secrets[name]
 
     def jwks(self) -> list[dict[str, str]]:
         """The public parts, the oldest key first (RFC 7517)."""

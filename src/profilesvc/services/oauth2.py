@@ -9,8 +9,7 @@ from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import SECOND
 from profilesvc.services import access, origins, tokens
 from profilesvc.services.context import Caller, Services, deactivated
-from profilesvc.services.rotation import LONGEST_TOKEN
-from profilesvc.services.signing import TokenRefused, TokenType
+from profilesvc.services.signing import LONGEST_TOKEN, TokenRefused, TokenType
 from profilesvc.storage import families, keys, revocations
 
 INACTIVE = Introspection(active=False)
@@ -86,8 +85,7 @@ async def _belongs(services: Services, caller: Caller, claims: dict[str, Any]) -
     if caller.key is not None:
         return bool(claims["client_id"] == caller.key.client_id)
     async with services.storage.read() as session:
-        key = await keys.state(session, claims["client_id"])
-    return key is not None and key.user_id == caller.user_id
+        return await keys.own(session, claims["client_id"], caller.user_id) is not None
 
 
 async def _scope_now(services: Services, claims: dict[str, Any]) -> str | None:

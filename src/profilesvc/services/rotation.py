@@ -15,13 +15,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.domain.world import DAY, SECOND
 from profilesvc.services import audit
 from profilesvc.services.context import Services
-from profilesvc.services.signing import random_id
+from profilesvc.services.signing import LONGEST_TOKEN, random_id
 from profilesvc.storage import families, revocations
 from profilesvc.storage.families import Family, Step
 from profilesvc.storage.keys import KeyState
 
 FAMILY_LIFETIME = 365 * DAY
-LONGEST_TOKEN = 366 * DAY  # beyond what the settings allow for any token: a revocation outlives what it revokes
 
 
 class RefreshRefused(Exception):

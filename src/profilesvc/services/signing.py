@@ -3,19 +3,25 @@
 import hashlib
 import re
 import sys
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jwt
 
+from profilesvc.contract.common import LOCATION_ID
 from profilesvc.domain.keys import CLIENT_ID
-from profilesvc.domain.world import Entropy
+from profilesvc.domain.permissions import ALL
+from profilesvc.domain.world import DAY, SECOND, Entropy
 from profilesvc.services.jose import b64, is_compact, is_instant, signed, taken_apart
 from profilesvc.services.keyring import Keyring
 
 TokenType = Literal["at+jwt", "rt+jwt"]
 MAX_TOKEN_LENGTH = 8192
 IAT_LEEWAY_SECONDS = 60
+LONGEST_TOKEN = 366 * DAY  # beyond what the settings allow for any token: a revocation outlives what it revokes
+DASHBOARD = "dashboard"  # the client of every user token
 _USER_ID = re.compile(r"[1-9][0-9]{0,18}\Z", re.ASCII)
+_RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]", re.ASCII)  # what `random_id` makes
 _JWS = jwt.PyJWS(algorithms=["RS256"])
 _REMEMBERED_TOKENS = 1_000  # a kilobyte each: more would show in the memory of a process
 
@@ -104,36 +110,52 @@ class Signer:
         return claims
 
     def _check(self, claims: dict[str, Any], typ: TokenType) -> None:
-        """Types and values of our own claim set; ValueError when one is off."""
-        texts = ("sub", "jti", "scope", "client_id")
-        numbers = ("exp", "iat", "epoch", *(("nbf",) if "nbf" in claims else ()))
+        """Raise an error unless these are claims that the service itself would have issued for this type."""
         if claims.get("iss") != self.base_url or claims.get("aud") != self.audience(typ):
             raise ValueError("issuer or audience")
-        if not all(isinstance(claims.get(name), str) for name in texts):
-            raise ValueError("text claim")
-        if not all(is_instant(claims.get(name)) for name in numbers):
-            raise ValueError("number claim")
-        if claims["scope"] not in {"service", "user"}:
+        for name in claims.keys() & _GRAMMAR.keys():
+            if not _GRAMMAR[name](claims[name]):
+                raise ValueError(name)
+        if not claims.keys() >= _NEEDED[claims["scope"]]:
+            raise ValueError("missing claim")
+        if typ == "rt+jwt" and claims["scope"] == "user":
             raise ValueError("scope")
-        if typ == "rt+jwt" and not _is_family(claims):
-            raise ValueError("refresh claims")
-        if claims["scope"] == "service" and not _is_service_claims(claims):
-            raise ValueError("service claims")
-        if claims["scope"] == "user" and not (_USER_ID.match(claims["sub"]) and int(claims["sub"]) < 2**63):
-            raise ValueError("user claims")
+        if not 0 <= claims["exp"] - claims["iat"] <= LONGEST_TOKEN // SECOND:
+            raise ValueError("lifetime")
+        if not _names_subject(claims):
+            raise ValueError("subject")
 
 
-def _is_service_claims(claims: dict[str, Any]) -> bool:
-    permissions = claims.get("permissions")
-    return (
-        claims["sub"] == claims["client_id"]
-        and CLIENT_ID.match(claims["sub"]) is not None
-        and isinstance(permissions, list)
-        and all(isinstance(name, str) for name in permissions)
-    )
+def _is_text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-def _is_family(claims: dict[str, Any]) -> bool:
-    """A refresh token names its family, its generation in it, and when the family began."""
-    fam, numbers = claims.get("fam"), [claims.get(name) for name in ("gen", "auth_time")]
-    return isinstance(fam, str) and all(is_instant(number) for number in numbers)
+def _is_permissions(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and value == [name for name in ALL if name in value]
+
+
+def _names_subject(claims: dict[str, Any]) -> bool:
+    """Whether `sub` and `client_id` name a key, or a user of the dashboard."""
+    if claims["scope"] == "service":
+        return claims["sub"] == claims["client_id"] and CLIENT_ID.match(claims["sub"]) is not None
+    is_user = _USER_ID.match(claims["sub"]) is not None and int(claims["sub"]) < 2**63
+    return is_user and claims["client_id"] == DASHBOARD
+
+
+# The type and form of every claim that is read after the signature was verified, in any token. The signature proves
+# where a token comes from, and not that this code may pass what it holds to a database.
+_GRAMMAR: dict[str, Callable[[object], bool]] = {
+    "sub": lambda value: isinstance(value, str),
+    "client_id": lambda value: isinstance(value, str),
+    "scope": lambda value: isinstance(value, str) and value in {"service", "user"},
+    "jti": _is_text(_RANDOM_ID),
+    "fam": _is_text(_RANDOM_ID),
+    "location": _is_text(re.compile(f"locations/{LOCATION_ID.pattern}", re.ASCII)),
+    "permissions": _is_permissions,
+    **dict.fromkeys(("exp", "iat", "nbf", "epoch", "gen", "auth_time", "business_id"), is_instant),
+}
+_OF_ANYONE = {"sub", "client_id", "scope", "jti", "exp", "iat", "epoch"}
+_NEEDED = {
+    "service": _OF_ANYONE | {"permissions", "location", "business_id", "fam", "gen", "auth_time"},
+    "user": _OF_ANYONE,
+}

@@ -9,7 +9,7 @@ from profilesvc.domain.world import MINUTE
 from profilesvc.services import audit, origins, rotation, signing_keys
 from profilesvc.services.access import ids, note_use
 from profilesvc.services.context import Services, deactivated
-from profilesvc.services.signing import TokenRefused, random_id
+from profilesvc.services.signing import DASHBOARD, TokenRefused, random_id
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
 
@@ -141,7 +141,7 @@ async def sign_for_user(services: Services, user: accounts.UserState) -> str:
     await signing_keys.reload(services)
     claims = {
         "sub": str(user.id),
-        "client_id": "dashboard",
+        "client_id": DASHBOARD,
         "scope": "user",
         "epoch": user.epoch,
         "jti": random_id(services.entropy),

@@ -75,11 +75,21 @@ _STATES = (
 )
 STATE = _STATES.where(keys.c.client_id == bindparam("client_id"))
 _STATE = Prepared(STATE)
+_OWN = Prepared(STATE.where(keys.c.user_id == bindparam("user_id")))
 
 
 async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None:
     """The state of a key, one statement by unique index; `revoked` tells of the ids that a token of it carries."""
     return (await token_key(session, client_id, ids))[0]
+
+
+async def own(session: Executor, client_id: str, user_id: int) -> KeyState | None:
+    """The state of a key of this user.
+
+    The owner is in the condition, so that another user's key costs the same as one that does not exist.
+    """
+    rows = await fetch(session, _OWN, client_id=client_id, user_id=user_id, **revocations.ids_of())
+    return KeyState._make(rows[0]) if rows else None
 
 
 async def token_key(
@@ -90,13 +100,16 @@ async def token_key(
     return (None if row is None else KeyState._make(row)), found
 
 
-async def locked(session: AsyncSession, client_id: str) -> KeyState | None:
-    """The state of a key that nobody else changes until the transaction ends.
+async def locked(session: AsyncSession, client_id: str, user_id: int | None) -> KeyState | None:
+    """The state of a user's key (None: of anyone's) that nobody else changes until the transaction ends.
 
-    Two statements on purpose: what is read after the lock was waited for is what the one before left.
+    Another user's key is not locked, because a lock is a write to its row. Two statements on purpose: what is read
+    after the lock was waited for is what the one before left.
     """
-    await session.execute(select(keys.c.id).where(keys.c.client_id == client_id).with_for_update(key_share=True))
-    return await state(session, client_id)
+    lock = select(keys.c.id).where(keys.c.client_id == client_id).with_for_update(key_share=True)
+    if user_id is not None:
+        lock = lock.where(keys.c.user_id == user_id)
+    return None if (await session.execute(lock)).first() is None else await state(session, client_id)
 
 
 _DIGESTS = (

@@ -1,5 +1,6 @@
 """Queries on the mirrored locations."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, and_, bindparam, func, insert, select, update
@@ -30,6 +31,7 @@ class LocationState(NamedTuple):
 _STATE = Prepared(
     select(*(locations.c[name] for name in LocationState._fields)).where(locations.c.name == bindparam("location"))
 )
+_OWN = Prepared(_STATE.statement.where(locations.c.user_id == bindparam("user_id")))
 _OWNED = Prepared(
     select(locations.c.name).where(
         locations.c.name == bindparam("location"), locations.c.user_id == bindparam("user_id")
@@ -44,7 +46,15 @@ async def is_owned(session: Executor, name: str, user_id: int) -> bool:
 
 async def state(session: Executor, name: str) -> LocationState | None:
     """A location by name."""
-    rows = await fetch(session, _STATE, location=name)
+    return _state(await fetch(session, _STATE, location=name))
+
+
+async def own(session: Executor, name: str, user_id: int) -> LocationState | None:
+    """A location of this user; another user's costs the same as one that does not exist."""
+    return _state(await fetch(session, _OWN, location=name, user_id=user_id))
+
+
+def _state(rows: Sequence[Any]) -> LocationState | None:
     if not rows:
         return None
     row = LocationState._make(rows[0])  # SQLite's driver has no booleans
