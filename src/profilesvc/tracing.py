@@ -110,7 +110,7 @@ class _TracedStorage(Storage):
         self._tracing = tracing
 
     def read(self) -> Reading:
-        return _TracedReading(self._readers, self._seconds, self._tracing)
+        return _TracedReading(self, self._tracing)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
@@ -124,8 +124,8 @@ class _TracedStorage(Storage):
 
 
 class _TracedReading(Reading):
-    def __init__(self, readers: Any, seconds: Any, tracing: Tracing) -> None:
-        super().__init__(readers, seconds)
+    def __init__(self, storage: Storage, tracing: Tracing) -> None:
+        super().__init__(storage)
         self._tracing = tracing
 
     async def __aenter__(self) -> FastReader:

@@ -3,13 +3,26 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
+from typer.main import get_command
 
 from command_line import Run, create_key, printed, refused
+from profilesvc import __version__
+from profilesvc.cli import app
+from program import COMMAND, environment
 from support import ALICE
+
+
+def _commands(command: Any, *before: str) -> Iterator[tuple[str, ...]]:
+    """The words of every command and group."""
+    yield before
+    for name, each in getattr(command, "commands", {}).items():
+        yield from _commands(each, *before, name)
 
 
 class TestUsers:
@@ -182,6 +195,26 @@ class TestStart:
 
 
 class TestUsage:
+    def test_the_version_is_shown(self, run: Run) -> None:
+        assert run("--version").stdout == f"profilesvc {__version__}\n"
+
+    def test_help_has_two_names_for_every_command(self, run: Run) -> None:
+        for words in _commands(get_command(app)):
+            long, short = run(*words, "--help"), run(*words, "-h")
+            assert (short.exit_code, short.stdout) == (0, long.stdout), words
+            assert "-h, --help" in long.stdout
+
+    @pytest.mark.parametrize(
+        ("typed", "offered"),
+        [("profilesvc us", "users"), ("profilesvc keys re", "revoke"), ("profilesvc --v", "--version")],
+    )
+    def test_a_shell_completes_commands_and_options(self, tmp_path: Path, typed: str, offered: str) -> None:
+        typing = {"_PROFILESVC_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+        completed = subprocess.run(
+            COMMAND, cwd=tmp_path, env=environment() | typing, capture_output=True, text=True, check=False
+        )
+        assert offered in completed.stdout.split()
+
     @pytest.mark.parametrize(
         "words", [["none"], ["users"], ["users", "add"], ["serve", "--port", "70000"], ["db", "x"]]
     )

@@ -53,3 +53,26 @@ async def test_what_comes_back_after_the_end_is_closed(drivers: Drivers) -> None
     await drivers.close()
     drivers.give_back(lent, whole=True)
     assert lent.is_closed()
+
+
+async def test_those_of_before_a_renewal_are_not_lent_again(drivers: Drivers) -> None:
+    lent, idle = await drivers.take(5), await drivers.take(5)
+    drivers.give_back(idle, whole=True)
+    drivers.renew()
+    assert idle.is_closed()
+    assert await lent.fetchval("SELECT 7") == 7
+    drivers.give_back(lent, whole=True)
+    assert lent.is_closed()
+    other = await drivers.take(5)
+    drivers.give_back(other, whole=True)
+    assert await drivers.take(5) is other
+    drivers.give_back(other, whole=True)
+
+
+async def test_one_that_was_closed_while_idle_is_replaced(drivers: Drivers) -> None:
+    idle = await drivers.take(5)
+    drivers.give_back(idle, whole=True)
+    await idle.close()
+    other = await drivers.take(5)
+    assert await other.fetchval("SELECT 7") == 7
+    drivers.give_back(other, whole=True)

@@ -17,7 +17,7 @@ from conftest import START
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
 from profilesvc.settings import Settings
-from profilesvc.storage.engine import Storage
+from profilesvc.storage.engine import Storage, create_engine
 from profilesvc.storage.tables import businesses, users
 from profilesvc.storage.writers import Executions
 
@@ -220,3 +220,18 @@ async def test_sqlite_runs_with_the_pragmas_that_durability_needs(storage: Stora
     for pragma, expected in [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1), ("busy_timeout", 4500)]:
         async with storage.write() as session:
             assert (await session.execute(text(f"PRAGMA {pragma}"))).scalar_one() == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("host=a:1&host=b:2", "read-write"),
+        ("host=a:1&host=b:2&target_session_attrs=any", "any"),
+        ("host=a", None),
+        ("", None),
+    ],
+)
+async def test_of_several_hosts_the_one_that_takes_writes_is_used(query: str, asked: str | None) -> None:
+    engine = create_engine(f"postgresql+asyncpg://postgres@/work?{query}", 1)
+    assert engine.dialect.create_connect_args(engine.url)[1].get("target_session_attrs") == asked
+    await engine.dispose()

@@ -1,6 +1,7 @@
 """Turns of several processes, each of which has a storage of its own."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,6 +10,7 @@ from conftest import Postgres
 from profilesvc.storage.engine import Storage
 
 NAME = "posts of locations/111"
+CUT_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'work'"
 
 
 @pytest.fixture
@@ -73,3 +75,36 @@ async def test_on_sqlite_there_is_nobody_else(tmp_path_factory: pytest.TempPathF
     async with storage.turns.take(NAME) as first, storage.turns.take(NAME) as second:
         assert (first, second) == (True, True)
     await storage.close()
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_a_connection_that_was_cut_is_replaced(
+    processes: tuple[Storage, Storage], postgres: Postgres, noticed: bool
+) -> None:
+    """As after a restart of the server, whether the event loop has seen the end of the connection or not."""
+    one, two = processes
+    cut = threading.Thread(target=postgres.run, args=(CUT_ALL,))
+    async with one.turns.take(NAME):
+        cut.start()
+        cut.join()
+        if noticed:
+            await asyncio.sleep(0.1)
+        async with one.turns.take("another") as was_free:
+            assert was_free
+        async with two.turns.take(NAME) as was_free:
+            assert was_free, "the lock ended with its connection"
+
+
+async def test_what_was_lost_with_a_connection_gives_back_nothing_else(
+    processes: tuple[Storage, Storage], postgres: Postgres
+) -> None:
+    one, two = processes
+    first = one.turns.take(NAME)
+    await first.__aenter__()
+    await asyncio.to_thread(postgres.run, CUT_ALL)
+    async with one.turns.take(NAME):
+        await first.__aexit__(None, None, None)
+        taken = asyncio.create_task(two.turns.take(NAME).__aenter__())
+        await asyncio.wait([taken], timeout=0.2)
+        assert not taken.done()
+    assert await taken is False

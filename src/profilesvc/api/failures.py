@@ -8,6 +8,7 @@ import orjson
 from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
+from profilesvc.api.access import services
 from profilesvc.contract.errors import (
     AUTH_INVALID_TOKEN,
     INTERNAL_ERROR,
@@ -73,7 +74,7 @@ def _request() -> str:
 def refusal(error: Exception) -> ServiceError:
     """What to answer for whatever was raised; what went wrong on our side is logged here."""
     if isinstance(error, ServiceError):
-        if error.kind.status >= 500 and error.__cause__ is not None:
+        if error.kind.status >= 500 and error.__cause__ is not None and not services().refused_by_database(error):
             log.warning("%s: %s (%s)", _request(), error.kind.code, type(error.__cause__).__name__)
         return error
     known = _of_framework(error) if isinstance(error, HTTPException) else None

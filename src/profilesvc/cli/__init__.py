@@ -1,7 +1,10 @@
 """The command line: one module per group of commands; each opens the same services as the server."""
 
+from typing import Annotated
+
 import typer
 
+from profilesvc import __version__
 from profilesvc.cli import (
     businesses,
     db,
@@ -23,12 +26,28 @@ from profilesvc.cli.logs import log_to_stderr
 
 app = typer.Typer(
     cls=Commands,
-    help="Business Profile Management Service.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"profilesvc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Business Profile Management Service."""
+
+
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)

@@ -72,6 +72,7 @@ def _ready(http: httpx.Client) -> Iterator[Check]:
         return
     hints = {
         "database": "is it running? read the service's log",
+        "writable": "the server is read-only: is it a standby? name the primary in PROFILESVC_DATABASE_URL",
         "migrations": "run `profilesvc db upgrade`",
         "signing_key": "see `profilesvc signing-keys list`",
         "accepting": "it is shutting down",

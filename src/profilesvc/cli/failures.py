@@ -5,6 +5,24 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+# By the beginning of PostgreSQL's code.
+_KINDS = [
+    ("28P01", "the database refuses the login", "check the user and the password in PROFILESVC_DATABASE_URL"),
+    (
+        "28",
+        "the database refuses the login",
+        "check the user in PROFILESVC_DATABASE_URL and pg_hba.conf; `peer` needs the system user of that name",
+    ),
+    ("3D000", "the database refuses the connection", "check its name in PROFILESVC_DATABASE_URL, or create it"),
+    ("42501", "the database denies access", "grant the privilege to the user in PROFILESVC_DATABASE_URL"),
+    ("25006", "the database is read-only", "name the primary in PROFILESVC_DATABASE_URL"),
+    ("53300", "the database is full of connections", "raise its max_connections or lower DATABASE_POOL_SIZE"),
+]
+_POOLER = (
+    "PgBouncer needs pool_mode = session and "
+    "ignore_startup_parameters = lock_timeout, statement_timeout, idle_in_transaction_session_timeout"
+)
+
 
 class Commands(TyperGroup):
     """The root of all commands."""
@@ -39,10 +57,21 @@ def expected(error: Exception) -> str | None:
 def _database(error: Exception) -> str | None:
     from sqlalchemy import exc
 
+    from profilesvc.storage.trouble import reason, refusal, sqlstate
+
     refused = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, TimeoutError, ConnectionError)
-    if isinstance(error, refused) or getattr(error, "sqlstate", None):
-        return f"the database does not answer: {_one_line(getattr(error, 'orig', None) or error)}"
-    return None
+    code = sqlstate(error)
+    if isinstance(error, exc.ArgumentError):
+        return f"PROFILESVC_DATABASE_URL: {_one_line(error)}"
+    if not isinstance(error, refused) and (not code or refusal(error) is None):
+        return None
+    said = reason(error)
+    if "startup parameter" in said:
+        return f"the pooler refuses the connection: {said}; {_POOLER}"
+    for beginning, what, hint in _KINDS:
+        if code.startswith(beginning):
+            return f"{what}: {said}; {hint}"
+    return f"the database does not answer: {said}"
 
 
 def _one_line(error: BaseException) -> str:

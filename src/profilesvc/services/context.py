@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
@@ -86,6 +86,10 @@ class Services:
     def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
         """A block in which the metrics tell how busy this process is."""
         return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools()))
+
+    def refused_by_database(self, error: ServiceError) -> bool:
+        """Whether a request ends because of trouble with the database, which logs it together with others."""
+        return error.kind is SERVICE_UNAVAILABLE and self.storage.outage.refused(error)
 
     @property
     def pepper(self) -> bytes | None:

@@ -2,15 +2,16 @@
 
 from profilesvc.services.context import Services
 from profilesvc.storage import migrate
-from profilesvc.storage.trouble import unavailable_as_refusal
 
 
 async def checks(services: Services) -> dict[str, bool]:
     """Named checks; SERVICE_UNAVAILABLE when the database does not answer."""
-    with unavailable_as_refusal():
+    with services.storage.refusing():
         current = await migrate.current(services.storage.engine)
+        is_writable = await services.storage.is_writable()
     return {
         "database": True,
+        "writable": is_writable,
         "migrations": migrate.fits(current),
         "signing_key": bool(services.signer.keyring.dates),
     }

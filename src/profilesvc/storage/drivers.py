@@ -5,6 +5,7 @@ and four statements that reset a session in which nothing was left behind.
 """
 
 import asyncio
+import time
 from typing import Any
 
 import asyncpg
@@ -29,6 +30,7 @@ class Drivers:
         self._size, self._wanted = size, 0
         self._free = asyncio.Semaphore(size)
         self._idle: list[Any] = []
+        self._current: set[Any] = set()  # made since the last `renew`
         self._is_closed = False
 
     def standing(self) -> Pool:
@@ -45,31 +47,44 @@ class Drivers:
             raise
 
     async def _taken(self, seconds: float) -> Any:
-        if self._idle and not self._free.locked():  # without a timer where nobody is waited for
+        until = time.monotonic() + seconds
+        if self._free.locked():
+            async with asyncio.timeout(seconds):
+                await self._free.acquire()
+        else:  # without a timer
             await self._free.acquire()
-            return self._idle.pop()
-        async with asyncio.timeout(seconds):
-            await self._free.acquire()
-            return self._idle.pop() if self._idle else await self._opened(seconds)
+        while self._idle:
+            if not (connection := self._idle.pop()).is_closed():  # as after a restart of the server
+                return connection
+            self._current.discard(connection)
+        return await self._opened(until)
 
-    async def _opened(self, seconds: float) -> Any:
+    async def _opened(self, until: float) -> Any:
         try:
-            return await asyncpg.connect(**{**self._connect, "timeout": seconds})
+            async with asyncio.timeout(until - time.monotonic()):
+                connection = await asyncpg.connect(**self._connect)
         except BaseException:
             self._free.release()
             raise
+        self._current.add(connection)
+        return connection
 
     def give_back(self, connection: Any, *, whole: bool) -> None:
         """Let others have it, unless a statement was interrupted on it: nobody knows what it would answer next."""
-        if whole and not self._is_closed and not connection.is_closed():
+        if whole and connection in self._current and not self._is_closed and not connection.is_closed():
             self._idle.append(connection)
         else:
+            self._current.discard(connection)
             connection.terminate()
         self._wanted -= 1
         self._free.release()
 
-    def drop_idle(self) -> None:
-        """Make new ones from now on: where one was cut the others were too."""
+    def renew(self) -> None:
+        """Make new ones from now on: if one was cut, or its server became read-only, the others are no better.
+
+        Those that are lent end when they are given back.
+        """
+        self._current.clear()
         while self._idle:
             self._idle.pop().terminate()
 

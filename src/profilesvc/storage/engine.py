@@ -10,6 +10,7 @@ in the process rather than in the file lock. PostgreSQL: READ COMMITTED with con
 import asyncio
 import contextlib
 import glob
+import inspect
 import math
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -17,19 +18,26 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Executable, Result, event, make_url
+import asyncpg
+from sqlalchemy import URL, Executable, Result, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
+from profilesvc.domain.errors import ServiceError
 from profilesvc.storage.drivers import Drivers
+from profilesvc.storage.outage import Outage
 from profilesvc.storage.pools import Pool, of_engine, of_turn
 from profilesvc.storage.postgres import BUSY_SECONDS, connect_args
 from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
-from profilesvc.storage.trouble import refusal, unavailable_as_refusal
+from profilesvc.storage.trouble import READ_ONLY, refusal, sqlstate
 from profilesvc.storage.turns import Alone, PostgresTurns, Turns
 from profilesvc.storage.writers import Executions, PostgresWriter, SqliteWriter, Writer
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
+_RENEW_SECONDS = 1.0  # a server that stays read-only is not asked for new connections by every request
+_OF_SQLALCHEMY = ("prepared_statement_cache_size", "prepared_statement_name_func")
+_IS_WRITABLE = text("SELECT current_setting('transaction_read_only')")  # "on" in a standby, too
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON")
 
 
@@ -44,13 +52,31 @@ def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
     return {**engine.dialect.create_connect_args(engine.url)[1], **_connect_args(is_sqlite=False)}
 
 
+def _require_known_parameters(url: URL) -> None:
+    """ArgumentError naming a parameter of the URL that asyncpg would refuse with a TypeError."""
+    for name in url.query:
+        if name not in inspect.signature(asyncpg.connect).parameters and name not in _OF_SQLALCHEMY:
+            hint = "; for TLS write ssl=require or ssl=verify-full" if name.startswith("ssl") else ""
+            raise ArgumentError(f"{name} is not a parameter of the driver{hint}")
+
+
+def _with_a_primary(url: URL) -> URL:
+    """Of several hosts connect to the one that takes writes, unless the URL asks for another."""
+    hosts = url.query.get("host", ())
+    if isinstance(hosts, str) or len(hosts) < 2 or "target_session_attrs" in url.query:
+        return url
+    return url.update_query_dict({"target_session_attrs": "read-write"})
+
+
 def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
     """The engine of either database; creates the folder of a SQLite file, and the file for its owner alone.
 
     `patient`: a statement may take as long as it takes, as a migration does.
     """
-    parsed = make_url(url)
+    parsed = _with_a_primary(make_url(url))
     is_sqlite = parsed.get_backend_name() == "sqlite"
+    if not is_sqlite:
+        _require_known_parameters(parsed)
     if is_sqlite and parsed.database:
         _make_private(Path(parsed.database))
     engine = create_async_engine(
@@ -112,25 +138,28 @@ class Storage:
         self.engine = create_engine(url, pool_size)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self.dialect = self.engine.dialect.name
+        self.outage = Outage()
         self.turns: Turns
-        self._readers: Readers
+        self.readers: Readers
         self._writer: Writer
         if self.is_sqlite:
             path = self.engine.url.database or ""
-            self._readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
+            self.readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
             self.turns = Alone()
         else:
             connect = _driver_args(self.engine)
-            drivers = Drivers(connect, pool_size)
-            self._readers, self._writer = PostgresReaders(self.engine, drivers), PostgresWriter(drivers)
+            self._drivers = Drivers(connect, pool_size)
+            self.readers, self._writer = PostgresReaders(self.engine, self._drivers), PostgresWriter(self._drivers)
             self.turns = PostgresTurns(connect)
+            self._leave_older_connections()
+        self._renewed_at = float("-inf")
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._turn = asyncio.Lock()
-        self._seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
+        self.seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
 
     def read(self) -> "Reading":
         """Statements that look and change nothing, each at what is committed when it runs."""
-        return Reading(self._readers, self._seconds)
+        return Reading(self)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
@@ -152,12 +181,13 @@ class Storage:
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:
         """The seconds that a unit has."""
-        seconds, begun = self._seconds.get(), time.monotonic()
+        seconds, begun = self.seconds.get(), time.monotonic()
         try:
-            with unavailable_as_refusal():
+            with self.refusing():
                 yield seconds
+            self.outage.worked(wrote=True)
         finally:
-            self._seconds.set(_left(seconds, begun))
+            self.seconds.set(_left(seconds, begun))
 
     @contextlib.asynccontextmanager
     async def _my_turn(self, seconds: float) -> AsyncIterator[float]:
@@ -174,10 +204,61 @@ class Storage:
         finally:
             self._turn.release()
 
+    @contextlib.contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Raise `refused` instead of what it is for."""
+        begun = time.monotonic()
+        try:
+            yield
+        except Exception as error:
+            if (refused := self.refused(error, begun)) is not None:
+                raise refused from error
+            raise
+
+    def refused(self, error: Exception, begun: float) -> ServiceError | None:
+        """The refusal for what a unit that began at `begun` (monotonic) has raised; None for a defect."""
+        if (refused := refusal(error)) is not None:
+            self.outage.failed(error, begun)
+            if sqlstate(error) == READ_ONLY:
+                self._renew_connections()
+        return refused
+
+    async def is_writable(self) -> bool:
+        """Whether the server takes writes; if it does not, the next connections may find another that does."""
+        if self.is_sqlite:
+            return True
+        async with self.engine.connect() as connection:
+            is_writable = bool((await connection.execute(_IS_WRITABLE)).scalar_one() == "off")
+        if is_writable:
+            self.outage.worked(wrote=True)
+        else:
+            self._renew_connections()
+        return is_writable
+
+    def _renew_connections(self) -> None:
+        """Use no connection again: after a switch-over the address leads, or another host is, the new primary."""
+        now = time.monotonic()
+        if now >= self._renewed_at + _RENEW_SECONDS:
+            self._renewed_at = now
+            self._drivers.renew()
+            self.turns.renew()
+
+    def _leave_older_connections(self) -> None:
+        """The same for the connections of SQLAlchemy's pool, when one is next asked for."""
+
+        @event.listens_for(self.engine.sync_engine, "connect")
+        def note(_connection: Any, record: Any) -> None:
+            record.info["made_at"] = time.monotonic()
+
+        @event.listens_for(self.engine.sync_engine, "checkout")
+        def compare(_connection: Any, record: Any, _proxy: Any) -> None:
+            if record.info["made_at"] < self._renewed_at:
+                raise DisconnectionError
+
     def pools(self) -> dict[str, Pool]:
         """How full what units are made of is, by name."""
         writers = {"writing": of_turn(self._turn) if self.is_sqlite else of_engine(self.engine)}
-        readers = self._readers.standing()
+        readers = self.readers.standing()
         return writers if readers is None else {**writers, "reading": readers}
 
     def _engine_for(self, seconds: float) -> AsyncEngine:
@@ -186,12 +267,12 @@ class Storage:
 
     def renew(self) -> None:
         """Give the units that follow in this request their full time again."""
-        self._seconds.set(BUSY_SECONDS)
+        self.seconds.set(BUSY_SECONDS)
 
     async def close(self) -> None:
         """Give the connections back."""
         await self.turns.close()
-        await self._readers.close()
+        await self.readers.close()
         await self._writer.close()
         await self.engine.dispose()
 
@@ -205,12 +286,12 @@ def _left(seconds: float, begun: float) -> float:
 class Reading:
     """A unit of reading. A request has several: context managers made of generators would cost as much as a query."""
 
-    def __init__(self, readers: Readers, seconds: ContextVar[float]) -> None:
-        self._readers, self._seconds = readers, seconds
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
     async def __aenter__(self) -> FastReader:
         self._begun = time.monotonic()
-        self._unit = self._readers.open(self._seconds.get())
+        self._unit = self._storage.readers.open(self._storage.seconds.get())
         try:
             return await self._unit.__aenter__()
         except Exception as error:
@@ -226,8 +307,11 @@ class Reading:
         self._end(problem[1])
 
     def _end(self, error: BaseException | None) -> None:
-        before = self._seconds.get()
+        storage = self._storage
+        before = storage.seconds.get()
         if (left := _left(before, self._begun)) != before:
-            self._seconds.set(left)
-        if isinstance(error, Exception) and (refused := refusal(error)) is not None:
+            storage.seconds.set(left)
+        if error is None:
+            storage.outage.worked(wrote=False)
+        elif isinstance(error, Exception) and (refused := storage.refused(error, self._begun)) is not None:
             raise refused from error

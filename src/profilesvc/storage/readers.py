@@ -139,7 +139,7 @@ class _PostgresReader:
         except CUT:
             cut, self._driver = self._driver, None
             self._drivers.give_back(cut, whole=False)
-            self._drivers.drop_idle()
+            self._drivers.renew()
             self._driver = await self._drivers.take(self._left())
             return await self._fetch(sql, values)
 

@@ -1,4 +1,4 @@
-"""What breaks underneath as one refusal: a database that is down, locked, slow or full answers 503."""
+"""Failures of a database that are no defects: one that is down, refuses the login, is locked or full answers 503."""
 
 import contextlib
 import sqlite3
@@ -10,6 +10,7 @@ import sqlalchemy.exc
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
 
+READ_ONLY = "25006"
 _UNAVAILABLE = (
     sqlalchemy.exc.OperationalError,
     sqlalchemy.exc.InterfaceError,
@@ -20,16 +21,54 @@ _UNAVAILABLE = (
     TimeoutError,
     OSError,
 )
+# PostgreSQL's codes and classes of codes. Lost: no connection is made or kept, or it is read-only, or (42501) its
+# tables are another role's, so that no request can use them. Busy: lock, deadlock, cancelled, out of resources, disk.
+_LOST = ("08", "28", "3D000", "42501", READ_ONLY, "53300", "57P01", "57P02", "57P03", "57P05")
+_BUSY = ("25P03", "25P04", "40", "53", "55", "57", "58")
 
 
-def refusal(error: Exception) -> ServiceError | None:
+def sqlstate(error: BaseException) -> str:
+    """PostgreSQL's code for a failure, "" for none; SQLAlchemy has it in the error that it wraps."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if code := getattr(seen, "sqlstate", None):
+            return str(code)
+        seen = getattr(seen, "orig", None) or seen.__cause__
+    return ""
+
+
+def reason(error: BaseException) -> str:
+    """What the database or the driver reports, in one line; it holds no statement, parameter or password."""
+    while (wrapped := getattr(error, "orig", None)) is not None:
+        error = wrapped
+    if isinstance(error, TimeoutError) and not error.strerror:
+        return "no response in time"
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+def refusal(error: BaseException) -> ServiceError | None:
     """SERVICE_UNAVAILABLE with Retry-After for a database in trouble; None for a defect, such as a broken statement."""
     if isinstance(error, _UNAVAILABLE):
         return None if _is_wrong_statement(error) else _unavailable()
-    is_database = isinstance(error, sqlalchemy.exc.DBAPIError | asyncpg.PostgresError)
-    if is_database and (getattr(error, "connection_invalidated", False) or _is_timeout(error)):
+    if not isinstance(error, sqlalchemy.exc.DBAPIError | asyncpg.PostgresError):
+        return None
+    if getattr(error, "connection_invalidated", False) or sqlstate(error).startswith((*_LOST, *_BUSY)):
         return _unavailable()
     return None
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the database cannot be used at all, or not for writing, as opposed to one that is busy or locked.
+
+    A timeout alone does not say which.
+    """
+    if code := sqlstate(error):
+        return code.startswith(_LOST)
+    return not isinstance(error, TimeoutError | sqlalchemy.exc.TimeoutError) and not _is_of_sqlite(error)
+
+
+def _is_of_sqlite(error: BaseException) -> bool:
+    return isinstance(getattr(error, "orig", error), sqlite3.Error)
 
 
 def _unavailable() -> ServiceError:
@@ -47,12 +86,6 @@ def unavailable_as_refusal() -> Iterator[None]:
         raise
 
 
-def _is_wrong_statement(error: Exception) -> bool:
+def _is_wrong_statement(error: BaseException) -> bool:
     """SQLite calls a table that is not there an operational error too (SQLITE_ERROR); waiting would not help."""
     return getattr(getattr(error, "orig", error), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
-
-
-def _is_timeout(error: Exception) -> bool:
-    """PostgreSQL: deadlock, lock not available, statement cancelled, out of resources, shutting down."""
-    code = str(getattr(getattr(error, "orig", error), "sqlstate", "") or "")
-    return code[:2] in {"08", "40", "53", "55", "57"}

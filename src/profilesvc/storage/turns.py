@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from profilesvc.domain.errors import ServiceError
-from profilesvc.storage.trouble import unavailable_as_refusal
+from profilesvc.storage.drivers import CUT
+from profilesvc.storage.trouble import refusal, unavailable_as_refusal
 
 WAIT_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
@@ -25,6 +25,10 @@ class Turns(Protocol):
         """
         ...
 
+    def renew(self) -> None:
+        """Ask on a new connection from now on: the server of the old one became read-only."""
+        ...
+
     async def close(self) -> None:
         """Give back what was opened."""
         ...
@@ -38,6 +42,9 @@ class Alone:
         """See Turns."""
         yield True
 
+    def renew(self) -> None:
+        """Nothing is open."""
+
     async def close(self) -> None:
         """Nothing is open."""
 
@@ -47,37 +54,64 @@ class PostgresTurns:
 
     def __init__(self, connect: dict[str, Any]) -> None:
         self._connect = connect
-        self._connection: asyncpg.Connection | None = None
+        self._connection: Any = None
         self._turn = asyncio.Lock()
 
     @contextlib.asynccontextmanager
     async def take(self, name: str) -> AsyncIterator[bool]:
         """See Turns."""
         number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
-        was_free = is_mine = await self._ask("pg_try_advisory_lock", number)
+        held_by = await self._try(number)
+        was_free = held_by is not None
         deadline = asyncio.get_running_loop().time() + WAIT_SECONDS
-        while not is_mine and asyncio.get_running_loop().time() < deadline:
+        while held_by is None and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(_PAUSE_SECONDS)
-            is_mine = await self._ask("pg_try_advisory_lock", number)
+            held_by = await self._try(number)
         try:
             yield was_free
         finally:
-            if is_mine:
-                with contextlib.suppress(ServiceError):  # what ended the connection ended the lock
-                    await self._ask("pg_advisory_unlock", number)
+            if held_by is not None:
+                await self._give_back(number, held_by)
 
-    async def _ask(self, function: str, number: int) -> bool:
+    async def _try(self, number: int) -> asyncpg.Connection | None:
+        """The connection that holds the lock now, None while another process has it.
+
+        A restart of the server ends the connection, and that shows at its next use: then it is asked on a new one.
+        """
         async with self._turn:
+            with unavailable_as_refusal():
+                try:
+                    return await self._locked(number)
+                except CUT:
+                    return await self._locked(number)
+
+    async def _locked(self, number: int) -> asyncpg.Connection | None:
+        try:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await asyncpg.connect(**self._connect)
+            asked = self._connection  # another one may follow while this one waits
+            is_mine = await asked.fetchval("SELECT pg_try_advisory_lock($1)", number)
+        except BaseException:  # a lock that nobody knows of must not stay
+            self.renew()
+            raise
+        return asked if is_mine else None
+
+    async def _give_back(self, number: int, held_by: asyncpg.Connection) -> None:
+        async with self._turn:
+            if held_by is not self._connection:  # the lock ended with its connection
+                return
             try:
-                with unavailable_as_refusal():
-                    if self._connection is None:
-                        self._connection = await asyncpg.connect(**self._connect)
-                    return bool(await self._connection.fetchval(f"SELECT {function}($1)", number))
-            except BaseException:  # a lock that nobody knows of must not stay
-                if self._connection is not None:
-                    self._connection.terminate()
-                self._connection = None
-                raise
+                await held_by.fetchval("SELECT pg_advisory_unlock($1)", number)
+            except BaseException as error:
+                self.renew()
+                if refusal(error) is None:
+                    raise
+
+    def renew(self) -> None:
+        """End the connection, and with it its locks; the next turn makes another one."""
+        if self._connection is not None:
+            self._connection.terminate()
+        self._connection = None
 
     async def close(self) -> None:
         """Close the connection."""

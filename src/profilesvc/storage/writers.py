@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import asyncpg
 
-from profilesvc.storage.drivers import Drivers
+from profilesvc.storage.drivers import CUT, Drivers
 
 
 class Executions(NamedTuple):
@@ -73,19 +73,30 @@ class PostgresWriter:
 
     async def commit(self, steps: list[Executions], seconds: float) -> None:
         """Return when it is durable. TimeoutError."""
-        is_whole = False
         async with asyncio.timeout(seconds):
-            connection = await self._drivers.take(seconds)
-            try:
-                async with connection.transaction():
-                    for sql, rows in steps:
-                        await connection.executemany(sql, rows)
-                is_whole = True
-            except asyncpg.PostgresError:
-                is_whole = True
+            if not await self._committed(steps, seconds):
+                self._drivers.renew()
+                await self._committed(steps, seconds, is_last=True)
+
+    async def _committed(self, steps: list[Executions], seconds: float, *, is_last: bool = False) -> bool:
+        """False if the connection was cut while it was idle: nothing has begun, so it can be tried on another one."""
+        connection = await self._drivers.take(seconds)
+        is_begun = is_whole = False
+        try:
+            async with connection.transaction():
+                is_begun = True
+                for sql, rows in steps:
+                    await connection.executemany(sql, rows)
+            is_whole = True
+        except CUT:
+            if is_begun or is_last:
                 raise
-            finally:
-                self._drivers.give_back(connection, whole=is_whole)
+        except asyncpg.PostgresError:
+            is_whole = True
+            raise
+        finally:
+            self._drivers.give_back(connection, whole=is_whole)
+        return is_whole
 
     async def close(self) -> None:
         """The connections are the readers' too, and end with them."""
