@@ -12,6 +12,7 @@ TOKEN, INTROSPECT, REVOKE = "/oauth2/token", "/oauth2/introspect", "/oauth2/revo
 METADATA, JWKS = "/.well-known/oauth-authorization-server", "/.well-known/jwks.json"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 GRANT = {"grant_type": "client_credentials"}
+OFFLINE = {**GRANT, "scope": "offline_access"}  # with a refresh token
 INACTIVE = {"active": False}
 _DESCRIPTION = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]+\Z")
 
@@ -39,25 +40,21 @@ def assert_oauth_error(response: httpx.Response, status: int, word: str) -> dict
     assert_private(response)
     assert _DESCRIPTION.match(body["error_description"])
     if word == "invalid_client":
-        assert response.headers["www-authenticate"] == 'Basic realm="profilesvc"'
+        challenge = 'Basic realm="profilesvc"' if "authorization" in response.request.headers else None
+        assert response.headers.get("www-authenticate") == challenge
     elif word == "invalid_token":
         assert response.headers["www-authenticate"].startswith("Bearer")
     return {name: value for name, value in body.items() if name not in ("error", "error_description")}
 
 
-def assert_tokens(response: httpx.Response) -> dict[str, Any]:
-    """A token answer of RFC 6749 §5.1."""
+def assert_tokens(response: httpx.Response, refreshable: bool = True) -> dict[str, Any]:
+    """A token response of RFC 6749 §5.1; its scope says whether there is a refresh token."""
     assert response.status_code == 200, response.text
     assert_private(response)
     body: dict[str, Any] = response.json()
-    assert set(body) == {
-        "access_token",
-        "token_type",
-        "expires_in",
-        "scope",
-        "refresh_token",
-        "refresh_expires_in",
-    }
+    refresh = {"refresh_token", "refresh_expires_in"} if refreshable else set()
+    assert set(body) == {"access_token", "token_type", "expires_in", "scope"} | refresh
+    assert ("offline_access" in body["scope"].split()) is refreshable
     assert body["token_type"] == "Bearer"
     return body
 

@@ -14,6 +14,7 @@ from oauth_support import (
     INTROSPECT,
     JWKS,
     METADATA,
+    OFFLINE,
     REVOKE,
     TOKEN,
     assert_oauth_error,
@@ -123,7 +124,7 @@ async def test_basic_garbage(http: httpx.AsyncClient, plugin: Site, path: str) -
 async def test_basic_is_spelled_in_any_case(http: httpx.AsyncClient, plugin: Site) -> None:
     value = basic(plugin)["Authorization"].removeprefix("Basic")
     for scheme in ("basic", "BASIC", "bAsIc"):
-        assert_tokens(await http.post(TOKEN, data=GRANT, headers={"Authorization": f"{scheme}{value}"}))
+        assert_tokens(await http.post(TOKEN, data=OFFLINE, headers={"Authorization": f"{scheme}{value}"}))
 
 
 async def test_A094_methods_and_paths(http: httpx.AsyncClient) -> None:

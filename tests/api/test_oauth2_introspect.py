@@ -8,9 +8,9 @@ from quart import Quart
 
 from conftest import AsService, AsUser
 from oauth_support import (
-    GRANT,
     INACTIVE,
     INTROSPECT,
+    OFFLINE,
     REVOKE,
     TOKEN,
     assert_oauth_error,
@@ -214,4 +214,4 @@ class TestForeign:
         form = {"grant_type": "refresh_token", "refresh_token": plugin.tokens["refresh_token"]}
         assert_tokens(await http.post(TOKEN, data=form, headers=basic(plugin)))
         assert (await http.post(REVOKE, data={"token": "x"}, headers=basic(plugin))).json() == {}
-        assert_tokens(await http.post(TOKEN, data=GRANT, headers=basic(plugin)))
+        assert_tokens(await http.post(TOKEN, data=OFFLINE, headers=basic(plugin)))

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from conftest import AsService, AsUser
 from oauth_support import (
     INACTIVE,
+    OFFLINE,
     REVOKE,
     TOKEN,
     assert_oauth_error,
@@ -62,7 +63,7 @@ async def test_an_access_token_ends_alone(http: httpx.AsyncClient, plugin: Site)
 
 async def test_a_refresh_token_takes_its_family_along(http: httpx.AsyncClient, as_service: AsService) -> None:
     site = await as_service()
-    form = {"grant_type": "client_credentials"}
+    form = OFFLINE
     apart = assert_tokens(await http.post(TOKEN, data=form, headers=basic(site)))
     second = await exchanged(http, site, site.tokens["refresh_token"])
     await give_up(http, second["refresh_token"], basic(site))

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from conftest import AsService
-from oauth_support import FORM, GRANT, TOKEN, assert_oauth_error, assert_tokens, basic, basic_header
+from oauth_support import FORM, GRANT, OFFLINE, TOKEN, assert_oauth_error, assert_tokens, basic, basic_header
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
@@ -28,14 +28,14 @@ class TestClientCredentials:
             form, headers = {**form, **plugin.credentials}, {}
         elif way != "basic":
             form["client_id"] = plugin.key["client_id"]
-        body = assert_tokens(await http.post(TOKEN, data=form, headers=headers))
-        assert (body["expires_in"], body["refresh_expires_in"]) == (7_776_000, 2_592_000)
+        body = assert_tokens(await http.post(TOKEN, data=form, headers=headers), refreshable=False)
+        assert body["expires_in"] == 7_776_000
         assert body["scope"] == "business.read business.write"
         headers = {"Authorization": f"Bearer {body['access_token']}"}
         assert_ok(await http.get(LOCATIONS, headers=headers))
 
     async def test_the_access_token_has_the_claims_of_rfc_9068(self, http: httpx.AsyncClient, plugin: Site) -> None:
-        body = assert_tokens(await http.post(TOKEN, data=GRANT, headers=basic(plugin)))
+        body = assert_tokens(await http.post(TOKEN, data=GRANT, headers=basic(plugin)), refreshable=False)
         found = claims(body["access_token"])
         assert {"iss", "exp", "aud", "sub", "client_id", "iat", "jti"} <= set(found)
         assert found["iss"] == found["aud"] == "http://profiles.test"
@@ -50,9 +50,9 @@ class TestClientCredentials:
             client, secret = site.key["client_id"], site.key["client_secret"]
             seen |= set(secret)
             for pair in (f"{client}:{secret}", f"{quote_plus(client)}:{quote_plus(secret)}"):
-                assert_tokens(await http.post(TOKEN, data=GRANT, headers=basic_header(pair)))
+                assert_tokens(await http.post(TOKEN, data=OFFLINE, headers=basic_header(pair)))
             everything = "".join(f"%{ord(letter):02x}" for letter in secret)
-            assert_tokens(await http.post(TOKEN, data=GRANT, headers=basic_header(f"{quote(client)}:{everything}")))
+            assert_tokens(await http.post(TOKEN, data=OFFLINE, headers=basic_header(f"{quote(client)}:{everything}")))
 
     @pytest.mark.parametrize(
         ("scope", "granted"),
@@ -61,20 +61,34 @@ class TestClientCredentials:
             ("business.write business.read", "business.read business.write"),
             ("business.read  business.admin ", "business.read"),
             ("", "business.read business.write"),
+            ("offline_access", "business.read business.write offline_access"),
+            ("business.read offline_access", "business.read offline_access"),
+            ("OFFLINE_ACCESS business.read", "business.read"),
         ],
     )
     async def test_scope_names_permissions(
         self, http: httpx.AsyncClient, plugin: Site, scope: str, granted: str
     ) -> None:
         response = await http.post(TOKEN, data={**GRANT, "scope": scope}, headers=basic(plugin))
-        body = assert_tokens(response)
+        body = assert_tokens(response, refreshable=granted.endswith(" offline_access"))
         assert body["scope"] == granted
-        assert claims(body["access_token"])["permissions"] == granted.split()
+        permissions = [name for name in granted.split() if name != "offline_access"]
+        assert claims(body["access_token"])["permissions"] == permissions
 
     async def test_a_scope_that_leaves_nothing(self, http: httpx.AsyncClient, as_service: AsService) -> None:
         reader = await as_service(permissions=["business.read"])
         many = " ".join(["business.read"] * 33)
-        for scope in ("business.write", "BUSINESS.READ", "business.read\tx", "é", 'a"b', "\0", many, "x" * 9_000):
+        for scope in (
+            "business.write",
+            "business.write offline_access",
+            "BUSINESS.READ",
+            "business.read\tx",
+            "é",
+            'a"b',
+            "\0",
+            many,
+            "x" * 9_000,
+        ):
             response = await http.post(TOKEN, data={**GRANT, "scope": scope}, headers=basic(reader))
             assert assert_oauth_error(response, 400, "invalid_scope") == {}, scope
 
@@ -125,6 +139,18 @@ class TestClientCredentials:
 
 
 class TestRefresh:
+    async def test_a_refresh_token_is_given_to_who_asks(
+        self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        """RFC 6749 §4.4.3: a client credentials response should not include one."""
+        body = assert_tokens(await http.post(TOKEN, data=OFFLINE, headers=basic(plugin)))
+        assert body["refresh_expires_in"] == 2_592_000
+        clock.advance(days=29)
+        form = refresh_form(body["refresh_token"])
+        successor = assert_tokens(await http.post(TOKEN, data=form, headers=basic(plugin)))
+        assert successor["scope"] == body["scope"]
+        assert successor["refresh_token"] != body["refresh_token"]
+
     async def test_gives_the_successor_by_the_same_rules_as_the_json_route(
         self, http: httpx.AsyncClient, plugin: Site
     ) -> None:
@@ -170,7 +196,7 @@ class TestRefresh:
     async def test_a_scope_changes_nothing(self, http: httpx.AsyncClient, plugin: Site) -> None:
         form = {**refresh_form(plugin.tokens["refresh_token"]), "scope": "business.read"}
         body = assert_tokens(await http.post(TOKEN, data=form, headers=basic(plugin)))
-        assert body["scope"] == "business.read business.write"
+        assert body["scope"] == "business.read business.write offline_access"
 
 
 class TestRequests:

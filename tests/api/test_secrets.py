@@ -10,6 +10,7 @@ import pytest
 from quart import Quart
 
 from conftest import client_of
+from oauth_support import OFFLINE
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import metadata
@@ -62,7 +63,7 @@ async def flow(http: httpx.AsyncClient, user: str, seen: Witness) -> dict[str, A
     rolled = assert_ok(await http.post(f"{KEYS}/{key['client_id']}/roll", json={}, headers=owner))
     seen.given(rolled["client_secret"])
     auth = (key["client_id"], rolled["client_secret"])
-    standard = (await http.post("/oauth2/token", data={"grant_type": "client_credentials"}, auth=auth)).json()
+    standard = (await http.post("/oauth2/token", data=OFFLINE, auth=auth)).json()
     seen.given(standard["access_token"], standard["refresh_token"])
     for route in ("introspect", "revoke"):
         for name in ("access_token", "refresh_token"):

@@ -1,86 +1,42 @@
 """Standard OAuth libraries against a running server, with nothing in their calls that knows of this service (D-05)."""
 
-import asyncio
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import joserfc.jwt
 import pytest
+import time_machine
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 from authlib.integrations.requests_client import OAuth2Session
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from joserfc.errors import BadSignatureError, InvalidClaimError
 from joserfc.jwk import KeySet
-from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error
+from oauth_service import LOCATIONS, Issuer, Service, issuing, new_key
+from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error, TokenExpiredError
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session as RequestsOAuth2Session
-from wire import KEYS, seeded, user_token
 
-from profilesvc.bootstrap import create_app
-from profilesvc.serving import EmbeddedServer
-from support import assert_ok
-
-LOCATIONS = "/api/v1/external-business/locations"
-
-
-class Late:
-    """An ASGI app that comes after its address is known: the address is the issuer."""
-
-    app: Any
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app(scope, receive, send)
-
-
-@dataclass
-class Service:
-    """Where the service is, and one key of it."""
-
-    url: str
-    user: str
-    client_id: str
-    client_secret: str
-
-    @property
-    def token_url(self) -> str:
-        return f"{self.url}/oauth2/token"
-
-
-def new_key(url: str, user: str) -> dict[str, str]:
-    body = {"name": "Integration", "business_id": 10, "assigned_location_id": "locations/111"}
-    headers = {"Authorization": f"Bearer {user}"}
-    made: dict[str, str] = assert_ok(httpx.post(url + KEYS, json=body, headers=headers, trust_env=False), 201)
-    return made
+Later = Callable[[], time_machine.travel]
+READ_OFFLINE = "business.read offline_access"
 
 
 @pytest.fixture(scope="module")
-def running(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Its address and a user token."""
-    late = Late()
-    server = EmbeddedServer(late)
-    settings = seeded(sqlite_template, tmp_path_factory.mktemp("oauth"), base_url=server.base_url)
-    user = asyncio.run(user_token(settings))
-    late.app = create_app(settings)
-    with server:
-        yield server.base_url, user
+def issuer(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
+    with issuing(sqlite_template, tmp_path_factory.mktemp("oauth")) as running:
+        yield running
 
 
 @pytest.fixture
-def service(running: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A key of the test's own; revoked after it, as a location takes few."""
+def service(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    url, user = running
-    key = new_key(url, user)
-    yield Service(url, user, key["client_id"], key["client_secret"])
-    headers = {"Authorization": f"Bearer {user}"}
-    assert_ok(httpx.delete(f"{url}{KEYS}/{key['client_id']}", headers=headers, trust_env=False))
+    with issuer.service() as made:
+        yield made
 
 
 @pytest.fixture(params=["client_secret_basic", "client_secret_post"])
@@ -95,9 +51,9 @@ def ended(response: Any) -> bool:
 class TestAuthlib:
     def test_session_fetches_refreshes_introspects_and_revokes(self, service: Service, method: str) -> None:
         credentials = (service.client_id, service.client_secret)
-        with OAuth2Session(*credentials, token_endpoint_auth_method=method, scope="business.read") as session:
+        with OAuth2Session(*credentials, token_endpoint_auth_method=method, scope=READ_OFFLINE) as session:
             token = session.fetch_token(service.token_url, grant_type="client_credentials")
-            assert token["scope"] == "business.read"
+            assert token["scope"] == READ_OFFLINE
             assert session.get(service.url + LOCATIONS).status_code == 200
             first = dict(token)
             renewed = session.refresh_token(service.token_url)
@@ -115,6 +71,7 @@ class TestAuthlib:
         credentials = (service.client_id, service.client_secret)
         with OAuth2Session(
             *credentials,
+            scope="offline_access",
             token_endpoint_auth_method=method,
             token_endpoint=service.token_url,
             update_token=lambda token, refresh_token=None, access_token=None: seen.append(str(refresh_token)),
@@ -128,7 +85,11 @@ class TestAuthlib:
     async def test_async_client(self, service: Service, method: str) -> None:
         credentials = (service.client_id, service.client_secret)
         async with AsyncOAuth2Client(
-            *credentials, token_endpoint_auth_method=method, token_endpoint=service.token_url, trust_env=False
+            *credentials,
+            scope="offline_access",
+            token_endpoint_auth_method=method,
+            token_endpoint=service.token_url,
+            trust_env=False,
         ) as client:
             token = await client.fetch_token(service.token_url, grant_type="client_credentials")
             client.token = {**token, "expires_at": 1}
@@ -175,7 +136,7 @@ class TestRequestsOAuthlib:
         credentials = {"client_id": service.client_id, "client_secret": service.client_secret}
         renewal = {"auto_refresh_url": service.token_url, "auto_refresh_kwargs": credentials}
         with self.session(service, **renewal, token_updater=saved.append) as session:
-            token = session.fetch_token(service.token_url, client_secret=service.client_secret)
+            token = session.fetch_token(service.token_url, client_secret=service.client_secret, scope="offline_access")
             session.token = {**token, "expires_at": 1, "expires_in": -1}
             assert session.get(service.url + LOCATIONS).status_code == 200
             (renewed,) = saved
@@ -216,7 +177,7 @@ class TestDiscovery:
             if name in metadata and not name.endswith(("issuer", "_endpoint", "_uri", "response_types_supported")):
                 getattr(metadata, f"validate_{name}", lambda: None)()
         assert metadata["response_types_supported"] == []
-        assert metadata["scopes_supported"] == ["business.read", "business.write"]
+        assert metadata["scopes_supported"] == ["business.read", "business.write", "offline_access"]
         methods = ["client_secret_basic", "client_secret_post"]
         for endpoint in ("token", "revocation", "introspection"):
             assert metadata[f"{endpoint}_endpoint_auth_methods_supported"] == methods
@@ -239,7 +200,7 @@ class TestDiscovery:
     def test_joserfc_verifies_the_tokens_by_the_served_keys(self, service: Service) -> None:
         metadata = self.metadata(service)
         keys = KeySet.import_key_set(httpx.get(metadata["jwks_uri"], trust_env=False).json())
-        with OAuth2Session(service.client_id, service.client_secret) as session:
+        with OAuth2Session(service.client_id, service.client_secret, scope="offline_access") as session:
             given = session.fetch_token(metadata["token_endpoint"], grant_type="client_credentials")
         token = joserfc.jwt.decode(given["access_token"], keys, algorithms=["RS256"])
         assert token.header["typ"] == "at+jwt"
@@ -257,23 +218,89 @@ class TestDiscovery:
             joserfc.jwt.decode(f"{header}.{payload}.{signature[:-8]}AAAAAAAA", keys, algorithms=["RS256"])
 
 
-def test_the_programs_of_the_guide_run(service: Service) -> None:
+def test_the_programs_of_the_guide_run_and_renew(service: Service, issuer: Issuer) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "oauth.md").read_text("utf-8")
-    saved: list[dict[str, Any]] = []
-    names = {
-        "BASE_URL": service.url,
-        "CLIENT_ID": service.client_id,
-        "CLIENT_SECRET": service.client_secret,
-        "save": saved.append,
-    }
-    authlib, requests_oauthlib = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
-    first, second = dict[str, Any](names), dict[str, Any](names)
-    exec(authlib, first)
-    assert first["posts"].status_code == 200
-    exec(requests_oauthlib, second)
-    assert saved[0]["access_token"]
-    second["session"].token = {**saved[0], "expires_at": 1, "expires_in": -1}
-    assert second["session"].get(service.url + LOCATIONS).status_code == 200
-    assert saved[1]["refresh_token"] != saved[0]["refresh_token"]
-    for session in (first["session"], second["session"]):
-        session.close()
+    names = {"BASE_URL": service.url, "CLIENT_ID": service.client_id, "CLIENT_SECRET": service.client_secret}
+    for program in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
+        ran = dict[str, Any](names)
+        exec(program, ran)
+        assert ran["posts"].status_code == 200
+        issuer.clock.advance(days=100)
+        with time_machine.travel(issuer.clock.now() / 1000):
+            exec(program.rpartition("\n\n")[2], ran)
+            assert ran["posts"].status_code == 200
+        ran["session"].close()
+
+
+class TestA100DaysLater:
+    """The access token ended after 90 days. A refresh token, which lasts 30, would be dead: there is none."""
+
+    @pytest.fixture
+    def later(self, issuer: Issuer) -> Later:
+        """Both clocks move on; the library's by what it returns."""
+
+        def move() -> time_machine.travel:
+            return time_machine.travel(issuer.clock.advance(days=100) / 1000)
+
+        return move
+
+    def test_authlib_renews_by_itself(self, service: Service, method: str, later: Later) -> None:
+        with OAuth2Session(
+            service.client_id,
+            service.client_secret,
+            grant_type="client_credentials",
+            token_endpoint=service.token_url,
+            token_endpoint_auth_method=method,
+        ) as session:
+            first = session.fetch_token()["access_token"]
+            assert session.get(service.url + LOCATIONS).status_code == 200
+            with later():
+                assert session.get(service.url + LOCATIONS).status_code == 200
+            assert session.token["access_token"] != first
+
+    async def test_authlibs_async_client_renews_by_itself(self, service: Service, method: str, later: Later) -> None:
+        async with AsyncOAuth2Client(
+            service.client_id,
+            service.client_secret,
+            grant_type="client_credentials",
+            token_endpoint=service.token_url,
+            token_endpoint_auth_method=method,
+            trust_env=False,
+        ) as client:
+            first = (await client.fetch_token())["access_token"]
+            assert (await client.get(service.url + LOCATIONS)).status_code == 200
+            with later():
+                assert (await client.get(service.url + LOCATIONS)).status_code == 200
+            assert client.token["access_token"] != first
+
+    def test_requests_oauthlib_repeats_the_grant(self, service: Service, later: Later) -> None:
+        with RequestsOAuth2Session(client=BackendApplicationClient(client_id=service.client_id)) as session:
+            session.fetch_token(service.token_url, client_secret=service.client_secret)
+            assert session.get(service.url + LOCATIONS).status_code == 200
+            with later():
+                with pytest.raises(TokenExpiredError):
+                    session.get(service.url + LOCATIONS)
+                session.fetch_token(service.token_url, client_secret=service.client_secret)
+                assert session.get(service.url + LOCATIONS).status_code == 200
+
+    def test_oauthlib_repeats_the_grant(self, service: Service, later: Later) -> None:
+        client = BackendApplicationClient(client_id=service.client_id)
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+
+        def grant() -> None:
+            form = client.prepare_request_body(client_secret=service.client_secret, include_client_id=True)
+            answer = httpx.post(service.token_url, content=form, headers=headers, trust_env=False)
+            client.parse_request_body_response(answer.text)
+            assert "refresh_token" not in client.token
+
+        def call() -> int:
+            uri, headers, _ = client.add_token(service.url + LOCATIONS)
+            return httpx.get(uri, headers=headers, trust_env=False).status_code
+
+        grant()
+        assert call() == 200
+        with later():
+            with pytest.raises(TokenExpiredError):
+                call()
+            grant()
+            assert call() == 200

@@ -54,7 +54,7 @@ def render(error: ServiceError) -> Response:
     if request.path.startswith(STANDARD_PATHS):
         response.headers.update(NOT_CACHED)
     response.headers.update(error.headers)
-    if error.kind is INVALID_CLIENT:
+    if error.kind is INVALID_CLIENT and "Authorization" in request.headers:  # RFC 6749 §5.2: not for a form
         response.headers["WWW-Authenticate"] = 'Basic realm="profilesvc"'
     if error.kind is AUTH_INVALID_TOKEN:
         response.headers["Cache-Control"] = "no-store"

@@ -11,6 +11,7 @@ from profilesvc.contract.oauth2 import (
     INVALID_GRANT,
     INVALID_REQUEST,
     INVALID_SCOPE,
+    OFFLINE_ACCESS,
     SCOPE_TOKEN,
     UNSUPPORTED_GRANT_TYPE,
     Done,
@@ -19,7 +20,14 @@ from profilesvc.contract.oauth2 import (
     TokenForm,
     TokenHandle,
 )
-from profilesvc.contract.tokens import ClientCredentialsGrant, RefreshGrant, Token, TokenExchangeGrant, UserToken
+from profilesvc.contract.tokens import (
+    AccessToken,
+    ClientCredentialsGrant,
+    RefreshGrant,
+    Token,
+    TokenExchangeGrant,
+    UserToken,
+)
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import identity, oauth2, tokens
 from profilesvc.services.context import Caller
@@ -38,6 +46,7 @@ _MAX_SCOPES = 32
 async def issue_oauth_token(form: TokenForm, credentials: Credentials | None) -> OAuthToken:
     """Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 have it.
 
+    Client credentials yield a refresh token only if `scope` names `offline_access` (RFC 6749 §4.4.3).
     Ours (D-05): the same tokens as POST /api/v1/auth/token gives.
     """
     taken = grant_types()
@@ -45,19 +54,25 @@ async def issue_oauth_token(form: TokenForm, credentials: Credentials | None) ->
         raise ServiceError(UNSUPPORTED_GRANT_TYPE, f"grant_type must be one of {', '.join(taken)}.")
     token = await _GRANTS[form.grant_type](form, credentials)
     given = token.model_dump(include=set(OAuthToken.model_fields) - {"scope"})
-    return OAuthToken(**given, scope=" ".join(token.permissions))
+    scope = [*token.permissions, *([OFFLINE_ACCESS] if "refresh_token" in given else [])]
+    return OAuthToken(**given, scope=" ".join(scope))
 
 
-async def _client_credentials(form: TokenForm, credentials: Credentials | None) -> Token:
-    sent = required(credentials)
+async def _client_credentials(form: TokenForm, credentials: Credentials | None) -> AccessToken:
+    """Without a refresh token unless it is asked for.
+
+    Libraries prefer a refresh token when they renew, and under the default lifetimes it ends before they need it.
+    """
+    sent, scopes = required(credentials), _scopes(form)
+    issue = tokens.client_credentials if OFFLINE_ACCESS in scopes else tokens.access_token
     body = ClientCredentialsGrant(
         grant_type="client_credentials",
         client_id=sent.client_id,
         client_secret=sent.client_secret,
-        permissions=_scopes(form),
+        permissions=[name for name in scopes if name != OFFLINE_ACCESS],
     )
     with refusals(INVALID_CLIENT):
-        return await tokens.client_credentials(services(), body)
+        return await issue(services(), body)
 
 
 async def _refresh(form: TokenForm, credentials: Credentials | None) -> Token:
@@ -80,7 +95,7 @@ async def _exchange(form: TokenForm, credentials: Credentials | None) -> UserTok
         return await identity.exchange(services(), body)
 
 
-_GRANTS: dict[str, Callable[[TokenForm, Credentials | None], Awaitable[Token | UserToken]]] = {
+_GRANTS: dict[str, Callable[[TokenForm, Credentials | None], Awaitable[AccessToken]]] = {
     "client_credentials": _client_credentials,
     "refresh_token": _refresh,
     EXCHANGE: _exchange,
@@ -92,11 +107,9 @@ def grant_types() -> list[str]:
     return [name for name in _GRANTS if name != EXCHANGE or services().identity is not None]
 
 
-def _scopes(form: TokenForm) -> list[str] | None:
-    """The permissions that a scope names (RFC 6749 §3.3)."""
-    if form.scope is None:
-        return None
-    names = [name for name in form.scope.split(" ") if name]
+def _scopes(form: TokenForm) -> list[str]:
+    """The words of a scope (RFC 6749 §3.3)."""
+    names = [name for name in (form.scope or "").split(" ") if name]
     if len(names) > _MAX_SCOPES or not all(SCOPE_TOKEN.match(name) for name in names):
         raise ServiceError(INVALID_SCOPE, f"scope must be at most {_MAX_SCOPES} words, separated by blanks.")
     return names

@@ -3,7 +3,7 @@
 from profilesvc.api.access import services
 from profilesvc.api.oauth2 import grant_types
 from profilesvc.api.standard import StandardRoutes
-from profilesvc.contract.oauth2 import JwkSet, ServerMetadata
+from profilesvc.contract.oauth2 import OFFLINE_ACCESS, JwkSet, ServerMetadata
 from profilesvc.domain.permissions import ALL
 
 routes = StandardRoutes("wellknown")
@@ -25,7 +25,7 @@ async def find_server_metadata() -> ServerMetadata:
         revocation_endpoint=f"{issuer}/oauth2/revoke",
         introspection_endpoint=f"{issuer}/oauth2/introspect",
         service_documentation=f"{issuer}/docs",
-        scopes_supported=[str(permission) for permission in ALL],
+        scopes_supported=[*(str(permission) for permission in ALL), OFFLINE_ACCESS],
         response_types_supported=[],
         grant_types_supported=grant_types(),
         token_endpoint_auth_methods_supported=_AUTHENTICATION,

@@ -40,6 +40,7 @@ _WORDS = {
     SERVICE_UNAVAILABLE: UNAVAILABLE.code,
 }
 _NOT_IN_DESCRIPTION = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
+OFFLINE_ACCESS = "offline_access"  # asks for a refresh token (OpenID Connect Core §11)
 SCOPE_TOKEN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+\Z")
 
 
@@ -75,7 +76,11 @@ class TokenForm(ClientForm):
 
     grant_type: str = Field(json_schema_extra={"enum": list(GRANT_TYPES)})
     scope: Annotated[
-        str | None, Field(description="Permissions, separated by blanks; none means all. Ignored on a refresh.")
+        str | None,
+        Field(
+            description="Permissions, separated by spaces; none means all. `offline_access` asks for a refresh token. "
+            "Ignored on a refresh."
+        ),
     ] = None
     refresh_token: Annotated[str | None, Field(description="For the refresh grant.", repr=False)] = None
     subject_token: Annotated[str | None, Field(description="For a token exchange (D-15).", repr=False)] = None
@@ -97,8 +102,13 @@ class OAuthToken(Data):
     access_token: str = Field(description="JWT (RFC 9068).", repr=False)
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105
     expires_in: int = Field(description="Seconds.", examples=[7776000])
-    scope: str = Field(description="The permissions, separated by blanks.", examples=["business.read business.write"])
-    refresh_token: Annotated[str | None, Field(description="Keep the newest one.", repr=False)] = None
+    scope: str = Field(
+        description="The permissions, separated by spaces; with a refresh token also `offline_access`.",
+        examples=["business.read business.write"],
+    )
+    refresh_token: Annotated[
+        str | None, Field(description="Where the scope has `offline_access`. Keep the newest one.", repr=False)
+    ] = None
     refresh_expires_in: Annotated[int | None, Field(description="Seconds. Ours (D-11).")] = None
     issued_token_type: Annotated[str | None, Field(description="Of a token exchange (RFC 8693 §2.2.1).")] = None
 

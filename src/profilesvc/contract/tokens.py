@@ -47,8 +47,8 @@ class TokenRequest(RootModel[Annotated[Grant, Field(discriminator="grant_type")]
     """One of the grants, told apart by grant_type."""
 
 
-class Token(Data):
-    """An access token and the refresh token that follows it."""
+class AccessToken(Data):
+    """An access token and what it is good for."""
 
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105
     scope: Literal["service", "user"]
@@ -56,19 +56,19 @@ class Token(Data):
     access_token: str = Field(description="JWT (RS256).", repr=False)
     expires_in: int = Field(description="Seconds.", examples=[7776000])
     permissions: list[PermissionName]
+
+
+class Token(AccessToken):
+    """An access token and the refresh token that follows it."""
+
     refresh_token: str = Field(description="JWT; keep the newest one.", repr=False)
     refresh_expires_in: int = Field(description="Seconds. Ours (D-11): the refresh token dies before the access token.")
 
 
-class UserToken(Data):
+class UserToken(AccessToken):
     """A user's access token; when it ends, the user signs in again. Ours (D-15)."""
 
-    token_type: Literal["Bearer"] = "Bearer"  # noqa: S105
     scope: Literal["user"] = "user"
-    plan: str
-    access_token: str = Field(description="JWT (RS256).", repr=False)
-    expires_in: int = Field(description="Seconds.", examples=[604800])
-    permissions: list[PermissionName]
     issued_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] = (
         "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
     )

@@ -47,14 +47,15 @@ class Pair:
         """What both tokens carry."""
         return list(self.claims["permissions"])
 
-    def sign(self, services: Services) -> tuple[str, str]:
-        """(access token, refresh token)."""
-        access, refresh = {**self.claims, "jti": self.access_jti}, {**self.claims, "jti": self.refresh_jti}
-        sign = services.signer.issue
-        return (
-            sign("at+jwt", access, self.now, self.access_ttl, self.kid),
-            sign("rt+jwt", refresh, self.now, self.refresh_ttl, self.kid),
-        )
+    def access_token(self, services: Services) -> str:
+        """The access token, signed."""
+        claims = {**self.claims, "jti": self.access_jti}
+        return services.signer.issue("at+jwt", claims, self.now, self.access_ttl, self.kid)
+
+    def refresh_token(self, services: Services) -> str:
+        """The refresh token, signed."""
+        claims = {**self.claims, "jti": self.refresh_jti}
+        return services.signer.issue("rt+jwt", claims, self.now, self.refresh_ttl, self.kid)
 
 
 def first_pair(services: Services, key: KeyState, permissions: list[str]) -> Pair:

@@ -1,7 +1,9 @@
 """Exchange credentials and refresh tokens for tokens; mint user tokens for the operator."""
 
+from typing import Any
+
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, NOT_FOUND
-from profilesvc.contract.tokens import ClientCredentialsGrant, RefreshGrant, Token
+from profilesvc.contract.tokens import AccessToken, ClientCredentialsGrant, RefreshGrant, Token
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
@@ -48,7 +50,17 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
 
 
 async def client_credentials(services: Services, body: ClientCredentialsGrant) -> Token:
-    """The client credentials grant (API document, Token).
+    """The client credentials grant with a refresh token (API document, Token)."""
+    return _answer(services, *await _granted(services, body))
+
+
+async def access_token(services: Services, body: ClientCredentialsGrant) -> AccessToken:
+    """The client credentials grant without a refresh token (RFC 6749 §4.4.3)."""
+    return AccessToken.model_validate(_access(services, *await _granted(services, body)))
+
+
+async def _granted(services: Services, body: ClientCredentialsGrant) -> tuple[KeyState, rotation.Pair]:
+    """The key that asks, and what it gets.
 
     AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (told only with the right secret, D-28),
     a page of another origin (D-30) or an empty granted set (D-18).
@@ -63,7 +75,7 @@ async def client_credentials(services: Services, body: ClientCredentialsGrant) -
     origins.require()
     granted = grant(key.permissions.split(), body.permissions)
     services.notes.issued(services, key, granted)
-    return _answer(services, key, rotation.first_pair(services, key, granted))
+    return key, rotation.first_pair(services, key, granted)
 
 
 async def refresh(services: Services, body: RefreshGrant) -> Token:
@@ -110,21 +122,21 @@ async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -
 
 
 def _answer(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
-    access, refresh_token = pair.sign(services)
+    refresh = {"refresh_token": pair.refresh_token(services), "refresh_expires_in": pair.refresh_ttl}
+    return Token.model_validate({**_access(services, key, pair), **refresh})
+
+
+def _access(services: Services, key: KeyState, pair: rotation.Pair) -> dict[str, Any]:
     now = services.clock.now()
     if key.last_used_at is None or key.last_used_at < now - MINUTE:
         services.background.spawn(note_use(services, key, now))
-    return Token.model_validate(
-        {
-            "scope": "service",
-            "plan": key.plan,
-            "access_token": access,
-            "expires_in": pair.access_ttl,
-            "permissions": pair.permissions,
-            "refresh_token": refresh_token,
-            "refresh_expires_in": pair.refresh_ttl,
-        }
-    )
+    return {
+        "scope": "service",
+        "plan": key.plan,
+        "access_token": pair.access_token(services),
+        "expires_in": pair.access_ttl,
+        "permissions": pair.permissions,
+    }
 
 
 async def user_token(services: Services, email: str) -> str:
