@@ -25,7 +25,7 @@ LOCATIONS = "/api/v1/external-business/locations"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
 TOKEN = "/api/v1/auth/token"
 VALIDATE = "/api/v1/auth/validate-service-credentials"
-EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age"
+EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age, ETag"
 GOOD_ORIGIN, EVIL = "https://example.com", "https://evil.example"
 
 
@@ -39,12 +39,12 @@ def cors_of(response: httpx.Response) -> dict[str, str]:
 
 def assert_readable(response: httpx.Response, by: str) -> None:
     assert cors_of(response) == {"access-control-allow-origin": by, "access-control-expose-headers": EXPOSED}
-    assert response.headers["vary"] == "Origin"
+    assert response.headers["vary"].startswith("Origin")
 
 
 def assert_unreadable(response: httpx.Response) -> None:
     assert cors_of(response) == {}
-    assert response.headers["vary"] == "Origin"
+    assert response.headers["vary"].startswith("Origin")
 
 
 def assert_refused(response: httpx.Response) -> None:
@@ -234,7 +234,7 @@ class TestTokenRoute:
 PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
 ALLOWED = {
     "access-control-allow-methods": "GET, POST, PATCH, DELETE",
-    "access-control-allow-headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key",
+    "access-control-allow-headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key, If-None-Match",
     "access-control-max-age": "600",
     "access-control-expose-headers": EXPOSED,
 }
@@ -245,7 +245,7 @@ async def preflight(http: httpx.AsyncClient, value: str, path: str = LOCATIONS) 
     response = await http.options(path, headers=PREFLIGHT | origin(value))
     assert response.status_code == 204
     assert response.content == b""
-    assert response.headers["vary"] == "Origin"
+    assert response.headers["vary"].startswith("Origin")
     found = cors_of(response)
     assert found in ({}, {"access-control-allow-origin": value, **ALLOWED})
     return found != {}
@@ -425,7 +425,10 @@ class TestEveryRoute:
                     headers = {} if value is None else origin(value)
                     for method in [*methods, "OPTIONS"]:
                         response = await client.request(method, path, json={}, headers=headers)
-                        assert response.headers.get_list("vary") == ["Origin"], (method, path)
+                        assert [one.split(", ")[0] for one in response.headers.get_list("vary")] == ["Origin"], (
+                            method,
+                            path,
+                        )
                         assert "access-control-allow-credentials" not in response.headers
                         assert response.headers.get("access-control-allow-origin") in (None, value)
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from profilesvc.api.failures import REQUEST_ID, body_for
+from profilesvc.api.keeping import keeping
 from profilesvc.api.lean import ROUTE, given
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
@@ -60,13 +61,14 @@ class Edge:
         request_id = self._request_id(names.get(b"x-request-id", _NOTHING)[-1])
         scope[REQUEST_ID] = request_id.decode()  # so that the log can name the answer
 
-        extra = [(b"x-request-id", request_id), (b"vary", b"Origin")]
+        path, extra = scope["path"], [(b"x-request-id", request_id)]
         if b"upgrade" in names:
             extra.append((b"connection", b"close"))  # the server would not read on
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *extra]
+                headers = message.get("headers", ())
+                message["headers"] = [*headers, *extra, *keeping(path, headers)]
             await send(message)
 
         answered: Send = named

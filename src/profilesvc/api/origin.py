@@ -7,10 +7,10 @@ from profilesvc.api.arrival import asked_now
 from profilesvc.api.lean import fields
 from profilesvc.services import origins
 
-_EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age"
+_EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, X-Data-Age, ETag"
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Idempotency-Key, Idempotency-Key, If-None-Match",
     "Access-Control-Max-Age": "600",
 }
 
