@@ -41,7 +41,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "api": (
         {"contract", "domain", "services", "routing", "scope"},
-        {"quart", "quart_schema", "werkzeug", "pydantic", "pydantic_core", "orjson"},
+        {"quart", "quart_schema", "werkzeug", "pydantic", "pydantic_core", "orjson", "xxhash"},
     ),
     # It stands in for a foreign identity provider; in the database it keeps links and used codes.
     "issuer": ({"contract", "domain", "services", "storage", "api.access"}, {"quart", "werkzeug", "jwt", "orjson"}),

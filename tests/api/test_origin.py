@@ -42,12 +42,12 @@ def cors_of(response: httpx.Response) -> dict[str, str]:
 
 def assert_readable(response: httpx.Response, by: str) -> None:
     assert cors_of(response) == {"access-control-allow-origin": by, "access-control-expose-headers": EXPOSED}
-    assert response.headers["vary"] == "Origin"
+    assert response.headers["vary"].startswith("Origin")
 
 
 def assert_unreadable(response: httpx.Response) -> None:
     assert cors_of(response) == {}
-    assert response.headers["vary"] == "Origin"
+    assert response.headers["vary"].startswith("Origin")
 
 
 def assert_refused(response: httpx.Response) -> None:
@@ -248,7 +248,7 @@ async def preflight(http: httpx.AsyncClient, value: str, path: str = LOCATIONS) 
     response = await http.options(path, headers=PREFLIGHT | origin(value))
     assert response.status_code == 204
     assert response.content == b""
-    assert response.headers["vary"] == "Origin"
+    assert response.headers["vary"].startswith("Origin")
     found, methods = cors_of(response), set(response.headers["allow"].split(", ")) - {"OPTIONS"}
     assert set(found.pop("access-control-allow-methods", ", ".join(methods)).split(", ")) == methods
     assert found in ({}, {"access-control-allow-origin": value, **ALLOWED})
@@ -448,7 +448,10 @@ class TestEveryRoute:
                     headers = {} if value is None else origin(value)
                     for method in [*methods, "OPTIONS"]:
                         response = await client.request(method, path, json={}, headers=headers)
-                        assert response.headers.get_list("vary") == ["Origin"], (method, path)
+                        assert [one.split(", ")[0] for one in response.headers.get_list("vary")] == ["Origin"], (
+                            method,
+                            path,
+                        )
                         assert "access-control-allow-credentials" not in response.headers
                         assert response.headers.get("access-control-allow-origin") in (None, value)
 

@@ -26,6 +26,7 @@ from profilesvc.api import (
     tokens,
     wellknown,
 )
+from profilesvc.api.documents import Documents
 from profilesvc.api.edge import App, Edge
 from profilesvc.api.lean_app import LeanApp
 from profilesvc.api.openapi import Document
@@ -76,6 +77,7 @@ def build(
     app = ProfileApp("profilesvc", static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
     app.extensions["profilesvc.draining"] = asyncio.Event()
+    app.extensions["profilesvc.documents"] = Documents()
     converters.install(app.url_map)
     failures.install(app)
     origin.install(app)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from profilesvc.api.failures import REQUEST_ID, body_for
+from profilesvc.api.keeping import keeping
 from profilesvc.api.lean import ROUTE, given
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
@@ -27,7 +28,7 @@ _ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full s
 _UNBOUNDED = 1 << 62
 MAX_HEADER_BYTES = 16 * 1024
 _NOTHING = [b""]
-_HEADERS = [(b"vary", b"Origin"), (b"x-content-type-options", b"nosniff")]  # of every response
+_HEADERS = [(b"x-content-type-options", b"nosniff")]  # of every response
 _STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
@@ -65,13 +66,14 @@ class Edge:
         request_id = self._request_id(names.get(b"x-request-id", _NOTHING)[-1])
         scope[REQUEST_ID] = request_id.decode()  # so that the log can name the answer
 
-        extra = [(b"x-request-id", request_id), *self._headers]
+        path, extra = scope["path"], [(b"x-request-id", request_id), *self._headers]
         if b"upgrade" in names:
             extra.append((b"connection", b"close"))  # the server would not read on
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *extra]
+                headers = message.get("headers", ())
+                message["headers"] = [*headers, *extra, *keeping(path, headers)]
             await send(message)
 
         answered: Send = named

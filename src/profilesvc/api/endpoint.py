@@ -7,6 +7,7 @@ The trip of a request is `_serve`, in the order of D-03. A handler names what it
 import inspect
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -16,6 +17,7 @@ from quart_schema import operation_id, tag
 from profilesvc.api import parsing
 from profilesvc.api.access import Access, services
 from profilesvc.api.arrival import KB, asked_now, begin, limited_body, tell_limits
+from profilesvc.api.delivery import tag_of
 from profilesvc.api.lean import JsonResponse, fields
 from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
@@ -68,6 +70,11 @@ class Endpoint:
         """Which buckets its requests are counted in (D-50): no route is without."""
         by_method: Kind = "reads" if self.method == "GET" else "writes"
         return self.counted_as or ("tokens" if self.access.public else by_method)
+
+    @cached_property
+    def is_tagged(self) -> bool:
+        """Whether a caller may keep the answer for itself, if it asks each time whether that is still good."""
+        return self.method == "GET" and not self.no_store
 
     @property
     def all_errors(self) -> list[ErrorKind]:
@@ -226,7 +233,9 @@ def _idempotency_key(
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
     """Wrap the result in Success; a model is written once, prepared bytes are passed on."""
     rendered = result if isinstance(result, Rendered) else Rendered(result.model_dump_json(by_alias=True).encode())
-    response = JsonResponse(b'{"status":"ok","data":' + rendered.data + b"}", rendered.status or endpoint.status)
+    body = b'{"status":"ok","data":' + rendered.data + b"}"
+    keeping = [("Cache-Control", "private, no-cache"), ("ETag", tag_of(body))] if endpoint.is_tagged else ()
+    response = JsonResponse(body, rendered.status or endpoint.status, keeping)
     if rendered.headers:
         response.headers.update(rendered.headers)
     if endpoint.no_store:

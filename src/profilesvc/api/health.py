@@ -1,7 +1,6 @@
 """Paths beside the API: is the process alive, is it ready, the OpenAPI document and the page that shows it."""
 
 import contextlib
-from functools import cache
 from pathlib import Path
 
 import orjson
@@ -9,6 +8,7 @@ from quart import Blueprint, Response, current_app
 from quart_schema import QuartSchema
 
 from profilesvc.api.access import services
+from profilesvc.api.documents import PUBLIC, documents
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import census, readiness
@@ -18,12 +18,6 @@ STATIC = Path(__file__).parent / "static"
 _FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "docs.js": "text/javascript"}
 # The page must not load anything from elsewhere, even if its scripts wanted to.
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
-
-
-@cache
-def _file(name: str) -> bytes:
-    """Read once: a copy for each reader would let slow ones fill the memory."""
-    return (STATIC / name).read_bytes()
 
 
 def _json(document: object, status: int = 200) -> Response:
@@ -62,14 +56,16 @@ async def metrics() -> Response:
 async def openapi() -> Response:
     """The OpenAPI 3.1 document."""
     schema: QuartSchema = current_app.extensions["QUART_SCHEMA"]
-    return _json(schema.openapi_provider.schema())
+    return await documents().answer(
+        "openapi.json", lambda: orjson.dumps(schema.openapi_provider.schema()), "application/json"
+    )
 
 
 @blueprint.get("/docs")
 async def docs() -> Response:
     """The document in Swagger UI, from our own files."""
-    page = (STATIC / "docs.html").read_text("utf-8")
-    return Response(page, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": _POLICY})
+    headers = {**PUBLIC, "Content-Security-Policy": _POLICY}
+    return await documents().answer("docs", (STATIC / "docs.html").read_bytes, "text/html; charset=utf-8", headers)
 
 
 @blueprint.get("/docs/<name>")
@@ -77,4 +73,4 @@ async def docs_file(name: str) -> Response:
     """A file of the page."""
     if name not in _FILES:
         raise ServiceError(NOT_FOUND)
-    return Response(_file(name), content_type=_FILES[name], headers={"Cache-Control": "max-age=86400"})
+    return await documents().answer(f"docs/{name}", (STATIC / name).read_bytes, _FILES[name])

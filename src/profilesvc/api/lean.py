@@ -7,6 +7,7 @@ Everything else takes Quart's way, with its time and size limits.
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any, cast
 from urllib.parse import urlparse
 
@@ -14,6 +15,8 @@ from quart import Request, Response
 from quart.asgi import ASGIHTTPConnection
 from quart.wrappers.response import DataBody
 from werkzeug.datastructures import Headers
+
+from profilesvc.api.delivery import ASKED, fitted
 
 WHOLE_BODY = "profilesvc.body"  # where the scope has the body when all of it was there at once
 _GIVEN = "profilesvc.headers"
@@ -81,7 +84,7 @@ class LeanConnection(ASGIHTTPConnection):
         self._counted = (request, time.perf_counter())
         await super().handle_request(request, send)
 
-    def _count(self, response: Any) -> None:
+    def _count(self, response: Any, status: int) -> None:
         request, begun = self._counted
         running = self.app.extensions.get("profilesvc")
         if running is None:
@@ -90,16 +93,22 @@ class LeanConnection(ASGIHTTPConnection):
         route = request.url_rule.rule if request.url_rule else "unknown"
         cast(Any, self.scope)[ROUTE] = route
         outcome = getattr(response, "outcome", "ok")
-        running.metrics.request(method, route, response.status_code, outcome, time.perf_counter() - begun)
+        running.metrics.request(method, route, status, outcome, time.perf_counter() - begun)
 
     async def _send_response(self, send: Any, response: Any) -> None:
-        self._count(response)
+        status = response.status_code
         if not isinstance(response, Response) or not hasattr(response.response, "data"):
+            self._count(response, status)
             await super()._send_response(send, response)
             return
         headers = [(name.lower().encode("latin1"), value.encode("latin1")) for name, value in response.headers]
-        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-        await send({"type": "http.response.body", "body": response.response.data, "more_body": False})
+        body = response.response.data
+        if not ASKED.isdisjoint(asked := given(self.scope)):
+            packed = getattr(response, "packed", None)
+            status, headers, body = await fitted(asked, status, headers, body, packed)
+        self._count(response, status)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 def fields(request: Any, name: bytes) -> list[str]:
@@ -143,11 +152,14 @@ async def _no_push(_path: str, _headers: Headers) -> None:
 
 
 class JsonResponse(Response):
-    """An answer of JSON bytes: what Quart would work out for any answer is known of these."""
+    """An answer of JSON bytes: what Quart would work out for any answer is known of these.
 
-    def __init__(self, body: bytes, status: int) -> None:
+    `more`: headers that are known to be good ones.
+    """
+
+    def __init__(self, body: bytes, status: int, more: Sequence[tuple[str, str]] = ()) -> None:
         self.headers = Headers()
-        self.headers._list = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        self.headers._list = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *more]
         self.status_code = status
         self.response = DataBody(body)
         self.timeout = None  # the server bounds how long an answer may wait to be taken

@@ -17,6 +17,7 @@ from quart_schema import operation_id, tag
 from profilesvc.api import forms, parsing
 from profilesvc.api.access import services
 from profilesvc.api.arrival import KB, asked_now, begin, limited_body, tell_limits
+from profilesvc.api.delivery import tag_of
 from profilesvc.api.endpoint import Handler
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
@@ -129,8 +130,9 @@ async def _serve(declared: Standard) -> Response:
             arguments["credentials"] = _credentials(form)
     wanted = {name: value for name, value in arguments.items() if name in declared.wants}
     result = await running.background.finish(declared.handler(**wanted))
-    body = result.model_dump_json(exclude_none=True)
-    return Response(body, content_type="application/json", headers=declared.headers)
+    body = result.model_dump_json(exclude_none=True).encode()
+    tag = {} if declared.headers is NOT_CACHED else {"ETag": tag_of(body)}
+    return Response(body, content_type="application/json", headers={**declared.headers, **tag})
 
 
 def _credentials(form: ClientForm) -> Credentials | None:

@@ -1,22 +1,33 @@
 """The dashboard's blueprint: all of its pages, its files, and what every answer carries."""
 
-from quart import Blueprint, Response, request
+from pathlib import Path
 
+from quart import Blueprint, Response
+
+from profilesvc.api.documents import documents
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import badge, keys, pages, plan, posts, reviews, session, site, sites
 from profilesvc.domain.errors import ServiceError
 
-_FILES_SECONDS = 3600
+_STATIC = Path(__file__).parent / "static"
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
 def blueprint() -> Blueprint:
     """Everything under /dashboard."""
-    made = Blueprint("dashboard", __name__, url_prefix=pages.PATH, static_folder="static")
+    made = Blueprint("dashboard", __name__, url_prefix=pages.PATH)
     for part in (session, sites, site, posts, reviews, keys, plan, badge):
         part.register(made)
     made.register_error_handler(Exception, pages.failed)
     made.after_request(pages.guard)
-    made.after_request(_keep_files)
+    files = {file.name: file for file in _STATIC.iterdir()}
+
+    @made.get("/static/<name>")
+    async def static(name: str) -> Response:
+        if name not in files:
+            raise ServiceError(NOT_FOUND, "There is no such file.")
+        content_type = _TYPES.get(files[name].suffix, "text/plain; charset=utf-8")
+        return await documents().answer(f"dashboard/{name}", files[name].read_bytes, content_type)
 
     @made.get("/")
     async def home() -> Response:
@@ -27,10 +38,3 @@ def blueprint() -> Blueprint:
         raise ServiceError(NOT_FOUND, "There is no such page.")
 
     return made
-
-
-async def _keep_files(response: Response) -> Response:
-    """The files of a version stay the same; pages say themselves that nobody may keep them."""
-    if request.endpoint == "dashboard.static" and response.status_code == 200:
-        response.headers["Cache-Control"] = f"public, max-age={_FILES_SECONDS}"
-    return response
