@@ -1,13 +1,15 @@
 # `make` alone lists the targets. Each makes .venv and installs what it needs when that is missing.
 
-PYTHON ?= $(shell for p in python3.11 python3 python; do \
+# The environment that is there, or the oldest Python that will do; PYTHON= of another version makes .venv new.
+PYTHON ?= $(shell for p in .venv/bin/python python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PYTHON_VERSION := $(shell "$(PYTHON)" -c 'import sys; v = sys.version_info[:2]; v < (3, 11) or print("%d.%d" % v)' 2>/dev/null)
 PORT ?= 8000
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Installed, marked by an empty file: what the service needs, and what its developers need.
-RUNTIME := .venv/.runtime
-DEV := .venv/.dev
+RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
+DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium docs fmt openapi clean
@@ -30,10 +32,9 @@ types: $(DEV) ## check the types
 pytest: $(DEV) ## run the tests alone
 	$(BIN)/pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
-# The settings of the shell must not lead the pages elsewhere; a lost order of cells would make them meaningless.
+# A lost order of cells would make pages meaningless; notebooks/conftest.py does the rest.
 notebooks: $(DEV) ## prove every page of notebooks/: run it and compare each output
-	env -u PROFILESVC_LAB__TARGET $(BIN)/pytest -o addopts= -p no:randomly --nbval notebooks \
-		--nbval-current-env --nbval-cell-timeout=60
+	$(BIN)/pytest -p no:randomly --nbval notebooks --nbval-cell-timeout=60
 
 notebooks-update: $(DEV) ## run every page of notebooks/ and store what it shows
 	$(BIN)/ruff format notebooks
@@ -96,8 +97,9 @@ clean: ## remove .venv, caches and builds; var/ stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	@test -n "$(PYTHON_VERSION)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(BIN)/python -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(PYTHON_VERSION)")' 2>/dev/null || \
+		"$(PYTHON)" -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(PIP) --editable .
 	@touch $@

@@ -167,7 +167,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator["RedisServer"]:
-    """The Redis that comes by pip."""
+    """The Valkey that comes by pip."""
     from redis_server import RedisServer
 
     server = RedisServer()

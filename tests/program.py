@@ -100,6 +100,13 @@ def demo_token(server: Server) -> str:
     return token
 
 
+def controls(folder: Path, provider: str) -> httpx.Client:
+    """A client of the control surface of an emulator that is served at `provider` and keeps its token in `folder`."""
+    token = (folder / "emulator_token").read_text("utf-8").strip()
+    bearer = {"Authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=f"{provider}/__emulator/", headers=bearer, timeout=30, trust_env=False)
+
+
 def caller(server: Server, token: str) -> httpx.Client:
     """A client of a server with a token."""
     return httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)

@@ -32,17 +32,23 @@ from profilesvc.watching import Watcher, open_watcher
 if TYPE_CHECKING:
     from quart import Quart
 
+    from profilesvc.provider.emulator.guard import Guard
+
 SIGNING_KEY_FILE = "signing_key.pem"
 DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 
 @dataclass
 class World:
-    """Time and chance, who watches, and what a running service made of them: the emulator's app and the issuer."""
+    """Time and chance, who watches, and what a running service made of them: the emulator's app and the issuer.
+
+    `guard` is for a process that serves the emulator on a socket of its own.
+    """
 
     clock: Clock = field(default_factory=SystemClock)
     entropy: Entropy = field(default_factory=SystemEntropy)
     emulator: Optional["Quart"] = None
+    guard: Optional["Guard"] = None
     issuer: DevIssuer | None = None
     watcher: Watcher = field(default_factory=Watcher)
 
@@ -188,7 +194,9 @@ def _open_provider(settings: Settings, world: World, metrics: Metrics) -> _Opene
         world.watcher.provider_request(api, operation, outcome, seconds)
 
     demo = demo_world(settings)
-    return open_provider(settings, clock=world.clock, entropy=world.entropy, world=demo, observe=observe)
+    return open_provider(
+        settings, clock=world.clock, entropy=world.entropy, world=demo, guard=world.guard, observe=observe
+    )
 
 
 class _Closed:

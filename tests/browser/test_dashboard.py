@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from program import Server, demo_token, environment, serving
+from program import Server, controls, demo_token, environment, serving
 
 SOON = 20_000
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def test_alice_from_a_new_key_to_a_repaired_site_and_bob_sees_none_of_it(
         try:
             entry.get_by_text("Online").wait_for()  # without reloading
             assert "plugin 2.4.1" in entry.text_content()
-            _drift_and_repair(alice, provider)
+            _drift_and_repair(alice, controls(demo.folder / "var", provider))
             _post_an_offer(alice)
             page.goto(f"{demo.url}/dashboard/keys/{client_id}")
             page.get_by_role("link", name="Revoke…").click()
@@ -140,10 +140,11 @@ def test_alice_from_a_new_key_to_a_repaired_site_and_bob_sees_none_of_it(
         opened.context.close()
 
 
-def _drift_and_repair(alice: Tab, provider: str) -> None:
+def _drift_and_repair(alice: Tab, provider: httpx.Client) -> None:
     page = alice.page
     changed = {"locations": {"locations/111": {"websiteUri": "https://drift.example/"}}}
-    httpx.put(f"{provider}/__emulator/state", json=changed, trust_env=False).raise_for_status()
+    with provider:
+        provider.put("state", json=changed).raise_for_status()
     page.goto(f"{alice.url}/dashboard/sites/111")
     row = page.get_by_role("row").filter(has_text="https://drift.example/")
     assert "Changed" in row.inner_text()

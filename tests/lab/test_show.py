@@ -2,6 +2,7 @@
 
 import base64
 import json
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -173,3 +174,10 @@ def test_a_diagram_is_drawn_from_calls() -> None:
 def test_show_prints_the_text_where_there_is_no_notebook(capsys: pytest.CaptureFixture[str]) -> None:
     show(["a", 1], THINGS["key"])
     assert "client_secret" in capsys.readouterr().out
+
+
+def test_a_status_is_named_the_same_by_every_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard library renamed 422 in 3.13; the stored pages must not depend on the interpreter."""
+    monkeypatch.setattr(HTTPStatus.UNPROCESSABLE_ENTITY, "phrase", "Unprocessable Content")
+    assert "→ 422 Unprocessable Entity\n" in repr(view(answer(422, {})))
+    assert "→ 299\n" in repr(view(answer(299, {})))

@@ -12,7 +12,7 @@ import httpx
 
 from conftest import Postgres, make_settings
 from profilesvc.settings import ProviderSettings, Settings, TokenSettings
-from program import Server, command, serving
+from program import Server, command, controls, serving
 from support import assert_ok, owner_of
 
 KEYS = "/api/v1/developer/credentials"
@@ -59,8 +59,8 @@ class Deployment:
 
     async def provider_calls(self, method: str) -> int:
         """How many calls of that method the provider has seen, its tokens apart."""
-        async with httpx.AsyncClient(base_url=self.emulator.url, trust_env=False) as http:
-            seen = (await http.get("/__emulator/requests")).json()["requests"]
+        with controls(self.emulator.folder / "var", self.emulator.url) as control:
+            seen = (await asyncio.to_thread(control.get, "requests")).json()["requests"]
         return sum(call["method"] == method and "/token" not in call["path"] for call in seen)
 
 

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx
 import pytest
 
 from profilesvc.serving import bind
-from program import Server, caller, command, data, demo_token, environment, serving
+from program import Server, caller, command, controls, data, demo_token, environment, serving
 
 POSTS = {"locationId": "locations/111"}
 # Stands in for curl where there is none: the options that the demo prints, and the same output.
@@ -86,12 +85,14 @@ def test_the_demo_tells_its_key_how_to_get_a_user_token_and_where_the_provider_i
     with caller(demo.server, token) as alice:
         keys = data(alice.get("/api/v1/developer/credentials"))["credentials"]
     assert [key["client_id"] for key in keys] == [told["client id"]]
-    assert "locations" in httpx.get(f"{told['provider'].split()[0]}/__emulator/state").json()
+    with controls(demo.data_dir, told["provider"].split()[0]) as provider:
+        assert "locations" in provider.get("state").json()
+        assert provider.headers["Authorization"] == f"Bearer {told['control token'].split()[0]}"
 
 
 def test_private_files_are_for_their_owner_alone(demo: Demo) -> None:
-    for name in ("profilesvc.db", "profilesvc.db-wal", "demo.json"):
-        assert stat.S_IMODE((demo.data_dir / name).stat().st_mode) == 0o600
+    for name in ("profilesvc.db", "profilesvc.db-wal", "demo.json", "emulator.db", "emulator.db-wal", "emulator_token"):
+        assert stat.S_IMODE((demo.data_dir / name).stat().st_mode) == 0o600, name
 
 
 def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
@@ -123,7 +124,8 @@ def test_a_signal_lets_a_request_in_flight_finish(tmp_path: Path) -> None:
     with serving(tmp_path, "demo", "--port", "0") as demo:
         provider = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
         slow = {"kind": "delay", "seconds": 1.5, "match": {"method": "POST"}}
-        assert httpx.post(f"{provider}/__emulator/faults", json=slow).is_success
+        with controls(tmp_path / "var", provider) as control:
+            assert control.post("faults", json=slow).is_success
         answers = []
         with caller(demo, demo_token(demo)) as site:
 
@@ -155,7 +157,8 @@ def test_the_demo_gives_the_emulator_another_port_when_the_next_is_taken(tmp_pat
     with taken, serving(tmp_path, "demo", "--port", str(port)) as demo:
         provider = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
         assert provider != f"http://127.0.0.1:{port + 1}"
-        assert httpx.get(f"{provider}/__emulator/state").is_success
+        with controls(tmp_path / "var", provider) as control:
+            assert control.get("state").is_success
 
 
 def test_service_and_emulator_run_as_two_processes(tmp_path: Path) -> None:
@@ -172,8 +175,10 @@ def test_service_and_emulator_run_as_two_processes(tmp_path: Path) -> None:
             )
             assert "locations/119" in json.loads(imported.stdout)["locations"]
             assert service.stop() == 0
-        state = httpx.get(f"{emulator.url}/__emulator/state").json()
+        with controls(tmp_path / "var", emulator.url) as control:
+            state = control.get("state").json()
         assert any(name.endswith(post["name"]) for name in state["posts"])
+        assert emulator.read_line().startswith("control token  ")
         assert emulator.stop() == 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from profilesvc.cli.emulator import control_line, new_guard
 from profilesvc.cli.listening import Port, announce, bound, publish, url_of, with_base_url
 from profilesvc.cli.opening import write_private
 from profilesvc.cli.stopping import until_stopped
@@ -60,11 +61,17 @@ def demo(port: Port = 8000) -> None:
         key = asyncio.run(_prepare(settings))
         publish(settings)
         world, provider = World(), _next_port(listener, port) if settings.provider.embedded else None
+        told: list[str] = []
+        if provider is not None:
+            world.guard = new_guard(settings, HOST)
+            where = url_of(HOST, provider)
+            told.append(f"provider       {where} (the emulator; its controls are under /__emulator/)")
+            told.append(control_line(settings, world.guard))
         app, announced = create_app(settings, world), announce(HOST, listener)
 
         def ready() -> None:
             announced()
-            print(_introduction(url_of(HOST, listener), key, provider, world.issuer), flush=True)
+            print(_introduction(url_of(HOST, listener), key, world.issuer, told), flush=True)
 
         both = app if provider is None else _Both(app, world, provider)
         listeners = [listener] if provider is None else [listener, provider]
@@ -147,7 +154,7 @@ async def _new_key(services: "Services") -> dict[str, Any]:
     return made.model_dump(include={"client_id", "client_secret", "name", "assigned_location_id", "created_at"})
 
 
-def _introduction(url: str, key: dict[str, Any], provider: "socket.socket | None", issuer: "DevIssuer | None") -> str:
+def _introduction(url: str, key: dict[str, Any], issuer: "DevIssuer | None", provider: list[str]) -> str:
     lines = [
         "",
         f"dashboard      {url}/dashboard",
@@ -159,8 +166,7 @@ def _introduction(url: str, key: dict[str, Any], provider: "socket.socket | None
     ]
     if issuer is not None:
         lines.append(f"sign in        by OpenID Connect: issuer {issuer.url}, client {issuer.client_id}, no password")
-    if provider is not None:
-        lines.append(f"provider       {url_of(HOST, provider)} (the emulator; its controls are under /__emulator/)")
+    lines += provider
     grant = {"grant_type": "client_credentials", **{name: key[name] for name in ("client_id", "client_secret")}}
     calls = _CALLS.format(
         url=url,

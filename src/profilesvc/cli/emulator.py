@@ -1,12 +1,19 @@
 """`profilesvc emulator`: the provider's stand-in as a server of its own."""
 
-from typing import Annotated
+import secrets
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from profilesvc.cli.listening import Host, announce, bound
+from profilesvc.cli.opening import write_private
 from profilesvc.cli.stopping import until_stopped
+from profilesvc.settings import Settings
 
+if TYPE_CHECKING:
+    from profilesvc.provider.emulator.guard import Guard
+
+CONTROL_FILE = "emulator_token"
 app = typer.Typer(name="emulator", help="The provider emulator.", no_args_is_help=True)
 
 
@@ -28,8 +35,27 @@ def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max
     refuse_in_production("the emulator")
     settings = load()
     with until_stopped(), bound(host, port) as listener:
-        app = create_emulator(
-            settings.data_dir / EMULATOR_FILE, clock=SystemClock(), entropy=SystemEntropy(), world=load_world()
-        )
-        if not serve_forever(app, [listener], announce(host, listener), lambda: None):
+        guard, path = new_guard(settings, host), settings.data_dir / EMULATOR_FILE
+        app = create_emulator(path, clock=SystemClock(), entropy=SystemEntropy(), world=load_world(), guard=guard)
+        announced = announce(host, listener)
+
+        def ready() -> None:
+            announced()
+            print(control_line(settings, guard), flush=True)
+
+        if not serve_forever(app, [listener], ready, lambda: None):
             raise typer.Exit(1)
+
+
+def new_guard(settings: Settings, host: str) -> "Guard":
+    """A guard with the token of this start, which is kept in DATA_DIR for scripts."""
+    from profilesvc.provider.emulator.guard import Guard
+
+    guard = Guard(secrets.token_urlsafe(32), host)
+    write_private(settings.data_dir / CONTROL_FILE, guard.token + "\n")
+    return guard
+
+
+def control_line(settings: Settings, guard: "Guard") -> str:
+    """The line that shows the token of the control surface, and where it is kept."""
+    return f"control token  {guard.token} (for /__emulator/; also in {settings.data_dir / CONTROL_FILE})"

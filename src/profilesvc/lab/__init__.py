@@ -4,11 +4,13 @@ from profilesvc.lab.cards import key_card, token_card
 from profilesvc.lab.compare import comparison
 from profilesvc.lab.diagram import sequence
 from profilesvc.lab.lab import Lab, NeedsControl, open_lab
+from profilesvc.lab.record import LabClosed
 from profilesvc.lab.show import show
 from profilesvc.lab.timeline import timeline
 
 __all__ = [
     "Lab",
+    "LabClosed",
     "NeedsControl",
     "comparison",
     "key_card",

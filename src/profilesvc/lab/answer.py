@@ -1,7 +1,6 @@
 """An HTTP answer as a card: the request that led to it, the status, the code, the request id, the bodies."""
 
 from html import escape
-from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -43,8 +42,8 @@ def _headers(message: httpx.Request | httpx.Response, names: tuple[str, ...]) ->
 
 
 def _status(response: httpx.Response) -> str:
-    known = response.status_code in HTTPStatus._value2member_map_
-    return f"{response.status_code} {HTTPStatus(response.status_code).phrase}" if known else str(response.status_code)
+    """Code and phrase; httpx's phrases, because the standard library renames its own from version to version."""
+    return f"{response.status_code} {httpx.codes.get_reason_phrase(response.status_code)}".rstrip()
 
 
 def _body(message: httpx.Request | httpx.Response) -> str:

@@ -16,42 +16,32 @@ def members_of(key: Any) -> Mapping[str, Any]:
 
 
 class Clients:
-    """Makes ProfileClients and closes them."""
+    """Makes ProfileClients; the lab closes their connections."""
 
     def __init__(self, url: str, transport: Transport, user_token: Callable[[str], str], time: SyncOptions) -> None:
         self._url, self._transport, self._user_token, self._time = url, transport, user_token, time
-        self._made: list[ProfileClient] = []
 
     def _options(self, name: str) -> SyncOptions:
         return {**self._time, "transport": self._transport(name)}
 
-    def _kept(self, client: ProfileClient) -> ProfileClient:
-        self._made.append(client)
-        return client
-
     def user(self, name: str) -> ProfileClient:
         """`alice`, `bob` or `carol`."""
-        return self._kept(ProfileClient.user(self._url, self._user_token(name), **self._options(name.capitalize())))
+        return ProfileClient.user(self._url, self._user_token(name), **self._options(name.capitalize()))
 
     def signed_in(self, name: str, id_token: str, nonce: str | None = None) -> ProfileClient:
         """A user by their ID token; the name is for the record."""
-        return self._kept(ProfileClient.signed_in(self._url, id_token, nonce, **self._options(name.capitalize())))
+        return ProfileClient.signed_in(self._url, id_token, nonce, **self._options(name.capitalize()))
 
     def service(self, key: Any, permissions: list[str] | None = None) -> ProfileClient:
         """A site with a key: what its creation answered, as a dict or as a model."""
         key = members_of(key)
         options = self._options(str(key.get("name", "service")))
         pair = str(key["client_id"]), str(key["client_secret"])
-        return self._kept(ProfileClient.service(self._url, *pair, permissions, **options))
+        return ProfileClient.service(self._url, *pair, permissions, **options)
 
     def anonymous(self) -> ProfileClient:
         """Nobody."""
-        return self._kept(ProfileClient.anonymous(self._url, **self._options("anonymous")))
-
-    def close(self) -> None:
-        """Close what was made."""
-        for client in self._made:
-            client.close()
+        return ProfileClient.anonymous(self._url, **self._options("anonymous"))
 
 
 def frozen_time(now: Callable[[], int], advance: Callable[..., object]) -> SyncOptions:

@@ -1,5 +1,6 @@
 """The provider as a server of its own beside the lab's service: what `profilesvc emulator serve` starts."""
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import httpx
 from profilesvc.domain.world import Clock, SeededEntropy
 from profilesvc.fixtures import load_world
 from profilesvc.provider.emulator.app import create_emulator
+from profilesvc.provider.emulator.guard import Guard
 from profilesvc.serving import EmbeddedServer
 
 CONTROL = "/__emulator/"
@@ -20,14 +22,16 @@ class ProviderElsewhere:
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         path = folder / "provider.db"
-        self.app: Any = create_emulator(path, clock=clock, entropy=SeededEntropy("provider"), world=load_world())
+        entropy, self._guard = SeededEntropy("provider"), Guard(secrets.token_urlsafe(32))
+        self.app: Any = create_emulator(path, clock=clock, entropy=entropy, world=load_world(), guard=self._guard)
         self._server = EmbeddedServer(self.app).start()
         self.settings = {"url": self._server.base_url, "edits_per_minute": 0}
 
     @asynccontextmanager
     async def controls(self) -> AsyncIterator[httpx.AsyncClient]:
         """A client of its control surface."""
-        async with httpx.AsyncClient(base_url=f"{self._server.base_url}{CONTROL}", trust_env=False) as client:
+        origin, bearer = f"{self._server.base_url}{CONTROL}", {"Authorization": f"Bearer {self._guard.token}"}
+        async with httpx.AsyncClient(base_url=origin, headers=bearer, trust_env=False) as client:
             yield client
 
     def stop(self) -> None:

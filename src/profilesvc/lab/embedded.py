@@ -21,6 +21,7 @@ from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
+from profilesvc.lab.dashboard import PATH, LocalDashboard
 from profilesvc.lab.elsewhere import ProviderElsewhere, ProviderWithin
 from profilesvc.services import seed, tokens
 from profilesvc.services.context import Services
@@ -60,6 +61,7 @@ class Embedded:
         self.clock = FrozenClock(parse_iso(START))
         self._server: EmbeddedServer | None = None
         self._elsewhere: ProviderElsewhere | None = None
+        self._dashboard: LocalDashboard | None = None
         self._world = World(self.clock, SeededEntropy("lab"))
         self._folder = tempfile.TemporaryDirectory(prefix="profilesvc-lab-")
         self._log = _LogList()
@@ -91,12 +93,29 @@ class Embedded:
     def _serve(self, settings: Settings, port: int = 0) -> None:
         self._app = create_app(settings, self._world)
         self._app.before_serving(self._remember_loop)
-        server = EmbeddedServer(self._app, port)
+        server = EmbeddedServer(self, port)
         try:
             server.start()
         except RuntimeError as error:
             raise RuntimeError(f"{error}: {'; '.join(self._log.lines[-3:])}") from None
         self._server, self.url = server, server.base_url
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One ASGI call: the service, except that its dashboard is where a browser can sign in."""
+        if scope["type"] == "http" and scope["path"].startswith(PATH) and scope["method"] == "GET":
+            url = await asyncio.to_thread(self.dashboard)
+            headers = [(b"location", url.encode()), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 307, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await self._app(scope, receive, send)
+
+    def dashboard(self) -> str:
+        """The address of the dashboard, which is started when it is first asked for."""
+        with self._running:
+            if self._dashboard is None:
+                self._dashboard = LocalDashboard(self.services.settings, self.clock)
+            return self._dashboard.url
 
     def _seed(self) -> None:
         world = load_world()
@@ -203,7 +222,10 @@ class Embedded:
         return [calls.popleft() for _ in range(len(calls))]
 
     def close(self) -> None:
-        """Stop the server, give the loggers back and remove the folder."""
+        """Stop the servers, give the loggers back and remove the folder."""
+        if self._dashboard is not None:
+            self._dashboard.stop()
+            self._dashboard = None
         if self._server is not None:
             self._server.stop()
             self._server = None

@@ -1,10 +1,12 @@
 """The lab: the real service in reach of a notebook, embedded or deployed, with a client for each caller."""
 
 import atexit
+import difflib
 import ssl
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import httpx
 
@@ -14,9 +16,9 @@ from profilesvc.lab.clients import Clients, frozen_time, members_of
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.operator import EMAILS, OperatorControl
 from profilesvc.lab.provider import ProviderControl
-from profilesvc.lab.record import Call, Recording, code_of
+from profilesvc.lab.record import Call, LabClosed, Recording, code_of
 from profilesvc.lab.undo import Undo
-from profilesvc.settings import LabSettings, load
+from profilesvc.settings import LabSettings, Settings, load
 
 _TIMEOUT_SECONDS = 30
 
@@ -47,7 +49,7 @@ class Lab:
         self._embedded, self._target = embedded, target
         self._calls: list[Call] = []
         self._provider_calls: list[dict[str, Any]] = []
-        self._clients: list[httpx.Client] = []
+        self._opened: list[httpx.Client | httpx.BaseTransport] = []
         self._undo: Undo | None = None
         self._closed = False
         self.url = target.target.rstrip("/") if embedded is None else embedded.url
@@ -68,7 +70,7 @@ class Lab:
         plain = httpx.Client(
             base_url=self.url, headers=_bearer(self._target.user_token.get_secret_value()), timeout=_TIMEOUT_SECONDS
         )
-        self._clients.append(plain)
+        self._opened.append(plain)
         try:
             self._undo = Undo(plain, self.location)
         except BaseException:
@@ -106,6 +108,11 @@ class Lab:
         )
 
     @property
+    def dashboard(self) -> str:
+        """Where a browser finds the dashboard; in the embedded service sign in as anyone, without a password."""
+        return f"{self.url}/dashboard" if self._embedded is None else self._controlled("the dashboard").dashboard()
+
+    @property
     def logs(self) -> list[str]:
         """What the embedded server logged."""
         return [] if self._embedded is None else self._embedded.logs
@@ -114,22 +121,28 @@ class Lab:
 
     def connect(self, name: str, token: str | None = None) -> LabClient:
         """A client of the service; with a token, a caller of that name."""
-        client = LabClient(
+        return LabClient(
             name,
             base_url=self.url,
             headers={} if token is None else _bearer(token),
             transport=self.transport(name),
             timeout=_TIMEOUT_SECONDS,
         )
-        self._clients.append(client)
-        return client
 
     def transport(self, name: str) -> httpx.BaseTransport:
-        """Connections whose calls are recorded under a name."""
-        return Recording(httpx.HTTPTransport(verify=self._tls), name, self._note)
+        """Connections whose calls are recorded under a name; the lab closes them. LabClosed."""
+        self._require_open()
+        made = Recording(httpx.HTTPTransport(verify=self._tls), name, self._note)
+        self._opened.append(made)
+        return made
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise LabClosed
 
     def user_token(self, name: str) -> str:
         """A user token of `alice`, `bob` or `carol`; on a deployed service Alice is the user of the given token."""
+        self._require_open()
         if self._embedded is not None:
             return self._embedded.user_token(EMAILS.get(name, name))
         if name != "alice":
@@ -167,6 +180,7 @@ class Lab:
         return self.embedded
 
     def _controlled(self, what: str) -> Embedded:
+        self._require_open()
         if self._embedded is None:
             raise NeedsControl(_sentence(what))
         return self._embedded
@@ -219,9 +233,8 @@ class Lab:
         self._closed = True
         atexit.unregister(self.close)
         problems = [] if self._undo is None else self._undo.run()
-        self.client.close()
-        for client in self._clients:
-            client.close()
+        for opened in self._opened:
+            opened.close()
         if self._embedded is not None:
             self._embedded.close()
         if problems:
@@ -243,7 +256,39 @@ def open_lab(*, posts_a_month: int | None = None, provider_elsewhere: bool = Fal
 
     `posts_a_month` lowers every plan's quota so that a page can reach it; with `provider_elsewhere` the emulator is a
     server of its own and no location is imported yet, as on a fresh deployment; other arguments are settings
-    (`limits={"enabled": False}`). All are for the embedded service alone.
+    (`limits={"enabled": False}`). All are for the embedded service only. TypeError for an unknown one. A lab that is
+    still open is closed first, so that a page can be run again from its first cell.
     """
+    _refuse_unknown(settings)
     target = load().lab
-    return Lab(target, None if target.target else Embedded(posts_a_month, provider_elsewhere, settings))
+    _close_earlier(embedded=not target.target)
+    lab = Lab(target, None if target.target else Embedded(posts_a_month, provider_elsewhere, settings))
+    _latest[lab.embedded] = lab
+    return lab
+
+
+# The last lab of each kind, so that a first cell that is run again leaves no server behind.
+_latest: WeakValueDictionary[bool, Lab] = WeakValueDictionary()
+
+
+def _close_earlier(*, embedded: bool) -> None:
+    earlier = _latest.get(embedded)
+    if earlier is not None:
+        earlier.close()
+
+
+def _refuse_unknown(settings: dict[str, Any]) -> None:
+    """Raise TypeError for an argument, or a member of a group, that is no setting: it would change nothing."""
+    fields = Settings.model_fields
+    for name, value in settings.items():
+        _require_known(name, [*fields, "posts_a_month", "provider_elsewhere"])
+        members = getattr(type(fields[name].default), "model_fields", None)
+        if members is not None and isinstance(value, dict):
+            for member in value:
+                _require_known(f"{name}.{member}", [f"{name}.{known}" for known in members])
+
+
+def _require_known(name: str, known: list[str]) -> None:
+    if name not in known:
+        (nearest,) = difflib.get_close_matches(name, known, n=1, cutoff=0)
+        raise TypeError(f"open_lab() has no setting {name!r}; did you mean {nearest!r}?")

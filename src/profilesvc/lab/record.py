@@ -27,14 +27,28 @@ class Call:
 Note = Callable[[str, httpx.Request, httpx.Response], None]
 
 
+class LabClosed(RuntimeError):
+    """Something was asked of a lab that is closed."""
+
+    def __init__(self) -> None:
+        super().__init__("This lab is closed. Run the first cell of the page again to open a new one, then this cell.")
+
+    def _render_traceback_(self) -> list[str]:
+        """For IPython: one line, because the reader's code has no error that a traceback would help to find."""
+        return [f"LabClosed: {self}"]
+
+
 class Recording(httpx.BaseTransport):
     """A transport that tells `note` of every answer; the name is the caller's."""
 
     def __init__(self, inner: httpx.BaseTransport, caller: str, note: Note) -> None:
         self._inner, self._caller, self._note = inner, caller, note
+        self._closed = False
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Pass the request on and read the whole answer."""
+        """Pass the request on and read the whole answer. LabClosed."""
+        if self._closed:
+            raise LabClosed
         response = self._inner.handle_request(request)
         response.read()
         self._note(self._caller, request, response)
@@ -42,6 +56,7 @@ class Recording(httpx.BaseTransport):
 
     def close(self) -> None:
         """Close the connections."""
+        self._closed = True
         self._inner.close()
 
 

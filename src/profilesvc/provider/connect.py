@@ -10,6 +10,7 @@ from quart import Quart
 
 from profilesvc.domain.world import Clock, Entropy
 from profilesvc.provider.emulator.app import create_emulator
+from profilesvc.provider.emulator.guard import Guard
 from profilesvc.provider.port import Provider
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.provider.transport import Observe, unobserved
@@ -22,11 +23,17 @@ _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepali
 
 @asynccontextmanager
 async def open_provider(
-    settings: Settings, *, clock: Clock, entropy: Entropy, world: dict[str, Any] | None, observe: Observe = unobserved
+    settings: Settings,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    world: dict[str, Any] | None,
+    guard: Guard | None = None,
+    observe: Observe = unobserved,
 ) -> AsyncIterator[tuple[Provider, Quart | None]]:
     """The provider, and the emulator's app where that stands in for it (its lifespan runs; serve it without one).
 
-    The emulator keeps its file in DATA_DIR and fills it from the world when it is new.
+    The emulator keeps its file in DATA_DIR and fills it from the world when it is new; serving it needs a `guard`.
     """
     if not settings.provider.embedded:
         client = httpx.AsyncClient(timeout=_timeout(settings.provider), limits=_LIMITS)
@@ -37,7 +44,7 @@ async def open_provider(
         finally:
             await remote.aclose()
         return
-    app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world)
+    app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, guard=guard)
     async with app.test_app():
         transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
         client = httpx.AsyncClient(transport=transport, trust_env=False)

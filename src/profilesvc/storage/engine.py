@@ -9,7 +9,6 @@ in the process rather than in the file lock. PostgreSQL: READ COMMITTED with con
 
 import asyncio
 import contextlib
-import glob
 import inspect
 import math
 import time
@@ -24,6 +23,7 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from profilesvc.domain.errors import ServiceError
+from profilesvc.private import make_private
 from profilesvc.storage.drivers import Drivers
 from profilesvc.storage.outage import Outage
 from profilesvc.storage.pools import Pool, of_engine, of_turn
@@ -78,7 +78,7 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
     if not is_sqlite:
         _require_known_parameters(parsed)
     if is_sqlite and parsed.database:
-        _make_private(Path(parsed.database))
+        make_private(Path(parsed.database))  # signing keys are stored in it
     engine = create_async_engine(
         parsed,
         connect_args=_connect_args(is_sqlite, patient),
@@ -91,15 +91,6 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
     if is_sqlite:
         _prepare_sqlite(engine)
     return engine
-
-
-def _make_private(path: Path) -> None:
-    """Signing keys lie in it. SQLite gives its journals the mode of the file, but not to those that are there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(0o600)
-    for file in path.parent.glob(f"{glob.escape(path.name)}*"):
-        if file.name.removeprefix(path.name) in ("", "-wal", "-shm") and file.stat().st_mode & 0o077:
-            file.chmod(0o600)
 
 
 def _prepare_sqlite(engine: AsyncEngine) -> None:

@@ -15,6 +15,7 @@ from profilesvc.provider.emulator.attributes import attributes
 from profilesvc.provider.emulator.categories import categories
 from profilesvc.provider.emulator.control import control
 from profilesvc.provider.emulator.errors import ApiError
+from profilesvc.provider.emulator.guard import Guard
 from profilesvc.provider.emulator.locations import locations
 from profilesvc.provider.emulator.posts import posts
 from profilesvc.provider.emulator.reviews import reviews
@@ -40,8 +41,12 @@ class _App(Quart):
     url_rule_class = MatchedRule
 
 
-def create_emulator(path: Path, *, clock: Clock, entropy: Entropy, world: Document | None) -> Quart:
+def create_emulator(
+    path: Path, *, clock: Clock, entropy: Entropy, world: Document | None, guard: Guard | None = None
+) -> Quart:
     """The emulator over the database file at `path`, which is filled from the world when it is new.
+
+    `guard` protects the control surface of an emulator that is served on a socket; inside a process it needs none.
 
     Its lifespan opens the file: run it by a server, or inside `async with app.test_app()`.
     """
@@ -49,7 +54,7 @@ def create_emulator(path: Path, *, clock: Clock, entropy: Entropy, world: Docume
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.url_map.converters["name"] = _NameConverter
     app.url_map.merge_slashes = False
-    shared = Emulator(Store(path), clock, entropy, world or _EMPTY_WORLD)
+    shared = Emulator(Store(path), clock, entropy, world or _EMPTY_WORLD, guard)
     app.extensions["emulator"] = shared
 
     @app.while_serving

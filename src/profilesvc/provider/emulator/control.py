@@ -1,4 +1,6 @@
-"""The control surface under /__emulator/: switches, drift, faults, the clock and the record of calls; no bearer.
+"""The control surface under /__emulator/: switches, drift, faults, the clock and the record of calls.
+
+Served on a socket, it takes the token of this start and JSON only (guard.py); it never looks at the provider's tokens.
 
 `GET state` answers `{switches, now, locations, posts, faults}`. `PUT state` takes any of these and changes only
 what it names; it answers as GET:
@@ -36,6 +38,7 @@ from profilesvc.contract.provider_review import Review
 from profilesvc.domain.world import iso, parse_iso
 from profilesvc.provider.emulator.errors import ApiError, not_found
 from profilesvc.provider.emulator.faults import Fault
+from profilesvc.provider.emulator.guard import check_write
 from profilesvc.provider.emulator.locations import set_voice_of_merchant
 from profilesvc.provider.emulator.posts import rendered
 from profilesvc.provider.emulator.reviews import rendered as rendered_review
@@ -79,6 +82,17 @@ class ClockChange(BaseModel):
 
     advance_seconds: float | None = Field(None, allow_inf_nan=False)
     now: str | None = None
+
+
+@control.before_request
+async def admit() -> None:
+    """Refuse those who only happen to reach the socket."""
+    guard = emulator().guard
+    if guard is None:
+        return
+    guard.check_caller(request.headers.get("Host", ""), request.headers.get("Authorization", ""))
+    if request.method != "GET":
+        check_write(request.mimetype, has_body=bool(await request.get_data()))
 
 
 @control.errorhandler(ValidationError)

@@ -10,6 +10,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from profilesvc.domain.world import Clock, Entropy
 from profilesvc.provider.emulator.errors import quota_exceeded
 from profilesvc.provider.emulator.faults import Faults
+from profilesvc.provider.emulator.guard import Guard
 from profilesvc.provider.emulator.store import Store
 from profilesvc.provider.emulator.tables import EmulatorStateRow
 from profilesvc.provider.emulator.wire import Document
@@ -50,12 +51,13 @@ class Switches(BaseModel):
 
 @dataclass
 class Emulator:
-    """One emulator; reached by `emulator()` inside a request."""
+    """One emulator; reached by `emulator()` inside a request. Without a guard it must not be served on a socket."""
 
     store: Store
     clock: Clock
     entropy: Entropy
     world: Document
+    guard: Guard | None = None
     faults: Faults = field(default_factory=Faults)
     limiter: MinuteWindow = field(default_factory=MinuteWindow)
     calls: deque[Document] = field(default_factory=lambda: deque(maxlen=1000))

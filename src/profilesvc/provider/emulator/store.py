@@ -11,6 +11,7 @@ from sqlalchemy import Connection, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.private import make_private
 from profilesvc.provider.emulator.tables import EmulatorTable
 
 VERSION = 1  # of the file; one of another version is filled from the world again
@@ -31,7 +32,7 @@ class Store:
 
     async def open(self, fill: Callable[[AsyncSession], None]) -> None:
         """Create the tables and fill them, unless that was done before."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self._path)
         self._engine = create_async_engine(f"sqlite+aiosqlite:///{self._path}")
         event.listen(self._engine.sync_engine, "connect", _configure)
         event.listen(self._engine.sync_engine, "begin", _begin)

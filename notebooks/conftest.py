@@ -1,0 +1,19 @@
+"""`pytest --nbval notebooks/…` as typed: the plugin, this interpreter, and no settings of the shell."""
+
+import os
+
+import pytest
+
+
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Load nbval for pages only: the project's options switch it off, because its import would slow every other run."""
+    if not pluginmanager.hasplugin("nbval"):
+        pluginmanager.import_plugin("nbval.plugin")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run the pages as CI does, so that neither a kernel nor a deployed service of the shell takes part."""
+    config.option.nbval_current_env = True
+    for name in list(os.environ):
+        if name.upper().startswith("PROFILESVC_"):
+            del os.environ[name]
