@@ -31,7 +31,10 @@ def plugin(
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between heartbeats.")] = 3600,
     refresh_every: Annotated[float, typer.Option(min=0.1, help="Seconds between refreshes of the token.")] = 86_400,
 ) -> None:
-    """Check the credentials, get a token, send heartbeats, sync, refresh; until Ctrl-C or until the key ends."""
+    """Check the credentials, get a token, sync, send heartbeats, refresh; until Ctrl-C or until the key is revoked.
+
+    While the key is deactivated it asks again at each heartbeat, and goes on once the key is active.
+    """
     from profilesvc.client import ProfileError
 
     with until_stopped():
@@ -69,20 +72,25 @@ class Plugin:
         self._nobody = ProfileClient.anonymous(url)
         self._me: Any = None
         self._token: Any = None
+        self._held = ""  # why the key is deactivated, as it was last said
 
     def run(self, every: float, refresh_every: float, beats: int | None = None) -> None:
-        """Go on for so many heartbeats, or for ever. Stopped; ProfileError for what no plugin expects."""
-        location = self._told(self._validate)
-        self._told(self._grant)
-        self._told(lambda: self._sync(location))
+        """Go on for this many heartbeats, or forever.
+
+        Raises:
+            Stopped: the credentials are refused for good.
+            ProfileError: a failure that no plugin expects.
+        """
+        location = self._when_active(self._validate, every)
+        self._when_active(self._grant, every)
+        self._when_active(lambda: self._sync(location), every)
         since = 0.0
         while beats is None or beats > 0:
             self._working(self._heartbeat)
             beats = None if beats is None else beats - 1
             self._pause(every)
             since += every
-            if since >= refresh_every:
-                self._working(self._refresh)
+            if since >= refresh_every and self._working(self._refresh):
                 since = 0.0
 
     def close(self) -> None:
@@ -91,21 +99,32 @@ class Plugin:
             if client is not None:
                 client.close()
 
-    def _told(self, action: Callable[[], Result]) -> Result:
-        """An action whose refusals end the plugin."""
-        from profilesvc.client import InvalidToken, KeyDeactivated
+    def _when_active(self, action: Callable[[], Result], every: float) -> Result:
+        """Run a step of the start; while the key is deactivated, ask again at each heartbeat's time."""
+        from profilesvc.client import KeyDeactivated
+
+        while True:
+            try:
+                return self._with_good_credentials(action)
+            except KeyDeactivated as error:
+                self._hold(error)
+                self._pause(every)
+
+    def _with_good_credentials(self, action: Callable[[], Result]) -> Result:
+        """Run an action; refused credentials end the plugin."""
+        from profilesvc.client import InvalidToken
 
         try:
             return action()
-        except KeyDeactivated as error:
-            why = error.deactivation_reason.replace("_", " ")
-            raise Stopped(f"the key was deactivated ({why}); see {error.upgrade_url}") from None
         except InvalidToken:
             raise Stopped("the key was revoked, or its secret replaced; paste new credentials") from None
 
-    def _working(self, action: Callable[[], None]) -> None:
-        """An action that waits for a service that is away, and gets a new token once when its own has ended."""
-        from profilesvc.client import InvalidToken, RateLimited, ServiceUnavailable, TransportFailed
+    def _working(self, action: Callable[[], None]) -> bool:
+        """Run an action, with a new token if the old one is refused; False if it has to be done later.
+
+        Later is when the service is back, or when the key is active again: it is never asked in a loop.
+        """
+        from profilesvc.client import InvalidToken, KeyDeactivated, RateLimited, ServiceUnavailable, TransportFailed
 
         def attempt() -> None:
             try:
@@ -116,29 +135,50 @@ class Plugin:
                 action()
 
         try:
-            self._told(attempt)
+            self._with_good_credentials(attempt)
+        except KeyDeactivated as error:
+            self._hold(error)
+            return False
         except (TransportFailed, ServiceUnavailable, RateLimited) as error:
             self._say(f"waiting: {error}")
+            return False
+        return True
+
+    def _hold(self, error: Any) -> None:
+        """Say why the key is deactivated, once for each reason."""
+        why = error.deactivation_reason.replace("_", " ")
+        if why != self._held:
+            self._held = why
+            self._say(f"paused: the key is deactivated ({why}); see {error.upgrade_url}")
+
+    def _done(self, line: str) -> None:
+        """Say what succeeded, and before it that the key is active again."""
+        if self._held:
+            self._held = ""
+            self._say("resumed: the key is active again")
+        self._say(line)
 
     def _validate(self) -> str:
         checked: Any = self._nobody.validate_credentials(*self._credentials, self._site or None)
         if not checked.valid:
             raise Stopped(f"the credentials are refused ({checked.reason.replace('_', ' ')})")
         can = ", ".join(name for name, included in checked.capabilities.model_dump().items() if included)
-        self._say(f"validate: {checked.location.name} ({checked.location.id}), plan {checked.plan_display_name}: {can}")
+        self._done(
+            f"validate: {checked.location.name} ({checked.location.id}), plan {checked.plan_display_name}: {can}"
+        )
         return str(checked.location.id)
 
     def _grant(self) -> None:
         from profilesvc.client import operations
 
         self._use(self._nobody.run(operations.client_credentials(*self._credentials)))
-        self._say(f"token: granted, good for {self._token.expires_in} seconds")
+        self._done(f"token: granted, good for {self._token.expires_in} seconds")
 
     def _refresh(self) -> None:
         from profilesvc.client import operations
 
         self._use(self._nobody.run(operations.refresh(self._token.refresh_token)))
-        self._say("refresh: a new pair of tokens")
+        self._done("refresh: a new pair of tokens")
 
     def _use(self, token: Any) -> None:
         import httpx
@@ -154,7 +194,7 @@ class Plugin:
 
     def _heartbeat(self) -> None:
         received = self._me.heartbeat(**REPORT)
-        self._say(f"heartbeat: received, the next one is expected in {received.next_heartbeat_in} seconds")
+        self._done(f"heartbeat: received, the next one is expected in {received.next_heartbeat_in} seconds")
 
     def _sync(self, location: str) -> None:
         """Send what the site knows of its profile; a site whose sync is off goes on all the same."""
@@ -164,7 +204,7 @@ class Plugin:
         profile = {name: found[name] for name in ("title", "phoneNumbers") if name in found}
         try:
             done = self._me.sync(location, profile)
-            self._say(f"sync: {done.status}, {len(done.fieldsUpdated)} fields changed at the provider")
+            self._done(f"sync: {done.status}, {len(done.fieldsUpdated)} fields changed at the provider")
         except (LocationNotVerified, PlanRestriction, ProviderFailed, RateLimited, SyncDisabled) as error:
             self._say(f"sync: not now: {error.message}")
 
