@@ -7,11 +7,10 @@ from urllib.parse import urljoin
 
 import httpx
 
-from conftest import BASE_URL
 from support import ALICE, BOB, CAROL
 
 SUBJECTS = {ALICE: "demo-1", BOB: "demo-2", CAROL: "demo-3"}
-COOKIE = "profilesvc_session"
+COOKIE, SIGN_IN = "profilesvc_session", "profilesvc_signin"
 
 
 class Page(HTMLParser):
@@ -89,7 +88,8 @@ class Browser:
         fields = {**form["fields"], **changes}
         data = {name: value for name, value in fields.items() if value is not None}
         target = urljoin(str(self.answer.url), form["action"])
-        answer = await self.http.post(target, data=data, headers={"Origin": BASE_URL}, follow_redirects=True)
+        origin = str(httpx.URL(target).copy_with(raw_path=b"")).rstrip("/")
+        answer = await self.http.post(target, data=data, headers={"Origin": origin}, follow_redirects=True)
         return self._look(answer, status)
 
     def _look(self, answer: httpx.Response, status: int) -> Page:
@@ -108,7 +108,7 @@ class Browser:
     @property
     def token(self) -> str:
         """The session."""
-        return next(cookie.value or "" for cookie in self.http.cookies.jar if cookie.name == COOKIE)
+        return next(cookie.value or "" for cookie in self.http.cookies.jar if cookie.name.endswith(COOKIE))
 
 
 SignIn = Callable[[str], Awaitable[Browser]]

@@ -52,7 +52,10 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "serving": ({"protocol", "entrance"}, {"uvicorn"}),
     # It serves pages beside the API: the same edge, refusals and services, and the client's reading of a comparison.
     "dashboard": ({"contract", "domain", "services", "api", "client.readings"}, {"quart", "werkzeug", "jinja2"}),
-    "dashboard.signing_in": ({"contract", "domain", "services", "dashboard"}, {"quart", "httpx", "authlib"}),
+    "dashboard.signing_in": (
+        {"contract", "domain", "services", "dashboard"},
+        {"quart", "httpx", "authlib", "itsdangerous"},
+    ),
     "watching": ({"settings", "api.edge", "storage.engine", "tracing"}, set()),
     "tracing": (
         {"settings", "api.edge", "api.failures", "api.lean", "storage", "watching"},

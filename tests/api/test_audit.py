@@ -8,7 +8,7 @@ from sqlalchemy import Table, func, select
 
 from conftest import AsService, AsUser
 from profilesvc.contract.audit import AuditQuery
-from profilesvc.domain.world import HOUR, FrozenClock, iso
+from profilesvc.domain.world import FrozenClock, iso
 from profilesvc.services import audit, holds, operator, upkeep
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
@@ -183,23 +183,54 @@ class TestFailures:
     async def test_are_counted_by_key_network_and_hour(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock, services: Services
     ) -> None:
-        wrong = grant(plugin, client_secret="A" * 64)
+        wrong, first = grant(plugin, client_secret="A" * 64), clock.advance(seconds=20)
         for _ in range(5):
             assert_error(await http.post(TOKEN, json=wrong), 401, "AUTH_INVALID_TOKEN")
         await services.notes.write(services)
+        last = clock.advance(minutes=2)
         for _ in range(2):
             assert_error(await http.post(TOKEN, json=wrong), 401, "AUTH_INVALID_TOKEN")
         (event,) = [found for found in await events(alice, plugin) if found["event"] == "auth.failed"]
-        assert event["at"] == iso(clock.now() // HOUR * HOUR)
-        assert (event["actor"], event["ip_prefix"], event["details"]) == ("client", "127.0.0.0/24", {"count": 7})
+        assert event["at"] == iso(first)
+        assert event["details"] == {"count": 7, "last_at": iso(last)}
+        assert (event["actor"], event["ip_prefix"]) == ("client", "127.0.0.0/24")
         assert event["request_id"] is None  # there were many
         clock.advance(hours=1)
         checked = await http.post(
             "/api/v1/auth/validate-service-credentials", json={**plugin.credentials, "client_secret": "x"}
         )
         assert assert_ok(checked)["valid"] is False
-        counts = [found["details"] for found in await events(alice, plugin) if found["event"] == "auth.failed"]
-        assert counts == [{"count": 1}, {"count": 7}]
+        counts = [found["details"]["count"] for found in await events(alice, plugin) if found["event"] == "auth.failed"]
+        assert counts == [1, 7]
+
+    async def test_come_after_what_was_before_them(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
+        clock.advance(seconds=1)
+        assert_ok(await alice.post(path(plugin, "/roll"), json={"overlap_seconds": 60}))
+        clock.advance(seconds=1)
+        assert_error(await http.post(TOKEN, json=grant(plugin, client_secret="A" * 64)), 401, "AUTH_INVALID_TOKEN")
+        found = await events(alice, plugin)
+        assert names(found)[0] == "auth.failed"
+        assert names(found)[-1] == "key.created"
+        assert [event["at"] for event in found] == sorted((event["at"] for event in found), reverse=True)
+
+    @pytest.mark.in_process("writes what two processes have counted")
+    async def test_of_two_processes_have_the_first_and_the_last_time(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        async with services.storage.read() as session:
+            key = await keys.state(session, plugin.key["client_id"])
+        assert key is not None
+        early, late = audit.Notes(), audit.Notes()
+        early.failed(services, key)
+        first = clock.now()
+        last = clock.advance(minutes=1)
+        late.failed(services, key)
+        for notes in (late, early):  # the one that began first writes last
+            await notes.write(services)
+        (event,) = [found for found in await events(alice, plugin) if found["event"] == "auth.failed"]
+        assert (event["at"], event["details"]) == (iso(first), {"count": 2, "last_at": iso(last)})
 
     async def test_of_an_unknown_id_leave_nothing(self, http: httpx.AsyncClient, services: Services) -> None:
         body = {"grant_type": "client_credentials", "client_id": "svcid_1_1_nobody", "client_secret": "A" * 64}

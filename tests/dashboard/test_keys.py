@@ -7,6 +7,7 @@ import pytest
 
 from conftest import AsService
 from dashboard_browser import Browser, SignIn
+from profilesvc.domain.world import FrozenClock
 from profilesvc.services import operator
 from profilesvc.services.context import Services
 from support import ALICE, BOB, assert_ok
@@ -178,3 +179,18 @@ async def test_nobody_elses_key_is_shown_or_changed(
         assert "no such API key" in answer.text
     assert_ok(await token_of(http, pair))
     assert ALICE not in bob.answer.text
+
+
+async def test_wrong_secrets_are_told_with_their_times_after_what_was_before_them(
+    alice_there: Browser, http: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    pair = await made(alice_there)  # at 03:04
+    for minutes in (2, 3):
+        clock.advance(minutes=minutes)
+        assert (await token_of(http, {**pair, "client_secret": "A" * 64})).status_code == 401
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    text = alice_there.page.text
+    assert "2026-01-02 03:06 UTC Wrong secret , 2 times, last 2026-01-02 03:09 UTC" in text.replace(
+        "secret,", "secret ,"
+    )
+    assert text.index("Wrong secret") < text.index("Key created")

@@ -1,13 +1,17 @@
 """Signing in and out, and what a session is: our own user token in a cookie that no script reads."""
 
+import httpx
 import pytest
+from itsdangerous import URLSafeSerializer
 from quart import Quart
 
 from conftest import BASE_URL
-from dashboard_browser import COOKIE, Browser, SignIn
-from profilesvc.domain.world import FrozenClock
-from profilesvc.services import operator
+from dashboard_browser import COOKIE, SIGN_IN, Browser, SignIn
+from profilesvc.bootstrap import World, create_app
+from profilesvc.domain.world import FrozenClock, SeededEntropy
+from profilesvc.services import operator, signing_keys
 from profilesvc.services.context import Services
+from profilesvc.settings import Settings
 from support import ALICE, BOB, Site
 
 
@@ -71,6 +75,73 @@ async def test_a_changed_answer_signs_nobody_in(visitor: Browser, change: dict[s
     given = dict(pair.split("=") for pair in query.split("&")) | change
     await visitor.open(path + "?" + "&".join(f"{name}={value}" for name, value in given.items() if value), 401)
     assert COOKIE not in visitor.http.cookies
+
+
+async def begun(browser: Browser) -> str:
+    """The address that a sign-in comes back to; its cookie is set."""
+    page = await browser.open("/dashboard/sign-in")
+    await browser.open(next(link for link in page.links if "/start" in link))
+    fields = browser.page.forms[0]["fields"] | {"subject": "demo-1"}
+    return str((await browser.http.post("/dev/issuer/authorize", data=fields)).headers["location"])
+
+
+async def test_the_cookie_of_a_sign_in_that_we_did_not_make_is_refused(visitor: Browser) -> None:
+    back = await begun(visitor)
+    value = visitor.http.cookies[SIGN_IN]
+    content, _, signature = value.rpartition(".")
+    unsigned = ".".join(["0" * 44, "1" * 44, "2" * 44, b"/dashboard".hex()])  # as it was once
+    foreign = URLSafeSerializer("", salt="sign-in").dumps(["s", "n", "v", "/dashboard", 2**53])
+    forged = ["", "x", "ü", ".", content, f"{content}.", f".{signature}", value[1:], value[:-1], unsigned, foreign]
+    for cookie in forged:
+        answer = await visitor.http.get(back, headers={"Cookie": f"{SIGN_IN}={cookie}".encode()})
+        assert answer.status_code == 401, cookie
+        assert "not begun in this browser" in answer.text
+    assert COOKIE not in visitor.http.cookies
+    await visitor.open(back)  # with the one that we made
+
+
+async def test_a_sign_in_ends_in_time(visitor: Browser, clock: FrozenClock) -> None:
+    back = await begun(visitor)
+    clock.advance(minutes=10)  # the browser would have dropped the cookie; this one did not
+    visitor.http.cookies.set(SIGN_IN, visitor.http.cookies[SIGN_IN], path="/dashboard")
+    await visitor.open(back, 401)
+    assert "too long ago" in visitor.page.text
+
+
+async def test_a_sign_in_goes_on_while_the_signing_key_changes(
+    visitor: Browser, services: Services, clock: FrozenClock
+) -> None:
+    back = await begun(visitor)
+    before = services.signer.keyring.active(services.clock.now()).kid
+    await signing_keys.rotate(services, at_once=True)
+    clock.advance(seconds=30)
+    assert services.signer.keyring.active(services.clock.now()).kid != before
+    await visitor.open(back)
+    assert "Alice Ito" in visitor.page.text
+
+
+@pytest.mark.in_process("serves https to itself")
+async def test_over_tls_the_cookies_are_of_this_host_alone(settings: Settings, clock: FrozenClock) -> None:
+    secure = settings.model_copy(update={"base_url": "https://profiles.test"})
+    app = create_app(secure, World(clock, SeededEntropy("tls")))
+    transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
+    async with app.test_app(), httpx.AsyncClient(transport=transport, base_url=secure.base_url) as client:
+        browser, lines = Browser(client), list[str]()
+
+        async def keep(answer: httpx.Response) -> None:
+            lines.extend(answer.headers.get_list("set-cookie"))
+
+        client.event_hooks["response"] = [keep]
+        await browser.sign_in(ALICE)
+        assert "Alice Ito" in browser.page.text
+        await browser.send("/sign-out")
+        names = [line.partition("=")[0] for line in lines]
+        assert names == [f"__Host-{name}" for name in (SIGN_IN, COOKIE, SIGN_IN, COOKIE)]  # two set, two ended
+        for line in lines:  # RFC 6265bis §4.1.3.2; a browser refuses the prefix without them
+            attributes = {part.partition("=")[0].lower(): part for part in line.split("; ")[1:]}
+            assert {"secure", "httponly"} <= set(attributes)
+            assert "domain" not in attributes
+            assert (attributes["path"], attributes["samesite"]) == ("Path=/", "SameSite=Lax")
 
 
 async def test_the_same_answer_signs_in_once(visitor: Browser) -> None:

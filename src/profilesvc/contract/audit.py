@@ -39,7 +39,9 @@ class AuditEntry(Data):
     """Something that happened to a key or a user; never with a secret or a token."""
 
     event: Event
-    at: UtcTime = Field(description="For auth.failed the begin of the hour in which the failures are counted.")
+    at: UtcTime = Field(
+        description="`auth.failed` counts the failures of an hour: this is the first, `details.last_at` the last."
+    )
     client_id: str | None = Field(description="The key, where it concerns one.")
     actor: Actor = Field(description="`client` is a caller who did not prove who they are, `service` time itself.")
     ip_prefix: str | None = Field(description="The network of the caller, in CIDR notation.", examples=["192.0.2.0/24"])

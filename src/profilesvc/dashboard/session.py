@@ -7,14 +7,13 @@ from quart import Blueprint, Response, request
 from profilesvc.api.access import services
 from profilesvc.api.arrival import asked_now, begin
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import pages
+from profilesvc.dashboard import cookies, pages
 from profilesvc.dashboard.signing_in import Attempt, Provider
-from profilesvc.dashboard.visits import COOKIE, Visit, local, view
+from profilesvc.dashboard.visits import Visit, local, view
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import SECOND
 from profilesvc.services import oauth2
-from profilesvc.services.context import Services
 
-_ATTEMPT = "profilesvc_signin"
 _ATTEMPT_SECONDS = 600
 
 
@@ -39,19 +38,21 @@ def register(blueprint: Blueprint) -> None:
     @blueprint.get("/sign-in/start")
     async def start() -> Response:
         url, attempt = await (await provider()).begin(local(request.args.get("next", "")))
-        response = pages.see(url)
-        _set(response, services(), _ATTEMPT, attempt.packed(), _ATTEMPT_SECONDS)
+        running, response = services(), pages.see(url)
+        sealed = attempt.sealed(running, running.clock.now() + _ATTEMPT_SECONDS * SECOND)
+        cookies.put(response, running, cookies.SIGN_IN, sealed, _ATTEMPT_SECONDS)
         return response
 
     @blueprint.get("/callback")
     async def callback() -> Response:
-        attempt = Attempt.unpacked(request.cookies.get(_ATTEMPT, ""))
+        running = services()
+        attempt = Attempt.opened(running, cookies.get(running, cookies.SIGN_IN) or "")
         if attempt is None:
             raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not begun in this browser, or too long ago.")
         token = await (await provider()).finish(attempt, request.args.to_dict())
         response = pages.see(local(attempt.then))
-        _set(response, services(), COOKIE, token.access_token, token.expires_in)
-        response.delete_cookie(_ATTEMPT, path=pages.PATH)
+        cookies.put(response, running, cookies.SESSION, token.access_token, token.expires_in)
+        cookies.remove(response, running, cookies.SIGN_IN)
         return response
 
     @view(blueprint, "/sign-out", "POST")
@@ -59,17 +60,5 @@ def register(blueprint: Blueprint) -> None:
         """The token ends everywhere, not only in this browser."""
         await oauth2.revoke(here.services, here.caller, here.token)
         response = pages.see(f"{pages.PATH}/sign-in")
-        response.delete_cookie(COOKIE, path=pages.PATH)
+        cookies.remove(response, here.services, cookies.SESSION)
         return response
-
-
-def _set(response: Response, running: Services, name: str, value: str, seconds: int) -> None:
-    response.set_cookie(
-        name,
-        value,
-        max_age=seconds,
-        path=pages.PATH,
-        secure=running.settings.base_url.startswith("https://"),
-        httponly=True,
-        samesite="Lax",
-    )

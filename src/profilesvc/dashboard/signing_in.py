@@ -1,6 +1,7 @@
 """Signing in at the identity provider by OpenID Connect: authorization code with PKCE, state and nonce (D-15)."""
 
 import asyncio
+import hashlib
 import hmac
 import json
 import warnings
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import httpx
+from itsdangerous import BadData, URLSafeSerializer
 from quart import current_app
 
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE
@@ -18,6 +20,7 @@ from profilesvc.dashboard.pages import PATH
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import identity
 from profilesvc.services.context import Services
+from profilesvc.services.keyring import pem_of
 from profilesvc.services.signing import random_id
 
 if TYPE_CHECKING:
@@ -37,18 +40,27 @@ class Attempt:
     verifier: str
     then: str
 
-    def packed(self) -> str:
-        """As a cookie's value."""
-        return ".".join((self.state, self.nonce, self.verifier, self.then.encode().hex()))
+    def sealed(self, running: Services, until: int) -> str:
+        """As a cookie's value, signed, and worth nothing after `until` (milliseconds)."""
+        return _seal(running).dumps([self.state, self.nonce, self.verifier, self.then, until])
 
     @classmethod
-    def unpacked(cls, value: str) -> "Attempt | None":
-        """None for what is none of ours."""
-        parts = value.split(".")
+    def opened(cls, running: Services, value: str) -> "Attempt | None":
+        """None for what is none of ours, or came too late."""
         try:
-            return cls(parts[0], parts[1], parts[2], bytes.fromhex(parts[3]).decode()) if len(parts) == 4 else None
-        except ValueError:
+            *parts, until = _seal(running).loads(value)
+        except BadData:
             return None
+        return cls(*parts) if running.clock.now() < until else None
+
+
+def _seal(running: Services) -> URLSafeSerializer:
+    """What signs the cookie of a sign-in: keys made of the signing keys, which each deployment has and shares."""
+    ring, active = running.signer.keyring, running.signer.keyring.active(running.clock.now())
+    known = [*(ring[dates.kid] for dates in ring.dates if dates.kid != active.kid), active]
+    keys = [hmac.digest(pem_of(key, None).encode(), b"profilesvc dashboard sign-in", "sha256") for key in known]
+    kinds = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+    return URLSafeSerializer(keys, salt="sign-in", signer_kwargs=kinds)  # signs with the last of them
 
 
 class Provider:

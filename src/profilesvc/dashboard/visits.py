@@ -14,13 +14,12 @@ from profilesvc.api.access import services
 from profilesvc.api.arrival import asked_now, begin
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
-from profilesvc.dashboard import pages
+from profilesvc.dashboard import cookies, pages
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import access, audit
 from profilesvc.services.access import refused
 from profilesvc.services.context import Caller, Reached, Services
 
-COOKIE = "profilesvc_session"
 _LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?\Z", re.ASCII)
 
 
@@ -61,7 +60,8 @@ def local(path: str) -> str:
 
 async def visit() -> Visit:
     """Who is visiting. AUTH_INVALID_TOKEN where nobody has signed in, or has been signed out since."""
-    running, token = services(), request.cookies.get(COOKIE, "")
+    running = services()
+    token = cookies.get(running, cookies.SESSION)
     begin(running, asked_now())
     caller = await access.authenticate(running, [f"Bearer {token}"] if token else [])
     if caller.key is not None:  # a key's token is no session
@@ -69,7 +69,7 @@ async def visit() -> Visit:
     audit.known(caller.scope)
     kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
     await running.limiter.by_caller(kind, None, caller.user_id, caller.plan.reads)  # type: ignore[arg-type]
-    return Visit(running, caller, token)
+    return Visit(running, caller, token or "")
 
 
 def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View], View]:
@@ -102,7 +102,7 @@ async def _awaited(answer: Awaitable[Response]) -> Response:
 
 def _sign_in() -> Response:
     asked = request.path if request.method == "GET" and "HX-Request" not in request.headers else pages.PATH
-    ended = "&ended=1" if COOKIE in request.cookies else ""
+    ended = "" if cookies.get(services(), cookies.SESSION) is None else "&ended=1"
     return pages.see(f"{pages.PATH}/sign-in?next={local(asked)}{ended}")
 
 

@@ -1,7 +1,6 @@
 """The audit trail: what happened to a key or a user, by whom, from where (D-61). Never a secret or a token."""
 
 import asyncio
-from collections import Counter
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,6 +69,24 @@ def _row(at: int, event: Event, user_id: int, key_id: int | None, details: dict[
     }
 
 
+class _Count:
+    """Wrong secrets for one key from one address in one hour."""
+
+    __slots__ = ("first", "last", "times")
+
+    def __init__(self, now: int) -> None:
+        self.first = self.last = now
+        self.times = 0
+
+    def add(self, now: int) -> None:
+        """Count one more."""
+        self.first, self.last = min(self.first, now), max(self.last, now)
+        self.times += 1
+
+
+_Counts = dict[tuple[int, int, int, str | None], _Count]  # by user, key, number of the hour, and address
+
+
 class Notes:
     """Events that no answer waits for: gathered for a moment, then written together.
 
@@ -78,7 +95,7 @@ class Notes:
 
     def __init__(self) -> None:
         self._issued: list[dict[str, Any]] = []
-        self._failed: Counter[tuple[int, int, int, str | None]] = Counter()
+        self._failed: _Counts = {}
         self._timer: asyncio.TimerHandle | None = None
         self._turn = asyncio.Lock()
 
@@ -94,7 +111,9 @@ class Notes:
 
         Only counted here: the answer must not take longer than that to an unknown id (D-21).
         """
-        self._failed[key.user_id, key.id, services.clock.now() // HOUR * HOUR, trace.get().ip] += 1
+        now = services.clock.now()
+        once = key.user_id, key.id, now // HOUR, trace.get().ip
+        self._failed.setdefault(once, _Count(now)).add(now)
         self._write_soon(services)
 
     def _write_soon(self, services: "Services") -> None:
@@ -112,19 +131,21 @@ class Notes:
             self._timer.cancel()
             self._timer = None
             issued, self._issued = self._issued, []
-            failed, self._failed = _failures(self._failed), Counter()
+            failed, self._failed = _failures(self._failed), {}
             in_order = [failed[once] for once in sorted(failed)]  # no deadlock
             await services.storage.commit(audit.noting(services.storage.dialect, issued, in_order))
 
 
-def _failures(counted: Counter[tuple[int, int, int, str | None]]) -> dict[str, dict[str, Any]]:
-    """Rows by what makes each the only one of its key, network and hour."""
+def _failures(counted: _Counts) -> dict[str, dict[str, Any]]:
+    """Rows by what makes each the only one of its key, network and hour; `at` is the first failure of the hour."""
     rows: dict[str, dict[str, Any]] = {}
-    for (user_id, key_id, hour, ip), times in counted.items():
-        row = _row(hour, "auth.failed", user_id, key_id, {}) | {"actor": "client", "request_id": None}
+    for (user_id, key_id, hour, ip), found in sorted(counted.items(), key=lambda item: item[1].first):
+        row = _row(found.first, "auth.failed", user_id, key_id, {}) | {"actor": "client", "request_id": None}
         row["ip_prefix"] = None if ip is None else network(ip, 24, 48)
-        once = f"failed:{key_id}:{hour}:{row['ip_prefix']}"
-        rows.setdefault(once, row | {"once": once, "times": 0})["times"] += times
+        once = f"failed:{key_id}:{hour * HOUR}:{row['ip_prefix']}"
+        row = rows.setdefault(once, row | {"once": once, "times": 0, "details": ""})
+        row["details"] = max(row["details"], orjson.dumps({"last_at": iso(found.last)}).decode())
+        row["times"] += found.times
     return rows
 
 

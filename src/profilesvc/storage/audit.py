@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Row, String, cast, exists, insert, literal, select, tuple_
+from sqlalchemy import Row, String, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage.dialect import insert_by, insert_into
@@ -24,8 +24,15 @@ async def add(session: AsyncSession, events: list[Event]) -> None:
 
 def _count(dialect: str) -> Any:
     statement = insert_by(dialect, audit).inline()
-    times = audit.c.times + statement.excluded.times
-    return statement.on_conflict_do_update(index_elements=[audit.c.once], set_={"times": times})
+    new = statement.excluded
+    # Processes write in any order: the first occurrence stays the earliest, and `details` (the last one, always of one
+    # form, so text is ordered as time is) the latest.
+    grown = {
+        "times": audit.c.times + new.times,
+        "at": case((new.at < audit.c.at, new.at), else_=audit.c.at),
+        "details": case((audit.c.details > new.details, audit.c.details), else_=new.details),
+    }
+    return statement.on_conflict_do_update(index_elements=[audit.c.once], set_=grown)
 
 
 _ADD = PreparedWrite(lambda _dialect: insert(audit).inline(), COLUMNS)
@@ -33,7 +40,7 @@ _COUNT = PreparedWrite(_count, (*COLUMNS, "once", "times"))
 
 
 def noting(dialect: str, added: list[Event], counted: list[Event]) -> list[Executions]:
-    """What appends events, and those that carry `once`; where one of these is there its `times` grow."""
+    """What appends events, and those that carry `once`; where one of these is there it grows."""
     return [write.executions(dialect, events) for write, events in ((_ADD, added), (_COUNT, counted)) if events]
 
 

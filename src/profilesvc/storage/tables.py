@@ -298,7 +298,7 @@ class ExchangeRow(Table, table=True):
 
 
 class AuditRow(Table, table=True):
-    """One event of the audit trail (D-61), pruned after 400 days; appended, and never changed but for `times`.
+    """One event of the audit trail (D-61), pruned after 400 days; appended; only what counts in `times` changes.
 
     Events that are one however often they are noticed carry the same `once`: the failures of an hour, which are
     counted in `times`, and the end of a key.
