@@ -25,6 +25,16 @@ def most_files() -> int:
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
+def listen(sockets: list[socket.socket]) -> None:
+    """Have the system accept connections. OSError if another socket listens on the same port.
+
+    Connections inherit the option: those that are left when a server ends must not keep the next one from its port.
+    """
+    for each in sockets:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        each.listen(BACKLOG)
+
+
 class Entrance:
     """Lets connections in, several in a turn of the loop.
 

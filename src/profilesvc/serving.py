@@ -1,7 +1,9 @@
 """Run an ASGI app by uvicorn: here until a signal, or on a thread for tests and notebooks."""
 
 import contextlib
+import errno
 import gc
+import logging
 import signal
 import socket
 import threading
@@ -13,30 +15,43 @@ from typing import Any, Self
 import uvicorn
 from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
 
-from profilesvc.entrance import BACKLOG, Entrance
+from profilesvc.entrance import Entrance, listen
 from profilesvc.protocol import Protocol
 
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
 _GARBAGE_THRESHOLD = 10_000  # objects, some requests' worth; by default each request would pay for several rounds
+_log = logging.getLogger(__name__)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. OSError when the port is taken."""
+    """Reserve a port; 0 picks a free one. OSError if it is taken.
+
+    The socket does not listen yet: until the app can serve, a proxy must be refused, so that it asks another server.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Head and body are two writes, and the second must not wait for the peer's late acknowledgement: uvloop sees to
-    # that by itself, asyncio not for a listener that it did not make.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        listener.bind((host, port))
+        return _bound(family, (host, port))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+    return _bound(family, (host, port), reuse=True)  # only connections of an earlier server may be left
+
+
+def _bound(family: socket.AddressFamily, address: tuple[str, int], *, reuse: bool = False) -> socket.socket:
+    """A bound socket. One that does not listen keeps its port to itself only if it was bound without `reuse`."""
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # The head and the body of a response are two writes, and the second must not wait for the peer's delayed
+    # acknowledgement: uvloop sets this by itself, asyncio does not for a socket that it did not create.
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+    try:
+        made.bind(address)
     except OSError:
-        listener.close()
+        made.close()
         raise
-    listener.listen(BACKLOG)
-    listener.setblocking(False)
-    return listener
+    made.setblocking(False)
+    return made
 
 
 def _config(app: Any) -> uvicorn.Config:
@@ -84,11 +99,12 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._ready, self._stopping, self._drain, self._shared = ready, stopping, drain, shared
         self._leaves_at: float | None = None
+        self._failure = ""
 
     @property
     def failure(self) -> str:
-        """What the app gave as the reason for not starting."""
-        return self.lifespan.reason if isinstance(self.lifespan, _Lifespan) else ""
+        """The reason for not starting, if the app or the port gave one."""
+        return self._failure or (self.lifespan.reason if isinstance(self.lifespan, _Lifespan) else "")
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Return when it has ended, or did not start, where uvicorn's own would end the process."""
@@ -96,10 +112,19 @@ class _Server(uvicorn.Server):
             super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the app, and only then listen."""
         await super().startup([])
-        if self.started:
-            self._entrance = Entrance(sockets or [], self._protocol, shared=self._shared)
-            self._ready()
+        if not self.started:
+            return
+        try:
+            listen(sockets or [])
+        except OSError as error:  # another server reserved the port in the same way and was ready first
+            self._failure, self.started, self.should_exit = f"cannot listen: {error.strerror}", False, True
+            _log.error("%s", self._failure)
+            await self.lifespan.shutdown()
+            return
+        self._entrance = Entrance(sockets or [], self._protocol, shared=self._shared)
+        self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End as uvicorn does, and serve those whom the system has let in and the loop has not."""

@@ -141,7 +141,7 @@ def test_a_signal_lets_a_request_in_flight_finish(tmp_path: Path) -> None:
 
 
 def neighbours() -> tuple[socket.socket, socket.socket]:
-    """Two sockets that listen on a port and on the next one."""
+    """Two sockets that hold a port and the next one."""
     while True:
         first = bind("127.0.0.1", 0)
         try:
