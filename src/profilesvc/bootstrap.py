@@ -221,7 +221,7 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
         blueprints.append(blueprint(lambda: cast(DevIssuer, world.issuer)))
     world.watcher = open_watcher(settings)
     app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around)
-    app.config["MAX_IN_FLIGHT"] = settings.max_in_flight
+    app.config.update(MAX_IN_FLIGHT=settings.max_in_flight, TRUSTED_HOPS=settings.trusted_hops)
     return app
 
 

@@ -35,7 +35,6 @@ from profilesvc.services.context import Services
 
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]
-BODY_TIMEOUT_SECONDS = 10
 _INFO = {
     "title": "Business Profile Management Service API",
     "version": __version__,
@@ -69,7 +68,7 @@ def build(
     `more` is beside the API; `around` is put around everything that the edge lets through.
     """
     app = ProfileApp("profilesvc", static_folder=None)
-    app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
+    app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=None, PROPAGATE_EXCEPTIONS=False)
     app.extensions["profilesvc.draining"] = asyncio.Event()
     converters.install(app.url_map)
     failures.install(app)
@@ -93,7 +92,10 @@ def build(
     def most() -> int:
         return int(app.config.get("MAX_IN_FLIGHT", sys.maxsize))
 
-    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app))
+    def hops() -> int:
+        return int(app.config.get("TRUSTED_HOPS", 0))
+
+    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app), hops)
     app.asgi_app = edge  # type: ignore[method-assign, assignment]
 
     @app.while_serving
@@ -105,10 +107,12 @@ def build(
     return app
 
 
-def _refused(app: Quart, kind: ErrorKind) -> None:
-    """Count what the edge refused, whatever its method and path are."""
+def _refused(app: Quart, kind: ErrorKind | None) -> None:
+    """Count what the edge refused, whatever its method and path are; None: a full service, refused by a route."""
     running = app.extensions.get("profilesvc")
-    if running is not None:
+    if running is None:
+        return
+    if kind is not None:
         running.metrics.request("other", "unknown", kind.status, kind.code, 0.0)
-        if kind is SERVICE_UNAVAILABLE:
-            running.metrics.limit_reached("in-flight")
+    if kind in {None, SERVICE_UNAVAILABLE}:
+        running.metrics.limit_reached("in-flight")

@@ -62,7 +62,7 @@ def local(path: str) -> str:
 async def visit() -> Visit:
     """Who is visiting. AUTH_INVALID_TOKEN where nobody has signed in, or has been signed out since."""
     running, token = services(), request.cookies.get(COOKIE, "")
-    begin(running, asked_now())
+    begin(asked_now())
     caller = await access.authenticate(running, [f"Bearer {token}"] if token else [])
     if caller.key is not None:  # a key's token is no session
         raise refused("invalid")
