@@ -47,7 +47,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     # It stands in for a foreign identity provider; in the database it keeps links and used codes.
     "issuer": ({"contract", "domain", "services", "storage", "api.access"}, {"quart", "werkzeug", "jwt", "orjson"}),
     "client": ({"contract"}, {"httpx", "pydantic"}),
-    "protocol": ({"scope"}, {"uvicorn"}),
+    "protocol": ({"scope"}, {"httptools", "uvicorn"}),
     "entrance": (set(), set()),
     "serving": ({"protocol", "entrance"}, {"uvicorn"}),
     # It serves pages beside the API: the same edge, refusals and services, and the client's reading of a comparison.

@@ -230,7 +230,7 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
     world.watcher = open_watcher(settings)
     https = settings.base_url.startswith("https://")
     app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around, https)
-    app.config["MAX_IN_FLIGHT"] = settings.max_in_flight
+    app.config.update(MAX_IN_FLIGHT=settings.max_in_flight, TRUSTED_HOPS=settings.trusted_hops)
     return app
 
 

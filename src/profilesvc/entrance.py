@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import math
+import os
 import socket
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 BACKLOG = 2048
 AT_ONCE = 32
@@ -35,22 +36,40 @@ def listen(sockets: list[socket.socket]) -> None:
         each.listen(BACKLOG)
 
 
-class Entrance:
-    """Lets connections in, several in a turn of the loop.
+class Guests(Protocol):
+    """The open connections."""
 
-    uvloop lets in one: of a hundred that come at once, as when sites keep the same minute, the last would wait for a
-    hundred turns, each with the requests of those before it. Of processes that share the listeners each lets in one,
-    too: whoever wakes first would take them all, and keep them. A quarter of the files is left to those who are in:
-    their answers may need some.
+    def count(self) -> int:
+        """How many there are."""
+
+    def close_one(self) -> bool:
+        """Close one that waits for its client. False if there is none."""
+
+
+class Entrance:
+    """Accepts connections, several in a turn of the loop.
+
+    uvloop accepts one: of a hundred that come at once, as when sites keep the same minute, the last would wait for a
+    hundred turns, each with the requests of those before it. Of processes that share the listeners each accepts one,
+    too: the one that wakes first would take them all, and keep them. A quarter of the files is left for the work of
+    those who are in: beyond that, one that waits for its client is closed for each that comes.
     """
 
     def __init__(
-        self, listeners: list[socket.socket], protocol: Callable[[], asyncio.Protocol], *, shared: bool = False
+        self,
+        listeners: list[socket.socket],
+        protocol: Callable[[], asyncio.Protocol],
+        guests: Guests,
+        *,
+        shared: bool = False,
     ) -> None:
         self._listeners, self._protocol, self._at_once = listeners, protocol, 1 if shared else AT_ONCE
+        self._guests, self._is_over = guests, False
         self._loop = asyncio.get_running_loop()
         self._arriving: set[asyncio.Task[Any]] = set()
-        self._room, self._told_at = most_files() * 3 // 4, -math.inf
+        with open(os.devnull) as probe:  # the system gives the lowest free number
+            self._most = max(most_files() * 3 // 4 - probe.fileno(), 1)
+        self._told_at = -math.inf
         for listener in listeners:
             self._watch(listener)
 
@@ -58,7 +77,14 @@ class Entrance:
         if listener.fileno() >= 0:
             self._loop.add_reader(listener, self._let_in, listener, self._at_once)
 
+    def _has_room(self) -> bool:
+        return self._guests.count() + len(self._arriving) <= self._most or self._guests.close_one()
+
     def _let_in(self, listener: socket.socket, most: int) -> None:
+        if self._is_over and not self._has_room():
+            self._pause(listener)
+            return
+        self._is_over = False
         for _ in range(most):
             try:
                 connection, _ = listener.accept()
@@ -72,7 +98,8 @@ class Entrance:
             arrival = self._loop.create_task(self._arrive(connection))
             self._arriving.add(arrival)
             arrival.add_done_callback(self._arriving.discard)
-            if connection.fileno() > self._room:  # the system gives the lowest number that is free
+            if not self._has_room():
+                self._is_over = True
                 self._pause(listener)
                 return
 
@@ -92,8 +119,8 @@ class Entrance:
             connection.close()
 
     async def close(self) -> None:
-        """Let in who waits, while there are files: closing the last listener resets them, and what they have sent."""
-        self._room = sys.maxsize
+        """Accept everything left in the backlog; closing the last listener would reset those connections."""
+        self._most, self._is_over = sys.maxsize, False
         for listener in self._listeners:
             self._loop.remove_reader(listener)
             self._let_in(listener, 2 * BACKLOG)  # more than the system lets wait

@@ -1,41 +1,78 @@
 """HTTP/1.1 as uvicorn speaks it, with the limits and the order at the end that it has not."""
 
 import asyncio
-from typing import Any
+import selectors
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
-from profilesvc.scope import BEFORE
+from profilesvc.scope import ARRIVED, BEFORE, MALFORMED
 
 HEAD_SECONDS = 10
 LINGER_SECONDS = 0.25
+DISCARD_SECONDS = 5
 MAX_HEAD_BYTES = 256 * 1024
 TAKE_SECONDS = 10
 LEAST_TAKEN = 64 * 1024
 _INTERIM = b"HTTP/1.1 1"  # 100 Continue, which has no body to wait for
 
 
-class Protocol(HttpToolsProtocol):
-    """uvicorn's protocol, which by itself waits for ever for a head that does not end and takes trailers for headers.
+class State(ServerState):
+    """What the connections of a server share. `waiting`: those that wait for their clients, the longest first."""
 
-    A head has 10 s, and 256 KB beyond its first piece; heads that are whole but too large are the app's to answer. It
-    also waits for ever for an answer to be taken, and keeps it: here 64 KB must be taken every 10 s.
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: OrderedDict[Protocol, None] = OrderedDict()
+
+    def count(self) -> int:
+        """How many connections there are."""
+        return len(self.connections)
+
+    def close_one(self) -> bool:
+        """Close the connection that has waited for its client for the longest time. False if none waits."""
+        if not self.waiting:
+            return False
+        self.waiting.popitem(last=False)[0].transport.abort()
+        return True
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's protocol, which by itself waits forever for a head that does not end and takes trailers for headers.
+
+    A head has 10 s, and 256 KB beyond its first piece; heads that are whole but too large are the app's to answer.
+    A body that nobody has asked for stays in the system's buffer. uvicorn also waits forever for a response to be
+    taken, and keeps it: here 64 KB must be taken every 10 s.
     """
 
+    server_state: State
     _in_head, _head_bytes = False, 0
     _head_timer: asyncio.TimerHandle | None = None
     _take_timer: asyncio.TimerHandle | None = None
-    _is_last = False
+    _running: RequestResponseCycle | None = None
+    _is_last = False  # the next response is the last one
+    _is_deaf = False  # what else the client sends is discarded
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
+        self.server_state.waiting[self] = None
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self._stop_take_timer()
+        self.server_state.waiting.pop(self, None)
         self.pipeline.clear()  # nobody is left to answer, and each attempt would be a traceback in the log
+        if self._running is not None:  # uvicorn knows of the newest request alone
+            self._running.disconnected = not self._running.response_complete
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's own returns nothing, and so closes at once
+        """A client that has sent its last request still reads: close when every whole request has its response."""
+        return self._close_after_responses()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -46,14 +83,38 @@ class Protocol(HttpToolsProtocol):
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
+        """As uvicorn, which would write a log line for each malformed request: the app counts them instead."""
+        if self._is_deaf:
+            return
+        self._unset_keepalive_if_required()
         was_in_head = self._in_head
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # there is nothing to upgrade to
+        except httptools.HttpParserError:
+            self._refuse_malformed()
+            return
         if was_in_head and self._in_head:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._in_head = False
-                self.send_400_response("Invalid HTTP request received.")
+                self._refuse_malformed()
+                return
+        self._note_who_waits()
         self._expect_head()
+
+    def _note_who_waits(self) -> None:
+        """The client waits for the server once its request is whole; until then the server waits for the client."""
+        waiting = self.server_state.waiting
+        if not self._is_answering():
+            waiting.setdefault(self)
+        elif self.cycle.more_body:
+            waiting.setdefault(self)
+            if not self.transport.is_closing():
+                self.flow.pause_reading()  # until the app asks for it
+        else:
+            waiting.pop(self, None)
 
     def on_message_begin(self) -> None:
         self._in_head, self._head_bytes = True, 0
@@ -69,11 +130,46 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._stop_timer()
+        self.server_state.waiting.pop(self, None)
         super().on_headers_complete()
+        cycle = self.cycle
+        self.scope[ARRIVED] = lambda: (len(cycle.body), cycle.more_body)  # type: ignore[literal-required]  # ours, too
         if self.scope["method"] != "HEAD":
-            self.cycle.transport = _Joined(self.transport)  # type: ignore[assignment]  # what an answer uses of one
+            cycle.transport = cast(asyncio.Transport, _Joined(self.transport, self._end))
         if self._is_last:
-            self.cycle.keep_alive = False
+            cycle.keep_alive = False
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        if self._running is not None:
+            self._running.body = bytearray()  # nobody will read it
+        super().on_response_complete()
+        self._note_who_waits()
+
+    def _end(self) -> None:
+        """Close after a response. A client that is still sending must be able to read it, so hear it out for a while:
+        a socket that is closed with something unread resets the connection, and the response is lost.
+        """
+        if self._running is not None and self._running.more_body and not self.transport.is_closing():
+            self._is_deaf = True
+            self.transport.write_eof()
+            self.loop.call_later(DISCARD_SECONDS, self.transport.close)
+        else:
+            self.transport.close()
+
+    def _close_after_responses(self) -> bool:
+        """Whether responses are owed to whole requests; the connection closes after the last of them."""
+        if self.pipeline and self.cycle.more_body:  # this one will never be whole
+            self.pipeline.popleft()
+            self.cycle = self.pipeline[0][0] if self.pipeline else cast(RequestResponseCycle, self._running)
+        last = self.cycle
+        if last is None or last.response_complete or last.more_body:
+            return False
+        last.keep_alive = False
+        return True
 
     def shutdown(self) -> None:
         """Close in order: who is just sending a request on an idle connection must not lose it with that."""
@@ -84,8 +180,20 @@ class Protocol(HttpToolsProtocol):
             self.loop.call_later(LINGER_SECONDS, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
-        if not self._is_answering():
+        if self._is_answering():
+            return
+        if self._has_unread():  # a request that came while this process was busy
+            self.loop.call_later(0, self._close_if_idle)
+        else:
             self.transport.close()
+
+    def _has_unread(self) -> bool:
+        connection = self.transport.get_extra_info("socket")
+        if connection is None or self.transport.is_closing():
+            return False
+        with selectors.DefaultSelector() as ready:
+            ready.register(connection.fileno(), selectors.EVENT_READ)
+            return bool(ready.select(0))
 
     def timeout_keep_alive_handler(self) -> None:
         """Closing would wait for the rest of the last answer to be taken, however long that is."""
@@ -94,12 +202,12 @@ class Protocol(HttpToolsProtocol):
         else:
             super().timeout_keep_alive_handler()
 
-    def send_400_response(self, msg: str) -> None:
+    def _refuse_malformed(self) -> None:
         """What follows a whole request must not take that request's answer: it is carried out and answered first."""
-        if self._is_answering() and not self.cycle.more_body:
-            self.cycle.keep_alive = False
-        else:
-            super().send_400_response(msg)
+        self._is_deaf = True
+        self.app_state.get(MALFORMED, lambda: None)()
+        if not self._close_after_responses():
+            self.send_400_response("Invalid HTTP request received.")
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -140,8 +248,8 @@ class _Joined:
     Apart they would be two packets, and the first would wake a peer that can do nothing with it.
     """
 
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
+    def __init__(self, transport: asyncio.Transport, end: Callable[[], None]) -> None:
+        self._transport, self._end = transport, end
         self._head: bytes | None = None
         self.is_closing = transport.is_closing
 
@@ -149,7 +257,7 @@ class _Joined:
         """Of an answer that breaks off the head goes out: none at all would be asked for again, as if it were lost."""
         if self._head:
             self._transport.write(self._head)
-        self._transport.close()
+        self._end()
 
     def write(self, data: bytes) -> None:
         """An interim answer at once, the head with what comes after it, all else as it comes."""

@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
 
 from profilesvc.entrance import Entrance, listen
-from profilesvc.protocol import Protocol
+from profilesvc.protocol import Protocol, State
 
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
@@ -97,6 +97,7 @@ class _Server(uvicorn.Server):
         config.load()
         config.lifespan_class = _Lifespan
         super().__init__(config)
+        self._state = self.server_state = State()
         self._ready, self._stopping, self._drain, self._shared = ready, stopping, drain, shared
         self._leaves_at: float | None = None
         self._failure = ""
@@ -123,7 +124,7 @@ class _Server(uvicorn.Server):
             _log.error("%s", self._failure)
             await self.lifespan.shutdown()
             return
-        self._entrance = Entrance(sockets or [], self._protocol, shared=self._shared)
+        self._entrance = Entrance(sockets or [], self._protocol, self._state, shared=self._shared)
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -132,7 +133,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def _protocol(self) -> Protocol:
-        return Protocol(self.config, self.server_state, self.lifespan.state)
+        return Protocol(self.config, self._state, self.lifespan.state)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """uvicorn's own raises the signal again in the end, so that an orderly stop would not exit with 0."""

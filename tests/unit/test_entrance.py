@@ -42,6 +42,14 @@ class Guests:
 
     def __init__(self) -> None:
         self.transports: list[asyncio.BaseTransport] = []
+        self.waiting = 0
+
+    def count(self) -> int:
+        return len(self.transports)
+
+    def close_one(self) -> bool:
+        self.waiting -= 1
+        return self.waiting >= 0
 
     def protocol(self) -> asyncio.Protocol:
         return Guest(self.transports)
@@ -53,6 +61,14 @@ class Guests:
                 return turns
             await asyncio.sleep(0)
         return 50
+
+    async def until(self, count: int) -> int:
+        """How many are in when so many are, or after a long while."""
+        for _ in range(250):
+            if len(self.transports) >= count:
+                break
+            await asyncio.sleep(PAUSE_SECONDS)
+        return len(self.transports)
 
 
 @pytest.fixture
@@ -84,7 +100,7 @@ async def leave(guests: Guests) -> None:
 
 async def test_who_comes_at_once_is_let_in_within_a_few_turns(listener: Listener, guests: Guests) -> None:
     with callers(listener, 2 * AT_ONCE):
-        entry = Entrance([listener], guests.protocol)
+        entry = Entrance([listener], guests.protocol, guests)
         assert await guests.turns_until(2 * AT_ONCE) < AT_ONCE
         await entry.close()
         await leave(guests)
@@ -93,7 +109,7 @@ async def test_who_comes_at_once_is_let_in_within_a_few_turns(listener: Listener
 async def test_who_shares_the_door_takes_one_in_a_turn(listener: Listener, guests: Guests) -> None:
     """Else the process that wakes first has all callers, and the others none."""
     with callers(listener, 20):
-        entry = Entrance([listener], guests.protocol, shared=True)
+        entry = Entrance([listener], guests.protocol, guests, shared=True)
         assert await guests.turns_until(20) >= 20
         await entry.close()
         await leave(guests)
@@ -101,7 +117,7 @@ async def test_who_shares_the_door_takes_one_in_a_turn(listener: Listener, guest
 
 async def test_who_waits_when_it_closes_is_let_in(listener: Listener, guests: Guests) -> None:
     with callers(listener, 100):
-        entry = Entrance([listener], guests.protocol)
+        entry = Entrance([listener], guests.protocol, guests)
         await entry.close()
         assert len(guests.transports) == 100
         assert listener.fileno() < 0
@@ -113,7 +129,7 @@ async def test_without_a_file_for_it_a_caller_waits(
 ) -> None:
     listener.is_full = True
     with callers(listener, 1), caplog.at_level(logging.ERROR):
-        entry = Entrance([listener], guests.protocol)
+        entry = Entrance([listener], guests.protocol, guests)
         await asyncio.sleep(10 * PAUSE_SECONDS)
         assert not guests.transports
         assert caplog.text.count("no connection can be let in") == 1
@@ -127,7 +143,7 @@ async def test_without_a_file_for_it_a_caller_waits(
 async def test_it_closes_while_there_is_no_file(listener: Listener, guests: Guests) -> None:
     listener.is_full = True
     with callers(listener, 1):
-        entry = Entrance([listener], guests.protocol)
+        entry = Entrance([listener], guests.protocol, guests)
         await asyncio.sleep(PAUSE_SECONDS / 2)
         await entry.close()
         await asyncio.sleep(5 * PAUSE_SECONDS)  # it would have looked again
@@ -139,11 +155,25 @@ async def test_files_are_left_to_those_who_are_in(
 ) -> None:
     monkeypatch.setattr(entrance, "most_files", lambda: 0)
     with callers(listener, 100):
-        entry = Entrance([listener], guests.protocol)
-        assert await guests.turns_until(2) == 50
-        assert len(guests.transports) == 1
+        entry = Entrance([listener], guests.protocol, guests)
+        assert await guests.turns_until(3) == 50
         await asyncio.sleep(5 * PAUSE_SECONDS)
-        assert 2 <= len(guests.transports) <= 7
+        assert len(guests.transports) == 2
+        entry._most = 100  # files have become free
+        assert await guests.until(100) == 100
+        await entry.close()
+        await leave(guests)
+
+
+async def test_beyond_the_room_one_that_waits_leaves_for_each_that_comes(
+    listener: Listener, guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entrance, "most_files", lambda: 0)
+    guests.waiting = 60
+    with callers(listener, 100):
+        entry = Entrance([listener], guests.protocol, guests)
+        assert await guests.until(62) == 62
+        assert guests.waiting < 0
         await entry.close()
         assert len(guests.transports) == 100
         await leave(guests)
@@ -159,7 +189,7 @@ async def test_who_has_left_again_harms_nobody(listener: Listener, guests: Guest
     with callers(listener, 1) as (caller,):
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")  # a reset
     with callers(listener, 1):
-        entry = Entrance([listener], guests.protocol)
+        entry = Entrance([listener], guests.protocol, guests)
         await guests.turns_until(2)
         await entry.close()
         assert guests.transports

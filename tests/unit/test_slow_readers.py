@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 import uvicorn
-from uvicorn.server import ServerState
 
-from profilesvc.protocol import LEAST_TAKEN, LINGER_SECONDS, TAKE_SECONDS, Protocol
+from profilesvc.protocol import LEAST_TAKEN, LINGER_SECONDS, TAKE_SECONDS, Protocol, State
 
 MB = 1024 * 1024
 
@@ -76,7 +75,7 @@ def transport() -> Transport:
 async def protocol(loop: Loop, transport: Transport) -> Protocol:
     given: Any = loop
     connection: Any = transport
-    made = Protocol(uvicorn.Config(asyncio.sleep, log_config=None), ServerState(), {}, given)
+    made = Protocol(uvicorn.Config(asyncio.sleep, log_config=None), State(), {}, given)
     made.connection_made(connection)
     made._stop_timer()  # the head of a request has a clock of its own
     return made

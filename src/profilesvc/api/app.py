@@ -36,7 +36,6 @@ from profilesvc.services.context import Services
 
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]
-BODY_TIMEOUT_SECONDS = 10
 _INFO = {
     "title": "Business Profile Management Service API",
     "version": __version__,
@@ -75,7 +74,7 @@ def build(
     told to use nothing else.
     """
     app = ProfileApp("profilesvc", static_folder=None)
-    app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
+    app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=None, PROPAGATE_EXCEPTIONS=False)
     app.extensions["profilesvc.draining"] = asyncio.Event()
     app.extensions["profilesvc.documents"] = Documents()
     converters.install(app.url_map)
@@ -100,7 +99,10 @@ def build(
     def most() -> int:
         return int(app.config.get("MAX_IN_FLIGHT", sys.maxsize))
 
-    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app), https)
+    def hops() -> int:
+        return int(app.config.get("TRUSTED_HOPS", 0))
+
+    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app), hops, https)
     app.asgi_app = edge  # type: ignore[method-assign, assignment]
 
     @app.while_serving
@@ -112,10 +114,12 @@ def build(
     return app
 
 
-def _refused(app: Quart, kind: ErrorKind) -> None:
-    """Count what the edge refused, whatever its method and path are."""
+def _refused(app: Quart, kind: ErrorKind | None) -> None:
+    """Count what the edge refused, whatever its method and path are; None: a full service, refused by a route."""
     running = app.extensions.get("profilesvc")
-    if running is not None:
+    if running is None:
+        return
+    if kind is not None:
         running.metrics.request("other", "unknown", kind.status, kind.code, 0.0)
-        if kind is SERVICE_UNAVAILABLE:
-            running.metrics.limit_reached("in-flight")
+    if kind in {None, SERVICE_UNAVAILABLE}:
+        running.metrics.limit_reached("in-flight")

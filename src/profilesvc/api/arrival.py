@@ -1,18 +1,17 @@
 """What every route does with a request first and last: note who asks, read the body, tell of limits."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from quart import Request, Response, request
 
+from profilesvc.api.body import AwaitedBody
 from profilesvc.api.failures import REQUEST_ID
-from profilesvc.api.lean import WHOLE_BODY, fields
-from profilesvc.contract.errors import PAYLOAD_TOO_LARGE
-from profilesvc.domain.addresses import client_address
+from profilesvc.api.lean import fields
+from profilesvc.api.places import PLACE
+from profilesvc.contract.errors import UNSUPPORTED_MEDIA_TYPE
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import audit, limits
-from profilesvc.services.context import Services
-
-KB = 1024
 
 
 def asked_now() -> Request:
@@ -20,27 +19,44 @@ def asked_now() -> Request:
     return cast(Any, request)._get_current_object()  # type: ignore[no-any-return]
 
 
-def begin(running: Services, asked: Request) -> None:
+def begin(asked: Request) -> None:
     """Note who is asking, as far as is known before the caller is: from where, and under which name in the log."""
     scope = cast(Any, asked.scope)
-    peer = scope.get("client")
-    forwarded = fields(asked, b"x-forwarded-for")
-    address = client_address(peer[0] if peer else None, forwarded, running.settings.trusted_hops)
+    address = scope[PLACE].address
     audit.trace.set(audit.Trace("client", address, scope[REQUEST_ID]))
     limits.account.set(limits.Account(address))
 
 
-async def limited_body(asked: Request, limit: int) -> bytes:
-    """The body as it came; PAYLOAD_TOO_LARGE beyond the limit, told before it is read when it says how long it is."""
-    announced = asked.content_length or 0
-    raw: bytes | None = cast(Any, asked.scope).get(WHOLE_BODY)
-    if raw is None:
-        raw = b""
-        if announced <= limit:
-            raw = await asked.get_data(cache=False, as_text=False, parse_form_data=False)
-    if max(announced, len(raw)) > limit:
-        raise ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {limit // KB} KB.")
+def body_of(asked: Request) -> AwaitedBody:
+    """The body, which is not read yet."""
+    return cast(AwaitedBody, asked.body)
+
+
+def judge_body(asked: Request, limit: int, judge_media: Callable[[], None]) -> None:
+    """Refuse a body by its head, before anything is read. PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE."""
+    body = body_of(asked)
+    body.require_size(limit)
+    if body.has_content():
+        _judge_coding(asked)
+        judge_media()
+
+
+async def read_body(asked: Request, limit: int, judge_media: Callable[[], None]) -> bytes:
+    """The body as it came. An empty one has no media type (D-03), and only now it is known of each what it is."""
+    body = body_of(asked)
+    known = body.has_content()
+    raw = await body.read(limit)
+    if raw and known is None:
+        _judge_coding(asked)
+        judge_media()
     return raw
+
+
+def _judge_coding(asked: Request) -> None:
+    codings = [coding.strip().lower() for value in fields(asked, b"content-encoding") for coding in value.split(",")]
+    if any(coding not in {"", "identity"} for coding in codings):
+        message = "Compressed bodies are not accepted: send the body without Content-Encoding."
+        raise ServiceError(UNSUPPORTED_MEDIA_TYPE, message, headers={"Accept-Encoding": "identity"})
 
 
 async def tell_limits(response: Response) -> Response:

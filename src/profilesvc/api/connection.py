@@ -3,7 +3,7 @@
 from quart import request
 
 from profilesvc.api.access import HEARTBEAT, PUBLIC, USER, services
-from profilesvc.api.arrival import KB
+from profilesvc.api.body import KB
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.connection import (
     ConnectionStatus,

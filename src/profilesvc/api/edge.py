@@ -14,9 +14,10 @@ from typing import Any
 from profilesvc.api.failures import REQUEST_ID, body_for
 from profilesvc.api.keeping import keeping
 from profilesvc.api.lean import ROUTE, given
+from profilesvc.api.places import FULL, PLACE, Place, Places
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.world import Entropy
-from profilesvc.scope import BEFORE
+from profilesvc.scope import BEFORE, MALFORMED
 from profilesvc.services import audit
 
 Message = MutableMapping[str, Any]
@@ -27,6 +28,7 @@ access_log = logging.getLogger("profilesvc.access")  # a line per request, when 
 _ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full service must not take it for a dead one
 _UNBOUNDED = 1 << 62
 MAX_HEADER_BYTES = 16 * 1024
+MAX_HEADER_LINES = 100
 _NOTHING = [b""]
 _HEADERS = [(b"x-content-type-options", b"nosniff")]  # of every response
 _STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
@@ -40,8 +42,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
 class Edge:
     """Wraps an ASGI app: refuses ambiguous requests and those beyond what it may work on at a time, names each answer.
 
-    `https`: the service is reached by https, and browsers may remember that. `in_flight`: how many requests are being
-    answered.
+    `hops`: how many proxies in front are trusted to name the address of a caller. `https`: the service is reached by
+    https, and browsers may remember that.
     """
 
     def __init__(
@@ -49,24 +51,48 @@ class Edge:
         app: App,
         entropy: Entropy,
         most: Callable[[], int] = lambda: _UNBOUNDED,
-        refused: Callable[[ErrorKind], None] = lambda _: None,
+        refused: Callable[[ErrorKind | None], None] = lambda _: None,
+        hops: Callable[[], int] = lambda: 0,
         https: bool = False,
     ) -> None:
-        self._app, self._entropy, self._most, self._refused = app, entropy, most, refused
+        self._app, self._entropy, self._refused, self._hops = app, entropy, refused, hops
         self._headers = [*_HEADERS, _STRICT_TRANSPORT] if https else _HEADERS
-        self.in_flight = 0
+        self._places = Places(most, lambda: refused(None))
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are being worked on; those that wait for their bodies are not."""
+        return self._places.at_work.held
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """One ASGI call; anything but HTTP passes untouched."""
         if scope["type"] != "http":
+            scope.get("state", {})[MALFORMED] = lambda: self._refused(VALIDATION_ERROR)
             await self._app(scope, receive, send)
             return
         scope = {**scope}
         names = given(scope)
         request_id = self._request_id(names.get(b"x-request-id", _NOTHING)[-1])
         scope[REQUEST_ID] = request_id.decode()  # so that the log can name the answer
+        place = scope[PLACE] = Place(self._places, scope, names.get(b"x-forwarded-for", []), self._hops())
+        answered = self._named(send, scope, request_id)
+        problem = self._problem(scope, place)
+        if problem is not None:
+            self._refused(problem[0])
+            await _refuse(answered, scope["path"], *problem)
+            return
+        asked = audit.trace.set(audit.Trace("client", None, request_id.decode()))
+        place.enter()
+        try:
+            await self._app(scope, receive, answered)
+        finally:  # in one process with its caller a request may share the caller's task
+            place.leave()
+            audit.trace.reset(asked)
 
-        path, extra = scope["path"], [(b"x-request-id", request_id), *self._headers]
+    def _named(self, send: Send, scope: Any, request_id: bytes) -> Send:
+        """`send` with what every answer carries."""
+        names, place, path = given(scope), scope[PLACE], scope["path"]
+        extra = [(b"x-request-id", request_id), *self._headers]
         if b"upgrade" in names:
             extra.append((b"connection", b"close"))  # the server would not read on
 
@@ -74,27 +100,15 @@ class Edge:
             if message["type"] == "http.response.start":
                 headers = message.get("headers", ())
                 message["headers"] = [*headers, *extra, *keeping(path, headers)]
+                if b"expect" in names and not place.reads:  # the client was not asked for its body: it may not send it
+                    message["headers"].append((b"connection", b"close"))
             await send(message)
 
-        answered: Send = named
-        if access_log.isEnabledFor(logging.INFO):
-            answered = _logged(named, scope)
-        problem = self._problem(scope)
-        if problem is not None:
-            self._refused(problem[0])
-            await _refuse(answered, scope["path"], *problem)
-            return
-        asked = audit.trace.set(audit.Trace("client", None, request_id.decode()))
-        self.in_flight += 1
-        try:
-            await self._app(scope, receive, answered)
-        finally:  # in one process with its caller a request may share the caller's task
-            self.in_flight -= 1
-            audit.trace.reset(asked)
+        return _logged(named, scope) if access_log.isEnabledFor(logging.INFO) else named
 
-    def _problem(self, scope: Any) -> tuple[ErrorKind, str] | None:
-        if max(self.in_flight, scope.get(BEFORE, 0)) >= self._most() and scope["path"] not in _ALWAYS:
-            return SERVICE_UNAVAILABLE, "The service is full."
+    def _problem(self, scope: Any, place: Place) -> tuple[ErrorKind, str] | None:
+        if scope["path"] not in _ALWAYS and not place.fits(scope.get(BEFORE, 0)):
+            return SERVICE_UNAVAILABLE, FULL
         problem = _problem(scope)
         if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
             problem = problem or (NOT_FOUND, "There is no such path.")
@@ -109,6 +123,8 @@ def _problem(scope: Any) -> tuple[ErrorKind, str] | None:
     names, version = given(scope), scope.get("http_version", "1.1")
     if sum([len(name) + len(value) for name, value in scope["headers"]]) > MAX_HEADER_BYTES:
         return HEADERS_TOO_LARGE, HEADERS_TOO_LARGE.message
+    if len(scope["headers"]) > MAX_HEADER_LINES:
+        return HEADERS_TOO_LARGE, f"The request has more than {MAX_HEADER_LINES} headers."
     if version not in _VERSIONS:
         return VALIDATION_ERROR, "Speak HTTP/1.1."
     hosts = names.get(b"host", [])
@@ -116,8 +132,9 @@ def _problem(scope: Any) -> tuple[ErrorKind, str] | None:
         return VALIDATION_ERROR, "Send exactly one Host header."
     if hosts and not _HOST.match(hosts[0]):  # the framework's routing would fail on it
         return VALIDATION_ERROR, "Send a Host header that names a host."
-    if len(names.get(b"origin", ())) > 1:
-        return VALIDATION_ERROR, "Send at most one Origin header."
+    for name in (b"origin", b"content-type"):
+        if len(names.get(name, ())) > 1:
+            return VALIDATION_ERROR, f"Send at most one {name.decode().title()} header."
     return None if _FRAMING.isdisjoint(names) else _framing_problem(names, version)
 
 

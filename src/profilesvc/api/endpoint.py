@@ -7,7 +7,7 @@ The trip of a request is `_serve`, in the order of D-03. A handler names what it
 import inspect
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -16,7 +16,8 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import parsing
 from profilesvc.api.access import Access, services
-from profilesvc.api.arrival import KB, asked_now, begin, limited_body, tell_limits
+from profilesvc.api.arrival import asked_now, begin, body_of, judge_body, read_body, tell_limits
+from profilesvc.api.body import KB
 from profilesvc.api.delivery import tag_of
 from profilesvc.api.lean import JsonResponse, fields
 from profilesvc.contract.common import Query, location_name, post_id, review_id
@@ -131,16 +132,25 @@ class Routes:
 
 
 async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
-    """Size and media type, caller, permission, syntax, location, body, then the operation (D-03)."""
+    """Size and media type, caller, permission, syntax, location, body, then the operation (D-03).
+
+    A body is read when its head and its caller were judged.
+    """
     running, asked = services(), asked_now()
-    begin(running, asked)
+    begin(asked)
     if endpoint.access.public:  # before any work; a caller with a token is counted when it is known (D-03)
         await running.limiter.by_address()
-    raw = await _body_bytes(endpoint, asked)
+    raw, judge_media = b"", partial(_judge_media, endpoint, asked)
+    if endpoint.body is not None:
+        judge_body(asked, endpoint.max_body, judge_media)
     query, fault = _query(endpoint, asked)
     arguments: dict[str, Any] = {"query": query}
     if not endpoint.access.public:
         arguments["caller"] = await _admit(running, endpoint, asked, _ahead(endpoint, query, path_values))
+    if endpoint.body is not None:
+        raw = await read_body(asked, endpoint.max_body, judge_media)
+        if body_of(asked).was_late and not endpoint.access.public:  # the token may have been revoked meanwhile (D-14)
+            arguments["caller"] = await _admit(running, endpoint, asked, None, counted=True)
     if fault is not None:
         raise fault
     arguments.update(await _path(running, endpoint, path_values, arguments))
@@ -175,22 +185,20 @@ def _ahead(endpoint: Endpoint, query: Query | None, path_values: dict[str, str])
         return None
 
 
-async def _body_bytes(endpoint: Endpoint, asked: Request) -> bytes:
-    """The body of a route that takes one; other routes ignore theirs."""
-    if endpoint.body is None:
-        return b""
-    raw = await limited_body(asked, endpoint.max_body)
-    if raw and not parsing.is_json(asked.headers.get("Content-Type")):
+def _judge_media(endpoint: Endpoint, asked: Request) -> None:
+    if not parsing.is_json(asked.headers.get("Content-Type")):
         raise ServiceError(UNSUPPORTED_MEDIA_TYPE, endpoint.media_hint)
-    return raw
 
 
-async def _admit(running: Services, endpoint: Endpoint, asked: Request, ahead: Ahead | None) -> Caller:
+async def _admit(
+    running: Services, endpoint: Endpoint, asked: Request, ahead: Ahead | None, *, counted: bool = False
+) -> Caller:
     caller = await callers.authenticate(running, fields(asked, b"authorization"), ahead)
     audit.known(caller.scope)
     origins.weigh(running, caller.key)  # before anything refuses: a page in its place may read why
     key_id = None if caller.key is None else caller.key.id
-    await running.limiter.by_caller(endpoint.limit, key_id, caller.user_id, caller.plan.reads)
+    if not counted:
+        await running.limiter.by_caller(endpoint.limit, key_id, caller.user_id, caller.plan.reads)
     if caller.key is not None and caller.key.hold is not None:
         if endpoint.access.records_contact:
             await connection.record_contact(running, caller.key)

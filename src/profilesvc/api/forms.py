@@ -22,10 +22,14 @@ class Credentials:
     client_secret: str = field(repr=False)
 
 
-def form_values(raw: bytes, content_type: str | None) -> dict[str, str]:
-    """The parameters of a form, each at most once; one without a value was not sent (RFC 6749 §3.2)."""
+def require_form(content_type: str | None) -> None:
+    """Refuse any other media type; an empty body needs one, too."""
     if (content_type or "").split(";")[0].strip().lower() != FORM:
         raise ServiceError(INVALID_REQUEST, f"Send the parameters as a form, with Content-Type: {FORM}.")
+
+
+def form_values(raw: bytes) -> dict[str, str]:
+    """The parameters of a form, each at most once; one without a value was not sent (RFC 6749 §3.2)."""
     try:
         text = raw.decode("ascii")
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS)

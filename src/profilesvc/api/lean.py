@@ -1,11 +1,9 @@
 """The way of a request through Quart without what this API has no use for: a third of the framework's cost.
 
-Quart gives each request two tasks and two timers, so that a body can be read while it arrives and a handler dies with
-its client. A request whose body is there, or that has none, needs neither: it is served in the server's own task.
-Everything else takes Quart's way, with its time and size limits.
+Quart gives each request two tasks and two timers, so that a body is collected while it arrives and a handler dies with
+its client. Here a request is served in the server's own task, and its body is read when a route asks for it.
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any, cast
@@ -16,48 +14,22 @@ from quart.asgi import ASGIHTTPConnection
 from quart.wrappers.response import DataBody
 from werkzeug.datastructures import Headers
 
+from profilesvc.api.body import AwaitedBody
 from profilesvc.api.delivery import ASKED, fitted
 
-WHOLE_BODY = "profilesvc.body"  # where the scope has the body when all of it was there at once
 _GIVEN = "profilesvc.headers"
-_LONGEST = 64 * 1024
 ROUTE = "profilesvc.route"  # where the route that was taken is left in the ASGI scope
-_LATE = 0.001
-_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
 
 class LeanConnection(ASGIHTTPConnection):
-    """One request; in one task when its body, if any, arrives at once."""
+    """One request, in one task."""
 
     async def __call__(self, receive: Any, send: Any) -> None:
         """Serve the request."""
-        length = _announced(self.scope)
-        if length is None or length > _LONGEST:
-            await super().__call__(receive, send)
-            return
-        message: dict[str, Any] = {"type": "http.request", "body": b""}
-        if length:
-            try:
-                async with asyncio.timeout(self.app.config["BODY_TIMEOUT"]):
-                    message = await receive()
-            except TimeoutError:  # it has waited: Quart shall answer as it does, and not wait for as long again
-                await self._serve(send, body_timeout=_LATE)
-                return
-        if message["type"] != "http.request":
-            return
-        if message.get("more_body", False):
-            await super().__call__(_again(message, receive), send)
-            return
-        await self._serve(send, body=message.get("body", b""))
-
-    async def _serve(self, send: Any, body: bytes | None = None, body_timeout: float | None = None) -> None:
         request = self._create_request_from_scope(send)
-        if body is None:
-            request.body_timeout = body_timeout  # type: ignore[assignment]
-        else:
-            request.body.set_result(body)
-            self.scope[WHOLE_BODY] = body  # type: ignore[literal-required]  # a name of our own
+        limit = self.app.config["MAX_CONTENT_LENGTH"]
+        request.body = AwaitedBody(request.content_length, limit, self.scope, receive)
         await self.handle_request(request, send)
 
     def _create_request_from_scope(self, send: Any) -> Request:
@@ -73,8 +45,6 @@ class LeanConnection(ASGIHTTPConnection):
             headers,
             self.scope.get("root_path", ""),
             self.scope["http_version"],
-            max_content_length=self.app.config["MAX_CONTENT_LENGTH"],
-            body_timeout=self.app.config["BODY_TIMEOUT"],
             send_push_promise=_no_push,
             scope=self.scope,
         )
@@ -124,27 +94,6 @@ def given(scope: Any) -> dict[bytes, list[bytes]]:
         for name, value in scope["headers"]:
             known.setdefault(name, []).append(value)
     return known
-
-
-def _announced(scope: Any) -> int | None:
-    """The length of the body in bytes, 0 for none, None for a body of unknown length (HTTP/2 need not tell it)."""
-    there = given(scope)
-    if b"transfer-encoding" in there:
-        return None
-    told = there.get(b"content-length")
-    if told is None:
-        return None if scope["method"] in _WITH_BODY else 0
-    return int(told[0]) if told[0].isdigit() and len(told[0]) < 10 else _LONGEST + 1
-
-
-def _again(first: dict[str, Any], receive: Any) -> Any:
-    """`receive` that gives a message back first."""
-    waiting = [first]
-
-    async def both() -> Any:
-        return waiting.pop() if waiting else await receive()
-
-    return both
 
 
 async def _no_push(_path: str, _headers: Headers) -> None:

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,12 +17,18 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import forms, parsing
 from profilesvc.api.access import services
-from profilesvc.api.arrival import KB, asked_now, begin, limited_body, tell_limits
+from profilesvc.api.arrival import asked_now, begin, judge_body, read_body, tell_limits
+from profilesvc.api.body import KB
 from profilesvc.api.delivery import tag_of
 from profilesvc.api.endpoint import Handler
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
-from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, ErrorKind
+from profilesvc.contract.errors import (
+    AUTH_INSUFFICIENT_PERMISSIONS,
+    AUTH_INVALID_TOKEN,
+    UNSUPPORTED_MEDIA_TYPE,
+    ErrorKind,
+)
 from profilesvc.contract.oauth2 import (
     ACCESS_DENIED,
     INVALID_CLIENT,
@@ -61,7 +68,7 @@ class Standard:
         if self.form is None:
             return []
         kinds = {*self.errors, INVALID_REQUEST, TOO_LARGE, TOO_MANY, INVALID_CLIENT, ACCESS_DENIED}
-        kinds |= {SERVER_ERROR, UNAVAILABLE}
+        kinds |= {SERVER_ERROR, UNAVAILABLE, UNSUPPORTED_MEDIA_TYPE}
         if "caller" in self.wants:
             kinds.add(INVALID_TOKEN)
         return sorted(kinds, key=lambda kind: (kind.status, kind.code))
@@ -117,12 +124,15 @@ async def _serve(declared: Standard) -> Response:
     """Size and media type, form, client or user, then the operation."""
     running = services()
     asked = asked_now()
-    begin(running, asked)
+    begin(asked)
     arguments: dict[str, Any] = {}
     if declared.form is not None:
         await running.limiter.by_address()
-        raw = await limited_body(asked, MAX_FORM)
-        values = forms.form_values(raw, request.headers.get("Content-Type"))
+        judge_media = partial(forms.require_form, request.headers.get("Content-Type"))
+        judge_body(asked, MAX_FORM, judge_media)
+        raw = await read_body(asked, MAX_FORM, judge_media)
+        judge_media()
+        values = forms.form_values(raw)
         form = arguments["form"] = parsing.checked(declared.form, values, "form")
         if "caller" in declared.wants:
             arguments["caller"] = await _caller(running, form)

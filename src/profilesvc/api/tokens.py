@@ -1,7 +1,7 @@
 """The token route; it takes no bearer token."""
 
 from profilesvc.api.access import PUBLIC, services
-from profilesvc.api.arrival import KB
+from profilesvc.api.body import KB
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN
 from profilesvc.contract.tokens import ClientCredentialsGrant, RefreshGrant, Token, TokenRequest, UserToken

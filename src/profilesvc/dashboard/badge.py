@@ -30,7 +30,7 @@ def register(blueprint: Blueprint) -> None:
     async def badge(badge: str) -> Response:
         """`<secret>.svg`, or `<secret>.json`; counted by address like every request that says nobody's name."""
         running = services()
-        begin(running, asked_now())
+        begin(asked_now())
         await running.limiter.by_address()
         secret, _, form = badge.rpartition(".")
         name, state, seen = await badges.read(running, secret if form in {"svg", "json"} else "")

@@ -24,7 +24,7 @@ def register(blueprint: Blueprint) -> None:
     async def provider() -> Provider:
         """That of the running services; who asks is counted by address, as at the token route."""
         running = services()
-        begin(running, asked_now())
+        begin(asked_now())
         await running.limiter.by_address()
         return providers.setdefault(running.signer, Provider(running))
 

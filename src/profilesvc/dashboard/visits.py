@@ -62,7 +62,7 @@ async def visit() -> Visit:
     """Who is visiting. AUTH_INVALID_TOKEN where nobody has signed in, or has been signed out since."""
     running = services()
     token = cookies.get(running, cookies.SESSION)
-    begin(running, asked_now())
+    begin(asked_now())
     caller = await access.authenticate(running, [f"Bearer {token}"] if token else [])
     if caller.key is not None:  # a key's token is no session
         raise refused("invalid")
