@@ -25,6 +25,7 @@ KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
     f"POST {KEYS}",
     access=USER,
     body=KeyCreate,
+    rules=credentials.problems,
     data=KeyCreated,
     status=201,
     no_store=True,
