@@ -5,10 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import insert, select
 
 from conftest import AsService, AsUser
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
+from profilesvc.storage.tables import keys
 from support import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
 from token_support import grant
 
@@ -172,6 +174,49 @@ class TestList:
         assert assert_ok(await alice.get(PATH)) == {"credentials": []}
         (entry,) = assert_ok(await alice.get(PATH, params={"include_revoked": "true"}))["credentials"]
         assert entry["status"] == "revoked"
+
+    async def test_comes_in_pages_that_hold_every_key_once(
+        self, alice: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
+    ) -> None:
+        made = []
+        for _ in range(7):
+            clock.advance(milliseconds=1)
+            made.append((await as_service()).key["client_id"])
+        for client_id in made[1::2]:
+            assert_ok(await alice.delete(f"{PATH}/{client_id}"))
+        assert [key["client_id"] for key in assert_ok(await alice.get(PATH))["credentials"]] == made[::-2]
+        later: list[str] = []
+        for revoked, wanted in (("false", made[::-2]), ("true", made[::-1])):
+            wanted, seen, query = [*later, *wanted], [], {"include_revoked": revoked, "limit": "2"}
+            while True:
+                page = assert_ok(await alice.get(PATH, params=query))
+                assert 1 <= len(page["credentials"]) <= 2
+                seen += [key["client_id"] for key in page["credentials"]]
+                if not later:  # a key that is made meanwhile moves nothing
+                    later = [(await as_service()).key["client_id"]]
+                if "next_before" not in page:
+                    break
+                query["before"] = page["next_before"]
+            assert seen == wanted
+
+    async def test_revoked_keys_come_a_hundred_at_a_time(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        async with services.storage.write() as session:
+            row = (await session.execute(select(keys))).one()._asdict() | {"revoked_at": 1}
+            more = [{**row, "id": number, "client_id": f"svcid_1_{number}_x"} for number in range(1_000, 1_150)]
+            await session.execute(insert(keys), more)
+        for limit in ({}, {"limit": "100"}, {"limit": "1000"}):
+            first = assert_ok(await alice.get(PATH, params={"include_revoked": "true", **limit}))
+            assert [key["id"] for key in first["credentials"]] == list(range(1_149, 1_049, -1))
+            rest = await alice.get(PATH, params={"include_revoked": "true", "before": first["next_before"]})
+            assert len(assert_ok(rest)["credentials"]) == 51
+        assert set(assert_ok(await alice.get(PATH))) == {"credentials"}
+
+    @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "x"}, {"before": "x"}, {"before": "9" * 19}])
+    async def test_refuses_a_page_that_is_none(self, alice: httpx.AsyncClient, query: dict[str, str]) -> None:
+        details = assert_error(await alice.get(PATH, params=query), 400, "VALIDATION_ERROR")
+        assert fields(details) == list(query)
 
     @pytest.mark.parametrize("granting", [False, True])
     async def test_notes_use_at_most_once_a_minute(

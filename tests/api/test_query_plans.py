@@ -65,6 +65,8 @@ async def every_operation(surface: Surface) -> None:
     await surface.ask("issue_token", body=refused)
     for name, params in [
         ("list_keys", {"include_revoked": "false"}),
+        ("list_keys", {"include_revoked": "true", "limit": "1", "before": "9"}),
+        ("list_keys", {"limit": "1"}),
         ("list_locations", {"unassigned": "true"}),
         ("list_locations", {"page": "2", "limit": "1"}),
         ("list_sync_history", {"page": "2", "limit": "1"}),

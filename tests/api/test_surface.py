@@ -17,7 +17,7 @@ Operation = tuple[str, list[dict[str, list[str]]], set[str], str, set[str]]
 # (operation of the API document, security, parameters, success, codes it names)
 OPERATIONS: list[Operation] = [
     ("POST /api/v1/developer/credentials", USER, set(), "201", {"NOT_FOUND", "CONFLICT"}),
-    ("GET /api/v1/developer/credentials", USER, {"include_revoked"}, "200", set()),
+    ("GET /api/v1/developer/credentials", USER, {"include_revoked", "limit", "before"}, "200", set()),
     ("DELETE /api/v1/developer/credentials/{client_id}", USER, {"client_id!"}, "200", {"NOT_FOUND"}),
     ("GET /api/v1/api-keys/{client_id}/status", USER, {"client_id!", "history"}, "200", {"NOT_FOUND"}),
     ("POST /api/v1/api-keys/heartbeat", [{"serviceToken": []}], set(), "200", set()),

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from conftest import AsService, AsUser
+from profilesvc.contract.keys import KeyListQuery
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import keys, operator, tokens
@@ -21,7 +22,7 @@ def key_body(location: str) -> dict[str, object]:
 
 
 async def status_of(services: Services, client_id: str) -> tuple[str, str | None]:
-    listed = await keys.list_all(services, None, include_revoked=True)
+    listed = await keys.list_all(services, None, KeyListQuery(include_revoked="true"))
     return next((key.status, key.deactivation_reason) for key in listed.credentials if key.client_id == client_id)
 
 

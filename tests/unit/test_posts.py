@@ -252,5 +252,5 @@ def test_no_body_ends_in_anything_but_a_post_or_a_refusal(body: Document) -> Non
 
 
 def test_a_length_is_told_in_characters() -> None:
-    told = problems(check_create, {"summary": "é" * 1501, "topicType": "EVENT", "event": {"title": "x" * 59}})
+    told = problems(check_create, {"summary": "é" * 1501, "topicType": "EVENT", "event": {**EVENT, "title": "x" * 59}})
     assert told == {"summary": "must have at most 1500 characters", "event.title": "must have at most 58 characters"}

@@ -33,7 +33,7 @@ from profilesvc.contract.errors import (
     VALIDATION_ERROR,
     ErrorKind,
 )
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.errors import Problem, ServiceError, invalid
 from profilesvc.services import access as callers
 from profilesvc.services import audit, connection, idempotency, origins
 from profilesvc.services.context import Ahead, Caller, Rendered, Services, deactivated
@@ -56,6 +56,7 @@ class Endpoint:
     query: type[Query] | None = None
     body: type[BaseModel] | type[dict[str, Any]] | None = None
     body_schema: type[BaseModel] | None = None
+    rules: Callable[[Services, dict[str, Any]], list[Problem]] | None = None
     status: int = 200
     errors: tuple[ErrorKind, ...] = ()
     max_body: int = 256 * KB
@@ -105,8 +106,8 @@ class Routes:
     def endpoint(self, route: str, *, access: Access, data: Any, **options: Any) -> Callable[[Handler], Handler]:
         """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
 
-        Options are the fields of Endpoint: query, body, body_schema, status, errors, max_body, no_store, media_hint,
-        counted_as, ahead, handed_over.
+        Options are the fields of Endpoint: query, body, body_schema, rules, status, errors, max_body, no_store,
+        media_hint, counted_as, ahead, handed_over.
         """
         method, path = route.split(" ", 1)
 
@@ -156,13 +157,22 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     arguments.update(await _path(running, endpoint, path_values, arguments))
     if endpoint.body is not None:
         document = parsing.json_object(raw)
-        model = endpoint.body
-        arguments["body"] = parsing.checked(model, document, "body") if issubclass(model, BaseModel) else document
+        arguments["body"] = _body(running, endpoint, endpoint.body, document)
         if "idempotency" in endpoint.wants:
             arguments["idempotency"] = _idempotency_key(asked, document, arguments.get("query"))
     operation = endpoint.handler(**{name: value for name, value in arguments.items() if name in endpoint.wants})
     may_be_left = endpoint.method == "GET" or endpoint.handed_over
     return _respond(endpoint, await (operation if may_be_left else running.background.finish(operation)))
+
+
+def _body(
+    running: Services, endpoint: Endpoint, model: type[BaseModel] | type[dict[str, Any]], document: dict[str, Any]
+) -> Any:
+    """The body as the declared model, or as it is for an operation that reads it by the provider's format."""
+    if not issubclass(model, BaseModel):
+        return document
+    rules = endpoint.rules
+    return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, running))
 
 
 def _query(endpoint: Endpoint, asked: Request) -> tuple[Query | None, ServiceError | None]:

@@ -25,6 +25,7 @@ KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
     f"POST {KEYS}",
     access=USER,
     body=KeyCreate,
+    rules=credentials.problems,
     data=KeyCreated,
     status=201,
     no_store=True,
@@ -38,7 +39,7 @@ async def create_key(caller: Caller, body: KeyCreate) -> KeyCreated:
 @routes.endpoint(f"GET {KEYS}", access=USER, query=KeyListQuery, data=KeyList, no_store=True)
 async def list_keys(caller: Caller, query: KeyListQuery) -> KeyList:
     """List your API keys, newest first; never their secrets."""
-    return await keys.list_all(services(), caller, query.include_revoked == "true")
+    return await keys.list_all(services(), caller, query)
 
 
 @routes.endpoint(f"DELETE {KEY}", access=USER, data=KeyRevoked, no_store=True, errors=(NOT_FOUND,))

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -11,9 +12,10 @@ from pydantic import BaseModel, ValidationError
 
 from profilesvc.contract.common import Query
 from profilesvc.contract.tokens import GRANT_TYPES
-from profilesvc.domain.errors import ServiceError, invalid, invalid_many
+from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many
 
 Model = TypeVar("Model", bound=BaseModel)
+Rules = Callable[[dict[str, Any]], list[Problem]]
 MAX_DEPTH = 32
 MAX_VALUES = 10_000  # to check each one, and to find fault with it, must not keep other callers waiting
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
@@ -98,13 +100,18 @@ def _require_unicode(text: str) -> None:
         raise invalid("body", "", "must not hold lone surrogates")
 
 
-def checked(model: type[Model], values: Any, where: str) -> Model:
-    """The values as a model, or VALIDATION_ERROR with every problem."""
+def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _: []) -> Model:
+    """The values as a model, or VALIDATION_ERROR with every problem.
+
+    `rules` says what else is wrong with values whose shape is right, where that of others is not. Without a problem of
+    shape the operation itself keeps them.
+    """
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-        raise invalid_many([_problem(where, problem) for problem in problems]) from None
+        problems = [_problem(where, problem) for problem in error.errors(include_url=False, include_input=False)]
+        known = {field for _, field, _ in problems}
+        raise invalid_many(problems + [problem for problem in rules(values) if problem[1] not in known]) from None
 
 
 def _problem(where: str, error: Any) -> tuple[str, str, str]:

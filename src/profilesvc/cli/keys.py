@@ -10,7 +10,7 @@ from profilesvc.cli.show import AsJson, show
 
 if TYPE_CHECKING:
     from profilesvc.contract.audit import AuditTrail
-    from profilesvc.contract.keys import KeyCreated, KeyList
+    from profilesvc.contract.keys import KeyCreated, KeyEntry
     from profilesvc.services.context import Services
 
 app = typer.Typer(name="keys", help="API keys.", no_args_is_help=True)
@@ -70,14 +70,21 @@ def list_all(
 ) -> None:
     """List keys, newest first."""
     found = run(lambda services: _list(services, email, revoked))
-    show([key.model_dump() for key in found.credentials], as_json)
+    show([key.model_dump() for key in found], as_json)
 
 
-async def _list(services: "Services", email: str | None, revoked: bool) -> "KeyList":
+async def _list(services: "Services", email: str | None, revoked: bool) -> "list[KeyEntry]":
+    from profilesvc.contract.keys import MAX_LIMIT, KeyListQuery
     from profilesvc.services import keys, operator
 
     owner = None if email is None else await operator.act_for(services, email)
-    return await keys.list_all(services, owner, revoked)
+    query, found = KeyListQuery(include_revoked="true" if revoked else "false", limit=MAX_LIMIT), []
+    while True:
+        page = await keys.list_all(services, owner, query)
+        found += page.credentials
+        if page.next_before is None:
+            return found
+        query = query.model_copy(update={"before": page.next_before})
 
 
 @app.command()

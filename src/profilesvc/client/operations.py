@@ -63,9 +63,11 @@ def create_key(**members: Unpack[NewKey]) -> Operation[KeyCreated]:
     return Operation("POST", _KEYS, Success[KeyCreated], body=members)
 
 
-def list_keys(include_revoked: bool = False) -> Operation[KeyList]:
-    """The user's keys, newest first."""
+def list_keys(include_revoked: bool = False, limit: int | None = None, before: str | None = None) -> Operation[KeyList]:
+    """The user's keys, newest first. Revoked ones come in pages of 100: `before=page.next_before` gets the next one."""
     params = {"include_revoked": "true"} if include_revoked else {}
+    params |= {} if limit is None else {"limit": str(limit)}
+    params |= {} if before is None else {"before": before}
     return Operation("GET", _KEYS, Success[KeyList], params, repeatable=True)
 
 

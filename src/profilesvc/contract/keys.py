@@ -11,6 +11,7 @@ from profilesvc.contract.common import (
     DeactivationReason,
     Id,
     LocationName,
+    PageNumber,
     PermissionName,
     Query,
     Text,
@@ -19,6 +20,7 @@ from profilesvc.contract.common import (
 )
 
 SECRET_WARNING = "Store client_secret now: it is shown only in this answer and cannot be retrieved again."  # noqa: S105
+MAX_LIMIT = 100
 Domain = Annotated[str, Field(max_length=2048), STORABLE]
 
 
@@ -85,6 +87,11 @@ class KeyList(Data):
     """The caller's keys, newest first."""
 
     credentials: list[KeyEntry]
+    next_before: str | None = Field(
+        default=None,
+        exclude_if=lambda place: place is None,
+        description="Send as `before` for the next page; absent on the last. Ours.",
+    )
 
 
 class KeyRevoked(Data):
@@ -131,6 +138,16 @@ class KeyListQuery(Query):
     include_revoked: Annotated[
         Literal["true", "false"], Field(description="`true` lists revoked keys too. Ours (D-24).")
     ] = "false"
+    limit: Annotated[
+        PageNumber | None,
+        Field(
+            description="At most 100; larger is clamped. Without `limit`, `before` and `include_revoked` all of your "
+            "keys come in one response. Ours."
+        ),
+    ] = None
+    before: Annotated[
+        str | None, Field(pattern=r"^[0-9]{1,18}$", description="`next_before` of the page before this one. Ours.")
+    ] = None
 
 
 class BusinessEntry(Data):

@@ -7,12 +7,11 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import checked
 from profilesvc.contract.audit import AuditQuery
-from profilesvc.contract.keys import KeyCreate, KeyRoll
+from profilesvc.contract.keys import KeyCreate, KeyListQuery, KeyRoll
 from profilesvc.dashboard import pages
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import audit, badges, credentials, keys, overview
-from profilesvc.services.access import missing
 
 _EVENTS = 30
 
@@ -80,7 +79,9 @@ def _register_switches(blueprint: Blueprint) -> None:
 
 async def _list(here: Visit, form: Any, error: ServiceError | None = None) -> Response:
     """The page of keys; `form` fills the form in again, `error` says why it did not do."""
-    entries = await keys.list_all(here.services, here.caller, include_revoked="revoked" in request.args)
+    revoked, before = "revoked" in request.args, request.args.get("before") or None
+    asked = {"include_revoked": str(revoked).lower(), "before": before}
+    entries = await keys.list_all(here.services, here.caller, checked(KeyListQuery, asked, "query"))
     choices = await overview.choices(here.services, here.caller)
     return pages.page(
         "keys.html",
@@ -92,7 +93,8 @@ async def _list(here: Visit, form: Any, error: ServiceError | None = None) -> Re
         businesses=(await keys.businesses(here.services, here.caller)).businesses,
         form=form,
         error=error,
-        with_revoked="revoked" in request.args,
+        with_revoked=revoked,
+        older=entries.next_before,
     )
 
 
@@ -117,11 +119,7 @@ async def _wanted(here: Visit, form: "MultiDict[str, str]") -> KeyCreate:
 
 async def _own(here: Visit, client_id: str) -> Any:
     """A key of the user, live or not. NOT_FOUND."""
-    entries = await keys.list_all(here.services, here.caller, include_revoked=True)
-    found = next((key for key in entries.credentials if key.client_id == client_id), None)
-    if found is None:
-        raise missing("API key")
-    return found
+    return await keys.get(here.services, here.caller, client_id)
 
 
 async def _one(here: Visit, client_id: str, badge_url: str | None = None) -> Response:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
@@ -63,15 +64,16 @@ def normal_domain(text: str, *, development: bool) -> str:
     return domain
 
 
-def allowed_domains(primary: str | None, extras: list[str], *, development: bool) -> list[str]:
+def allowed_domains(primary: str | None, extras: Sequence[object], *, development: bool) -> list[str]:
     """What a key is bound to: the primary domain, its www twin, then the extras, each once and in normal form.
 
-    Raises VALIDATION_ERROR that names every bad entry, or `allowed_domains` when it has more than 50.
+    Raises VALIDATION_ERROR that names every bad entry, or `allowed_domains` when it has more than 50. Entries that are
+    not strings are left to the check of the types.
     """
     if len(extras) > MAX_ENTRIES:
         raise invalid("body", "allowed_domains", f"must not have more than {MAX_ENTRIES} entries")
     given = [] if primary is None else [("primary_domain", primary)]
-    given += [(f"allowed_domains.{index}", extra) for index, extra in enumerate(extras)]
+    given += [(f"allowed_domains.{index}", extra) for index, extra in enumerate(extras) if isinstance(extra, str)]
     problems, domains = [], []
     for field, text in given:
         try:

@@ -1,10 +1,12 @@
 """The one exception that rules and services raise on purpose."""
 
+from collections.abc import Callable
 from typing import Any
 
 from profilesvc.contract.errors import VALIDATION_ERROR, ErrorKind
 
 MAX_PROBLEMS = 20
+Problem = tuple[str, str, str]  # where, field, problem
 
 
 class ServiceError(Exception):
@@ -36,7 +38,20 @@ def invalid(where: str, field: str, problem: str) -> ServiceError:
     return invalid_many([(where, field, problem)])
 
 
-def invalid_many(problems: list[tuple[str, str, str]]) -> ServiceError:
+def problems_of(*checks: Callable[[], object]) -> list[Problem]:
+    """What all of these checks refuse by VALIDATION_ERROR, so that one response names every problem."""
+    found: list[Problem] = []
+    for check in checks:
+        try:
+            check()
+        except ServiceError as error:
+            if error.kind is not VALIDATION_ERROR:
+                raise
+            found += [(each["in"], each["field"], each["problem"]) for each in error.details["errors"]]
+    return found
+
+
+def invalid_many(problems: list[Problem]) -> ServiceError:
     """VALIDATION_ERROR naming the bad members (at most 20): (where, field, problem). Never carries the input."""
     where, field, problem = problems[0]
     message = f"{where} {field}: {problem}" if field else f"{where}: {problem}"

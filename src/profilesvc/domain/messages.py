@@ -24,10 +24,9 @@ from profilesvc.contract.provider_location import (
     TimePeriod,
 )
 from profilesvc.contract.provider_post import LocalPost, LocalPostEvent, TimeInterval, WeeklyOccurrencePattern
-from profilesvc.domain.errors import MAX_PROBLEMS
+from profilesvc.domain.errors import MAX_PROBLEMS, Problem
 
 Document = dict[str, Any]
-Problem = tuple[str, str, str]
 
 _RANGES: dict[type[Message], dict[str, tuple[int, int]]] = {
     Date: {"year": (0, 9999), "month": (0, 12), "day": (0, 31)},
@@ -62,18 +61,33 @@ _SUBJECT = re.compile(r"^\w+ should")
 def parse(message: type[Message], document: Document) -> tuple[Document, list[Problem]]:
     """The document as the message reads it (10.0 is 10), in its own order, and what is wrong with it.
 
-    Top-level members with a wrong shape are left out, so that rules can go on with the rest and one answer names
+    Values with a wrong shape are left out, so that the checks and rules can go on with the rest and one response names
     every problem. Shape, required members of times and periods, and ranges of dates and times are checked.
     """
     try:
         model = message.model_validate(document)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_input=False)
-        bad = {problem["loc"][0] for problem in errors}
-        rest, more = parse(message, {name: value for name, value in document.items() if name not in bad})
-        return rest, [_problem(problem) for problem in errors[:MAX_PROBLEMS]] + more
+        problems = [_problem(problem) for problem in errors]
+        rest, more = parse(message, _without(document, {problem["loc"] for problem in errors}))
+        known = {field for _, field, _ in problems}
+        return rest, problems[:MAX_PROBLEMS] + [problem for problem in more if problem[1] not in known]
     parsed = _in_order(document, model.model_dump(exclude_unset=True))
     return parsed, [problem for part in _messages(message, parsed, "") for problem in _value_problems(*part)]
+
+
+def _without(value: Any, bad: set[tuple[int | str, ...]]) -> Any:
+    """The value without what lies at these places; a list that has a bad item is left out whole, so no index moves."""
+    below: dict[int | str, set[tuple[int | str, ...]]] = {}
+    for first, *rest in bad:
+        below.setdefault(first, set()).add(tuple(rest))
+    if isinstance(value, list):
+        return [_without(item, below[index]) if index in below else item for index, item in enumerate(value)]
+    return {
+        name: _without(member, below[name]) if name in below else member
+        for name, member in value.items()
+        if not any(not place or (len(place) == 1 and isinstance(place[0], int)) for place in below.get(name, ()))
+    }
 
 
 def without_read_only(message: type[Message] | None, value: Any) -> Any:

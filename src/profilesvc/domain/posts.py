@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from profilesvc.contract.provider_format import access_of
 from profilesvc.contract.provider_post import LocalPost
-from profilesvc.domain.errors import invalid_many
-from profilesvc.domain.messages import Document, Problem, parse, without_nulls, without_read_only
+from profilesvc.domain.errors import Problem, invalid_many
+from profilesvc.domain.messages import Document, parse, without_nulls, without_read_only
 
 UPDATABLE = ("summary", "callToAction", "event", "offer", "scheduledTime", "languageCode", "topicType", "alertType")
 _TOPICS = ("STANDARD", "EVENT", "OFFER", "ALERT")
@@ -26,9 +26,7 @@ def check_create(body: Document) -> Document:
     """
     post, problems = _read(body)
     post = without_nulls(post)
-    if not _in(problems, "topicType"):
-        post.setdefault("topicType", "STANDARD")
-        problems += _rules(post, problems)
+    problems += _rules(post, problems)
     if problems:
         raise invalid_many(problems)
     return _to_send(post)
@@ -49,9 +47,7 @@ def check_patch(existing: Document, body: Document) -> tuple[Document, list[str]
     if not changes and not problems:
         problems.append(("body", "", f"must have at least one of {', '.join(UPDATABLE)}"))
     result = without_nulls({**_rest(existing), **changes})
-    if not _in(problems, "topicType"):
-        result.setdefault("topicType", "STANDARD")
-        problems += _rules(result, problems)
+    problems += _rules(result, problems)
     if problems:
         raise invalid_many(problems)
     sent = _to_send(result)
@@ -92,8 +88,12 @@ def _in(problems: list[Problem], field: str) -> bool:
 
 
 def _rules(post: Document, known: list[Problem]) -> list[Problem]:
-    """What else is wrong, apart from members that have a problem already."""
-    found = [*_topic(post), *_call_to_action(post), *_event(post), *_offer(post), *_media(post)]
+    """What else is wrong, apart from members that have a problem already; a post without a topic gets STANDARD."""
+    found: list[tuple[str, str]] = []
+    if not _in(known, "topicType"):  # what a post of no known topic may have is anyone's guess
+        post.setdefault("topicType", "STANDARD")
+        found += _topic(post)
+    found += [*_call_to_action(post), *_event(post), *_offer(post), *_media(post)]
     return [("body", field, problem) for field, problem in found if not _in(known, field)]
 
 

@@ -9,7 +9,7 @@ from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.keys import SECRET_WARNING, KeyCreate, KeyCreated, KeyRoll, KeyRolled
 from profilesvc.contract.times import parse_timestamp
 from profilesvc.domain.domains import allowed_domains
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_of
 from profilesvc.domain.keys import clean_name, client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL, grant
 from profilesvc.domain.world import SECOND, iso, parse_iso
@@ -32,9 +32,11 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
     another business or too many live keys; PLAN_RESTRICTION when assigning exceeds the plan's locations.
     """
     now = services.clock.now()
-    development = not services.settings.production
-    allowed = allowed_domains(body.primary_domain, body.allowed_domains or [], development=development)
-    name, expires_at = clean_name(body.name), _expiry(body, now)
+    given = body.model_dump()
+    if found := problems(services, given):
+        raise invalid_many(found)
+    allowed = _allowed(services, given)
+    name, expires_at = clean_name(body.name), _expiry(body.expires_at, now)
     permissions = grant(ALL, body.permissions)
     secret = new_secret(services.entropy)
     await services.limiter.creation(caller.user_id)
@@ -81,12 +83,31 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
     )
 
 
-def _expiry(body: KeyCreate, now: int) -> int | None:
-    if body.expires_at is None:
+def problems(services: Services, body: dict[str, Any]) -> list[Problem]:
+    """Everything that is wrong with the values of a KeyCreate, also of one that has other values of a wrong type."""
+    name, expires_at, now = body.get("name"), body.get("expires_at"), services.clock.now()
+    return problems_of(
+        lambda: isinstance(name, str) and clean_name(name),
+        lambda: _allowed(services, body),
+        lambda: isinstance(expires_at, str) and _expiry(expires_at, now),
+    )
+
+
+def _allowed(services: Services, body: dict[str, Any]) -> list[str]:
+    primary, extras = body.get("primary_domain"), body.get("allowed_domains")
+    return allowed_domains(
+        primary if isinstance(primary, str) else None,
+        extras if isinstance(extras, list) else [],
+        development=not services.settings.production,
+    )
+
+
+def _expiry(text: str | None, now: int) -> int | None:
+    if text is None:
         return None
     try:
-        parse_timestamp(body.expires_at)
-        expires_at = parse_iso(body.expires_at)
+        parse_timestamp(text)
+        expires_at = parse_iso(text)
     except ValueError:
         raise invalid("body", "expires_at", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
     if expires_at >= _END_OF_TIME:

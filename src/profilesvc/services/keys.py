@@ -5,11 +5,21 @@ from typing import Any, NamedTuple
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT
-from profilesvc.contract.keys import BusinessEntry, BusinessList, KeyEntry, KeyList, KeyRevoked, KeyRolled, KeyStanding
+from profilesvc.contract.keys import (
+    MAX_LIMIT,
+    BusinessEntry,
+    BusinessList,
+    KeyEntry,
+    KeyList,
+    KeyListQuery,
+    KeyRevoked,
+    KeyRolled,
+    KeyStanding,
+)
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import iso
 from profilesvc.services import audit
-from profilesvc.services.access import own_key
+from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.credentials import renew
 from profilesvc.services.holds import covered, hold, lift
@@ -56,12 +66,33 @@ def _entry(row: Any, now: int) -> KeyEntry:
     )
 
 
-async def list_all(services: Services, caller: Caller | None, include_revoked: bool) -> KeyList:
-    """The caller's keys, newest first (D-24); without a caller everyone's, for the operator."""
-    now = services.clock.now()
+async def list_all(services: Services, caller: Caller | None, query: KeyListQuery) -> KeyList:
+    """Return a page of the caller's keys, newest first (D-24), or without a caller of everyone's, for the operator.
+
+    A plan bounds how many keys are live, so all of those may come at once; revoked ones come in pages.
+    """
+    now, revoked = services.clock.now(), query.include_revoked == "true"
+    user_id = None if caller is None else caller.user_id
+    before = None if query.before is None else int(query.before)
+    limit = None
+    if revoked or query.limit is not None or before is not None:
+        limit = min(query.limit or MAX_LIMIT, MAX_LIMIT)
     async with services.storage.read() as session:
-        rows = await keys.listing(session, None if caller is None else caller.user_id, None if include_revoked else now)
-    return KeyList(credentials=[_entry(row, now) for row in rows])
+        rows = await keys.listing(session, user_id, None if revoked else now, before, limit and limit + 1)
+    shown = rows[:limit]
+    return KeyList(
+        credentials=[_entry(row, now) for row in shown],
+        next_before=str(shown[-1].id) if len(rows) > len(shown) else None,
+    )
+
+
+async def get(services: Services, caller: Caller, client_id: str) -> KeyEntry:
+    """Return a key of the caller, live or not. NOT_FOUND."""
+    async with services.storage.read() as session:
+        row = await keys.listed(session, caller.user_id, client_id)
+    if row is None:
+        raise missing("API key")
+    return _entry(row, services.clock.now())
 
 
 async def revoke(services: Services, caller: Caller | None, client_id: str) -> KeyRevoked:

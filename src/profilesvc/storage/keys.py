@@ -205,9 +205,22 @@ def _listing() -> Select[Any]:
     ).join(businesses, businesses.c.id == keys.c.business_id)
 
 
-async def listing(session: Executor, user_id: int | None, live_at: int | None) -> list[Row[Any]]:
-    """The keys of a user (None: of everyone), newest first; those that are live at an instant, or all."""
-    query = _listing().order_by(keys.c.id.desc())
+async def listed(session: Executor, user_id: int, client_id: str) -> Row[Any] | None:
+    """A key of a user as the list has it."""
+    query = _listing().where(keys.c.client_id == client_id, keys.c.user_id == user_id)
+    return (await session.execute(query)).first()
+
+
+async def listing(
+    session: Executor, user_id: int | None, live_at: int | None, before: int | None = None, limit: int | None = None
+) -> list[Row[Any]]:
+    """The keys of a user (None: of everyone), newest first; those that are live at an instant, or all.
+
+    At most `limit` of them, from those older than the key with the id `before`.
+    """
+    query = _listing().order_by(keys.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(keys.c.id < before)
     if user_id is not None:
         query = query.where(keys.c.user_id == user_id)
     if live_at is not None:
