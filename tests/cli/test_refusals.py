@@ -1,13 +1,18 @@
 """What cannot be started or used is said in one line that names the setting."""
 
+import json
 import logging
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from command_line import Run, printed, refused
+from command_line import Run, create_key, printed, refused
+from profilesvc.fixtures import fixture_path
 from profilesvc.serving import bind
+from support import ALICE
 
 if TYPE_CHECKING:
     from conftest import Postgres
@@ -47,6 +52,65 @@ def test_production_refuses_the_issuer_that_signs_anyone_in(run: Run, monkeypatc
     for name, value in {**PRODUCTION, "IDENTITY__DEV_ISSUER": "true"}.items():
         monkeypatch.setenv(f"PROFILESVC_{name}", value)
     assert "PROFILESVC_IDENTITY__DEV_ISSUER" in refused(run("serve"))
+
+
+class TestDemoData:
+    """Whoever knows this project knows its demo users, and may have a key of theirs."""
+
+    @pytest.fixture(autouse=True)
+    def production(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+        """Set the environment from then on."""
+
+        def switch() -> None:
+            for name, value in PRODUCTION.items():
+                monkeypatch.setenv(f"PROFILESVC_{name}", value)
+
+        return switch
+
+    def test_production_refuses_it_and_names_it(self, run: Run, production: Callable[[], None]) -> None:
+        key = create_key(run)["client_id"]
+        kids = [row["kid"] for row in printed(run("signing-keys", "list", "--json"))]
+        Path("var/demo.json").write_text("{}")
+        before = Path("var/profilesvc.db").read_bytes()
+        production()
+        for words in (["serve", "--port", "0"], ["users", "list"], ["users", "token", ALICE], ["signing-keys", "list"]):
+            line = refused(run(*words))
+            for named in ("user alice@example.com", "user carol@example.com", f"key {key}", "demo.json", *kids):
+                assert named in line
+            assert "PROFILESVC_DATABASE_URL" in line
+        assert Path("var/profilesvc.db").read_bytes() == before
+        result = run("doctor", "--json")
+        [found] = [row for row in json.loads(result.stdout) if row["name"] == "readiness"]
+        assert (result.exit_code, found["status"]) == (1, "fail")
+        assert "alice@example.com" in found["message"]
+
+    def test_production_refuses_each_trace_of_it(
+        self, run: Run, production: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "new")
+        printed(run("users", "add", "bob@example.com", "--name", "Bob", "--json"))
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "generated")
+        printed(run("db", "generate", "--keys", "1", "--posts", "0", "--history", "0", "--json"))
+        for folder, file in (("demo", "demo.json"), ("test", "signing_key.pem")):
+            Path(folder).mkdir()
+            shutil.copy(fixture_path("signing_key.pem"), Path(folder, file))
+        production()
+        for folder, named in (
+            ("new", "user bob@example.com"),
+            ("generated", "@generated.example"),
+            ("demo", "demo.json"),
+            ("test", "published test key"),
+        ):
+            monkeypatch.setenv("PROFILESVC_DATA_DIR", folder)
+            assert named in refused(run("users", "list"))
+
+    def test_production_starts_on_data_of_its_own(
+        self, run: Run, production: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "new")
+        production()
+        printed(run("users", "add", "owner@example.com", "--json"))
+        assert [user["email"] for user in printed(run("users", "list", "--json"))] == ["owner@example.com"]
 
 
 class TestSettings:
