@@ -27,7 +27,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.storage.drivers import Drivers
 from profilesvc.storage.outage import Outage
 from profilesvc.storage.pools import Pool, of_engine, of_turn
-from profilesvc.storage.postgres import BUSY_SECONDS, connect_args
+from profilesvc.storage.postgres import BUSY_SECONDS, connect, connect_args
 from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.storage.trouble import READ_ONLY, refusal, sqlstate
 from profilesvc.storage.turns import Alone, PostgresTurns, Turns
@@ -81,7 +81,7 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
         _make_private(Path(parsed.database))
     engine = create_async_engine(
         parsed,
-        connect_args=_connect_args(is_sqlite, patient),
+        connect_args=_connect_args(is_sqlite, patient) | ({} if is_sqlite else {"async_creator_fn": connect}),
         hide_parameters=True,  # an error in the log must not tell what was stored
         pool_size=pool_size,
         max_overflow=0,
@@ -147,10 +147,10 @@ class Storage:
             self.readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
             self.turns = Alone()
         else:
-            connect = _driver_args(self.engine)
-            self._drivers = Drivers(connect, pool_size)
+            arguments = _driver_args(self.engine)
+            self._drivers = Drivers(arguments, pool_size)
             self.readers, self._writer = PostgresReaders(self.engine, self._drivers), PostgresWriter(self._drivers)
-            self.turns = PostgresTurns(connect)
+            self.turns = PostgresTurns(arguments)
             self._leave_older_connections()
         self._renewed_at = float("-inf")
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
