@@ -12,6 +12,7 @@ import pytest
 from command_line import Run, create_key, printed, refused
 from profilesvc.fixtures import fixture_path
 from profilesvc.serving import bind
+from profilesvc.settings import load
 from support import ALICE
 
 if TYPE_CHECKING:
@@ -153,6 +154,53 @@ class TestSettings:
 
     @pytest.mark.parametrize(
         ("name", "value"),
+        [
+            ("BASE_URL", "http://profiles.example"),
+            ("BASE_URL", "https://"),
+            ("BASE_URL", "https://user@profiles.example"),
+            ("BASE_URL", "https://user:word@profiles.example"),
+            ("BASE_URL", "https://profiles.example/api"),
+            ("BASE_URL", "https://profiles.example?a=b"),
+            ("BASE_URL", "https://profiles.example/?"),
+            ("BASE_URL", "https://profiles.example#top"),
+            ("BASE_URL", "https://profiles.example:0"),
+            ("BASE_URL", "https://profiles.example:65536"),
+            ("BASE_URL", "https://profiles.example:port"),
+            ("BASE_URL", "https://profiles example"),
+            ("BASE_URL", "https://profiles.example\nx"),
+            *(
+                (f"PROVIDER__{name}", f"{scheme}provider.example")
+                for name in ("URL", "INFORMATION_URL", "VERIFICATIONS_URL", "ACCOUNTS_URL", "POSTS_URL", "TOKEN_URL")
+                for scheme in ("http://", "HTTP://", "", "ftp://")
+            ),
+            ("PROVIDER__URL", "https://"),
+            ("PROVIDER__TOKEN_URL", "http://127.0.0.1:9"),
+            ("SECRET_PEPPER", "change-me"),
+            ("TOKENS__KEY_PASSPHRASE", "CHANGE_ME"),
+            ("PROVIDER__CLIENT_SECRET", "changeme"),
+            ("PROVIDER__REFRESH_TOKEN", "…"),
+            ("PROVIDER__CLIENT_ID", "<client id>"),
+            ("LIMITS__STORAGE_URL", "redis://:change-me@127.0.0.1"),
+            ("DATABASE_URL", "postgresql+asyncpg://profilesvc:change-me@/profilesvc"),
+        ],
+    )
+    def test_production_refuses_what_is_unsafe_and_names_it(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    ) -> None:
+        for variable, good in {**PRODUCTION, name: value}.items():
+            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+        said = refused(run("users", "list"))
+        assert said.startswith(f"profilesvc: PROFILESVC_{name}")
+        assert "word" not in said
+
+    @pytest.mark.parametrize("value", ["https://profiles.example/", "https://profiles.example:8443", "https://[::1]"])
+    def test_production_accepts_an_origin(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+        for variable, good in {**PRODUCTION, "BASE_URL": value}.items():
+            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+        assert load().base_url == value.rstrip("/")
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
         [("DATABASE_URL", "mysql://x"), ("DATABSE_URL", "x"), ("TOKENS__ACCESS_TTL_SECONDS", "soon")],
     )
     def test_a_setting_that_cannot_be_used_is_named(
@@ -235,3 +283,6 @@ def test_a_database_that_does_not_answer_is_said_in_one_line(run: Run, monkeypat
     for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
         assert "the database does not answer" in (said := refused(run(*words)))
         assert "secret" not in said
+    monkeypatch.setenv("PROFILESVC_DATABASE_URL", f"postgresql+asyncpg://postgres:secret@/none?host={Path.cwd()}")
+    for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
+        assert f"the database does not answer: no server has its socket in {Path.cwd()}" in refused(run(*words))
