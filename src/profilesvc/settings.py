@@ -26,7 +26,7 @@ class SettingsError(Exception):
     """A setting that cannot be used; the message names the variable and the rule."""
 
 
-def _is_placeholder(value: str) -> bool:
+def is_placeholder(value: str) -> bool:
     """What examples have where a secret belongs."""
     return bool(_PLACEHOLDER.search(value))
 
@@ -40,7 +40,7 @@ def _placeholders(settings: BaseModel, before: str = PREFIX) -> list[str]:
             found += _placeholders(value, f"{variable}__")
         elif isinstance(value, str | SecretStr):
             text = value if isinstance(value, str) else value.get_secret_value()
-            found += [variable] if _is_placeholder(text) else []
+            found += [variable] if is_placeholder(text) else []
     return found
 
 

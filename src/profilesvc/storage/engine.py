@@ -52,12 +52,15 @@ def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
     return {**engine.dialect.create_connect_args(engine.url)[1], **_connect_args(is_sqlite=False)}
 
 
-def _require_known_parameters(url: URL) -> None:
-    """ArgumentError naming a parameter of the URL that asyncpg would refuse with a TypeError."""
-    for name in url.query:
-        if name not in inspect.signature(asyncpg.connect).parameters and name not in _OF_SQLALCHEMY:
+def parsed_url(text: str) -> URL:
+    """The URL of a database. ArgumentError, also for a parameter that asyncpg would refuse with a TypeError."""
+    url = make_url(text)
+    known = (*inspect.signature(asyncpg.connect).parameters, *_OF_SQLALCHEMY)
+    for name in () if url.get_backend_name() == "sqlite" else url.query:
+        if name not in known:
             hint = "; for TLS write ssl=require or ssl=verify-full" if name.startswith("ssl") else ""
             raise ArgumentError(f"{name} is not a parameter of the driver{hint}")
+    return _with_a_primary(url)
 
 
 def _with_a_primary(url: URL) -> URL:
@@ -73,10 +76,8 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
 
     `patient`: a statement may take as long as it takes, as a migration does.
     """
-    parsed = _with_a_primary(make_url(url))
+    parsed = parsed_url(url)
     is_sqlite = parsed.get_backend_name() == "sqlite"
-    if not is_sqlite:
-        _require_known_parameters(parsed)
     if is_sqlite and parsed.database:
         _make_private(Path(parsed.database))
     engine = create_async_engine(
