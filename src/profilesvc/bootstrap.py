@@ -14,11 +14,11 @@ from sqlalchemy import make_url
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.rates import Windows
 from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
-from profilesvc.fixtures import TEST_KEY_ID, load_world
+from profilesvc.fixtures import TEST_KEY_ID, fixture_path, load_world
 from profilesvc.issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.metrics import Metrics
 from profilesvc.provider.port import Provider
-from profilesvc.services import signing_keys, upkeep
+from profilesvc.services import demo_data, signing_keys, upkeep
 from profilesvc.services.context import Services
 from profilesvc.services.id_tokens import TrustedIssuer
 from profilesvc.services.keyring import Keyring, SigningKey, generate, signing_key
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from profilesvc.provider.emulator.guard import Guard
 
 SIGNING_KEY_FILE = "signing_key.pem"
+DEMO_KEY_FILE = "demo.json"
 DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 
@@ -76,10 +77,21 @@ async def _open_signing_keys(services: Services) -> None:
     await signing_keys.open_ring(
         services, given, lambda: open_signing_key(settings, old) if old.exists() else generate()
     )
-    if settings.production and TEST_KEY_ID in services.signer.keyring:
+
+
+async def _refuse_demo_data(services: Services) -> None:
+    """SettingsError naming what is there, before anything of it is used or changed."""
+    settings = services.settings
+    found = await demo_data.traces(services, [user["email"] for user in load_world()["users"]], TEST_KEY_ID)
+    kept = [settings.data_dir / name for name in (DEMO_KEY_FILE, SIGNING_KEY_FILE)]
+    if kept[0].exists():
+        found.append(f"file {kept[0]}")
+    if kept[1].exists() and kept[1].read_bytes() == fixture_path(SIGNING_KEY_FILE).read_bytes():
+        found.append(f"file {kept[1]} (the published test key)")
+    if found:
         raise SettingsError(
-            "the published test key is among the signing keys and refused in production; remove it: "
-            f"{PREFIX}ENVIRONMENT=development profilesvc signing-keys remove {TEST_KEY_ID}"
+            f"{PREFIX}ENVIRONMENT: production is refused on demo data ({', '.join(found)}); name an empty database in "
+            f"{PREFIX}DATABASE_URL and an empty folder in {PREFIX}DATA_DIR"
         )
 
 
@@ -135,6 +147,8 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         services = Services(
             settings, world.clock, world.entropy, storage, reached, signer, plans, limiter, identity, metrics
         )
+        if settings.production:
+            await _refuse_demo_data(services)
         await _open_signing_keys(services)
         async with signing_keys.kept(services), upkeep.kept_up(services) if provider else nullcontext():
             yield services

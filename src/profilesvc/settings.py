@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from profilesvc.limit_settings import LimitSettings
 
 PREFIX = "PROFILESVC_"
+_PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|it|this)\b|…|\A<[^<>]*>\Z", re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\Z")
 
 
@@ -23,6 +24,24 @@ def _comma_list(value: Any) -> Any:
 
 class SettingsError(Exception):
     """A setting that cannot be used; the message names the variable and the rule."""
+
+
+def is_placeholder(value: str) -> bool:
+    """What examples have where a secret belongs."""
+    return bool(_PLACEHOLDER.search(value))
+
+
+def _placeholders(settings: BaseModel, before: str = PREFIX) -> list[str]:
+    """The variables that still have an example's placeholder."""
+    found = []
+    for name in type(settings).model_fields:
+        value, variable = getattr(settings, name), f"{before}{name.upper()}"
+        if isinstance(value, BaseModel):
+            found += _placeholders(value, f"{variable}__")
+        elif isinstance(value, str | SecretStr):
+            text = value if isinstance(value, str) else value.get_secret_value()
+            found += [variable] if is_placeholder(text) else []
+    return found
 
 
 class _Group(BaseModel):
@@ -52,6 +71,14 @@ class ProviderSettings(_Group):
     def embedded(self) -> bool:
         """True when no provider is configured and the emulator stands in."""
         return not (self.url or self.information_url or self.posts_url)
+
+    def problem(self) -> str | None:
+        """Which URL production does not accept, as the end of a sentence that begins with the setting's name."""
+        for name in ("url", "information_url", "verifications_url", "accounts_url", "posts_url", "token_url"):
+            value = getattr(self, name)
+            if value and not _is_https_url(value):
+                return f"{name.upper()} must start with https:// in production: it is sent the login and tokens"
+        return None
 
 
 class TokenSettings(_Group):
@@ -95,12 +122,20 @@ class IdentitySettings(_Group):
 
 
 def _is_jwks_url(value: str, production: bool) -> bool:
+    return _is_https_url(value) or (not production and _host(value, "http") in {"127.0.0.1", "::1", "localhost"})
+
+
+def _is_https_url(value: str) -> bool:
+    """Whether it is an address that secrets may be sent to."""
+    return bool(_host(value, "https"))
+
+
+def _host(value: str, scheme: str) -> str | None:
     try:
         parts = urlsplit(value)
     except ValueError:
-        return False
-    on_loopback = parts.hostname in {"127.0.0.1", "::1", "localhost"} and not production
-    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and on_loopback))
+        return None
+    return parts.hostname if parts.scheme == scheme else None
 
 
 class LabSettings(_Group):
@@ -131,10 +166,14 @@ def _database_url(value: str) -> str:
     return value
 
 
+def _is_origin(value: str) -> bool:
+    match = _ORIGIN.match(value)
+    return match is not None and 0 < int(match[1] or 1) <= 65_535
+
+
 def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
-        match = _ORIGIN.match(value)
-        if match is None or int(match[1] or 0) > 65_535:
+        if not _is_origin(value):
             raise ValueError(f"{value} is not an origin such as https://dashboard.example:8443")
     return values
 
@@ -209,8 +248,17 @@ class Settings(BaseSettings):
             return self
         if not self.base_url.startswith("https://"):
             raise ValueError(f"{PREFIX}BASE_URL is required in production and must start with https://")
+        if not _is_origin(self.base_url):
+            raise ValueError(
+                f"{PREFIX}BASE_URL must be an origin in production, such as https://profiles.example.com: "
+                "no user, path, query or fragment"
+            )
         if self.provider.embedded:
             raise ValueError(f"{PREFIX}PROVIDER__URL is required in production: the emulator is for development")
+        if problem := self.provider.problem():
+            raise ValueError(f"{PREFIX}PROVIDER__{problem}")
+        if found := _placeholders(self):
+            raise ValueError(f"{', '.join(found)}: replace the placeholder of the example with a value of your own")
         if any(not origin.lower().startswith("https://") for origin in self.dashboard_origins):
             raise ValueError(f"{PREFIX}DASHBOARD_ORIGINS must start with https:// in production")
         return self

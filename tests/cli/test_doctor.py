@@ -1,27 +1,30 @@
 """`profilesvc doctor`: from inside, by the settings, and from outside, by a URL."""
 
+import base64
 import json
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+import redis
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from pgbouncer import pooling
 
-from command_line import Run, printed
+from command_line import Run, printed, refused
 from conftest import make_settings
 from profilesvc.bootstrap import World, create_app
 from profilesvc.cli.checks import clock
@@ -30,6 +33,10 @@ from profilesvc.domain.world import SystemClock, SystemEntropy
 from profilesvc.fixtures import load_world
 from profilesvc.provider.emulator.app import create_emulator
 from profilesvc.serving import EmbeddedServer
+
+if TYPE_CHECKING:
+    from conftest import Postgres
+    from redis_server import RedisServer
 
 HEALTHY: dict[str, tuple[int, Any]] = {
     "/healthz": (200, {"status": "ok"}),
@@ -91,6 +98,10 @@ class TestInside:
         rows = printed(run("doctor", "--json"))
         assert set(statuses(rows)) == {
             "settings",
+            "pepper",
+            "passphrase",
+            "sign-in",
+            "limits",
             "database",
             "migrations",
             "signing keys",
@@ -104,7 +115,7 @@ class TestInside:
     def test_lines_are_for_people(self, run: Run) -> None:
         result = run("doctor")
         assert result.exit_code == 0
-        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 7
+        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 11
 
     def test_a_database_that_is_not_made_yet_is_a_warning_and_is_not_made(self, run: Run) -> None:
         Path("var/profilesvc.db").unlink()
@@ -117,7 +128,7 @@ class TestInside:
         result = run("doctor", "--json")
         assert result.exit_code == 1
         found = statuses(json.loads(result.stdout))
-        assert found == {"settings": "ok", "database": "fail", "clock": "warn", "provider": "fail"}
+        assert {"settings": "ok", "database": "fail", "clock": "warn", "provider": "fail"}.items() <= found.items()
 
     def test_a_setting_that_is_none_fails(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PROFILESVC_BASE_UR", "x")
@@ -142,6 +153,125 @@ class TestInside:
         assert provider["status"] == ("fail" if refuses else "ok")
         assert ("consent again" in provider["hint"]) == refuses
         assert ("3 accounts" in provider["message"]) != refuses
+
+
+PRODUCTION = {
+    "ENVIRONMENT": "production",
+    "BASE_URL": "https://profiles.example",
+    "PROVIDER__URL": "https://127.0.0.1:1",
+    "DATA_DIR": "new",
+}
+GOOD = base64.b64encode(bytes(range(32))).decode()
+
+
+class TestProduction:
+    """What is configured and does not work, or is missing, is told with the variable that helps."""
+
+    @pytest.fixture
+    def found(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+        """What `doctor` finds with these settings, by name."""
+
+        def look(**settings: str) -> dict[str, Any]:
+            for name, value in {**PRODUCTION, **settings}.items():
+                monkeypatch.setenv(f"PROFILESVC_{name}", value)
+            return {row["name"]: row for row in json.loads(run("doctor", "--json").stdout)}
+
+        return look
+
+    def test_nothing_is_configured(self, found: Callable[..., dict[str, Any]]) -> None:
+        rows = found()
+        for name, variable in (
+            ("pepper", "SECRET_PEPPER"),
+            ("passphrase", "TOKENS__KEY_PASSPHRASE"),
+            ("sign-in", "IDENTITY__ISSUER"),
+        ):
+            assert rows[name]["status"] == "warn"
+            assert f"PROFILESVC_{variable}" in rows[name]["hint"]
+
+    def test_everything_is_configured(self, found: Callable[..., dict[str, Any]], redis_server: "RedisServer") -> None:
+        login = {"ISSUER": "https://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
+        rows = found(
+            SECRET_PEPPER=GOOD,
+            TOKENS__KEY_PASSPHRASE=GOOD,
+            LIMITS__STORAGE_URL=redis_server.url.replace("redis://", "valkey://"),
+            **{f"IDENTITY__{name}": value for name, value in login.items()},
+        )
+        for name in ("settings", "pepper", "passphrase", "sign-in", "limits"):
+            assert rows[name]["status"] == "ok", rows[name]
+            assert GOOD not in rows[name]["message"]
+
+    @pytest.mark.parametrize("secret", ["secret", "pepper", "correct horse", "a" * 64, "abcabcabcabcabcabcabc"])
+    def test_a_secret_that_can_be_guessed_fails(self, found: Callable[..., dict[str, Any]], secret: str) -> None:
+        rows = found(SECRET_PEPPER=secret, TOKENS__KEY_PASSPHRASE=secret)
+        for name in ("pepper", "passphrase"):
+            assert (rows[name]["status"], "openssl" in rows[name]["hint"]) == ("fail", True)
+
+    def test_a_placeholder_fails(self, found: Callable[..., dict[str, Any]]) -> None:
+        rows = found(SECRET_PEPPER="change-me")
+        assert (list(rows), rows["settings"]["status"]) == (["settings"], "fail")
+        assert "PROFILESVC_SECRET_PEPPER" in rows["settings"]["message"]
+        rows = found(ENVIRONMENT="development", TOKENS__KEY_PASSPHRASE="Change_Me_")
+        assert (rows["pepper"]["status"], rows["passphrase"]["status"]) == ("warn", "warn")
+
+    def test_counters_that_do_not_answer_fail(self, found: Callable[..., dict[str, Any]]) -> None:
+        for url in ("redis://:hush-hush@127.0.0.1:1/0", "valkey://127.0.0.1:1", "unix:///no/such/socket"):
+            row = found(LIMITS__STORAGE_URL=url)["limits"]
+            assert (row["status"], "LIMITS__STORAGE_URL" in row["hint"]) == ("fail", True)
+            assert "hush" not in row["message"]
+
+    def test_counters_that_take_no_writes_fail(
+        self, found: Callable[..., dict[str, Any]], redis_server: "RedisServer"
+    ) -> None:
+        with redis.Redis(port=redis_server.port) as client:
+            client.replicaof("127.0.0.1", "1")
+            try:
+                row = found(LIMITS__STORAGE_URL=redis_server.url)["limits"]
+            finally:
+                client.replicaof("NO", "ONE")
+        assert row["status"] == "fail"
+        assert "read only replica" in row["message"]
+
+    @pytest.mark.parametrize(("url", "status"), [("", "ok"), ("postgresql+asyncpg://nobody@127.0.0.1:1/none", "warn")])
+    def test_several_processes_should_count_together(
+        self, found: Callable[..., dict[str, Any]], url: str, status: str
+    ) -> None:
+        assert found(DATABASE_URL=url)["limits"]["status"] == status
+
+
+@pytest.mark.postgres
+class TestPooler:
+    """What is between the service and PostgreSQL."""
+
+    @pytest.mark.parametrize(
+        ("mode", "robin", "status"),
+        [("session", 0, "ok"), ("transaction", 0, "fail"), ("transaction", 1, "fail"), ("statement", 0, "fail")],
+    )
+    def test_only_session_pooling_is_accepted(
+        self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch, mode: str, robin: int, status: str
+    ) -> None:
+        with pooling(postgres, mode, robin=robin) as url:
+            monkeypatch.setenv("PROFILESVC_DATABASE_URL", url)
+            result = run("doctor", "--json")
+            rows = {row["name"]: row for row in json.loads(result.stdout)}
+        assert (rows["pooler"]["status"], result.exit_code) == (status, int(status != "ok"))
+        assert mode in rows["pooler"]["message"]
+        assert ("pool_mode = session" in rows["pooler"]["hint"]) == (status == "fail")
+        assert ("database" in rows) == (status == "ok")
+
+    def test_what_a_pooler_has_to_ignore_is_named(
+        self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with pooling(postgres, "session", ignored="") as url:
+            monkeypatch.setenv("PROFILESVC_DATABASE_URL", url)
+            assert "ignore_startup_parameters = " in refused(run("users", "list"))
+
+    def test_without_a_pooler_there_is_none(
+        self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("work"))
+        rows = statuses(printed(run("doctor", "--json")))
+        assert "pooler" not in rows
+        assert rows["database"] == "ok"
 
 
 class TestOutside:

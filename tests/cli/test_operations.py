@@ -1,5 +1,6 @@
 """What docs/operations.md and deploy/ tell operators: settings that exist, files that parse, commands that work."""
 
+import base64
 import configparser
 import importlib.util
 import re
@@ -13,7 +14,7 @@ import pytest
 
 from conftest import Postgres
 from profilesvc.settings import PREFIX, Settings
-from program import command
+from program import command, environment
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -46,17 +47,43 @@ def nginx() -> list[tuple[str, str]]:
 
 
 def test_the_settings_of_the_example_are_taken(tmp_path: Path) -> None:
-    settings = {name.removeprefix(PREFIX): value for name, value in environment_file().items()}
-    made = Settings(
-        _env_file=None,
-        **{k.lower(): v for k, v in settings.items() if "__" not in k}
-        | {
-            "provider": {"url": settings["PROVIDER__URL"]},
-        },
+    """Its placeholders are refused; with secrets in their place everything but the database is there."""
+    example = (DEPLOY / "profilesvc.env").read_text("utf-8")
+    here = {"DATA_DIR": str(tmp_path), "DATABASE_URL": f"postgresql+asyncpg://profilesvc@/profilesvc?host={tmp_path}"}
+    serve = ("serve", "--workers", "4", "--port", "0")
+    (tmp_path / ".env").write_text(example, "utf-8")
+    refused = command(tmp_path, *serve, **here).stderr
+    for name, value in environment_file().items():
+        assert (name in refused) == (value == "change-me"), name
+    secret = base64.b64encode(bytes(32)).decode()
+    (tmp_path / ".env").write_text(example.replace("=change-me", f"={secret}"), "utf-8")
+    refused = command(tmp_path, *serve, **here).stderr
+    assert refused.startswith("profilesvc: the database does not answer"), refused  # and no warning before it
+
+
+def test_the_example_has_all_that_production_needs() -> None:
+    needed = (
+        "BASE_URL DATABASE_URL SECRET_PEPPER TOKENS__KEY_PASSPHRASE IDENTITY__ISSUER LIMITS__STORAGE_URL TRUSTED_HOPS"
     )
-    assert made.production
-    refused = command(tmp_path, "serve", "--workers", "4", **settings | {"DATA_DIR": str(tmp_path)})
-    assert "the database does not answer" in refused.stderr  # there is none here; everything else was taken
+    readme = (ROOT / "README.md").read_text("utf-8").partition("## Operate it")[2].partition("### Settings")[0]
+    for name in needed.split():
+        assert f"{PREFIX}{name}" in environment_file(), name
+        assert f"{PREFIX}{name}=" in readme, name
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the README's lines are for a shell")
+def test_the_settings_of_the_readme_are_taken(tmp_path: Path) -> None:
+    """As pasted into a shell, with values of one's own where it has `…`."""
+    readme = (ROOT / "README.md").read_text("utf-8").partition("## Operate it")[2]
+    exports = [line for line in readme.partition("```sh\n")[2].partition("```")[0].splitlines() if "export" in line]
+    script = "\n".join([*exports, "env -0"])
+    shell = subprocess.run(["bash", "-euc", script], capture_output=True, env=environment(), check=True)
+    exported = dict(entry.split("=", 1) for entry in shell.stdout.decode().split("\0") if entry.startswith(PREFIX))
+    settings = {name.removeprefix(PREFIX): value.replace("…", "x" * 40) for name, value in exported.items()}
+    here = {"DATA_DIR": str(tmp_path), "DATABASE_URL": f"postgresql+asyncpg://profilesvc@/profilesvc?host={tmp_path}"}
+    refused = command(tmp_path, "serve", "--workers", "4", "--port", "0", **settings | here).stderr
+    assert refused.startswith("profilesvc: the database does not answer"), refused
+    assert len(base64.b64decode(settings["SECRET_PEPPER"])) == 32
 
 
 def test_the_unit_starts_what_there_is_and_waits_for_it_to_drain() -> None:

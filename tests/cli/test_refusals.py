@@ -1,13 +1,19 @@
 """What cannot be started or used is said in one line that names the setting."""
 
+import json
 import logging
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from command_line import Run, printed, refused
+from command_line import Run, create_key, printed, refused
+from profilesvc.fixtures import fixture_path
 from profilesvc.serving import bind
+from profilesvc.settings import load
+from support import ALICE
 
 if TYPE_CHECKING:
     from conftest import Postgres
@@ -49,6 +55,65 @@ def test_production_refuses_the_issuer_that_signs_anyone_in(run: Run, monkeypatc
     assert "PROFILESVC_IDENTITY__DEV_ISSUER" in refused(run("serve"))
 
 
+class TestDemoData:
+    """Whoever knows this project knows its demo users, and may have a key of theirs."""
+
+    @pytest.fixture(autouse=True)
+    def production(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+        """Set the environment from then on."""
+
+        def switch() -> None:
+            for name, value in PRODUCTION.items():
+                monkeypatch.setenv(f"PROFILESVC_{name}", value)
+
+        return switch
+
+    def test_production_refuses_it_and_names_it(self, run: Run, production: Callable[[], None]) -> None:
+        key = create_key(run)["client_id"]
+        kids = [row["kid"] for row in printed(run("signing-keys", "list", "--json"))]
+        Path("var/demo.json").write_text("{}")
+        before = Path("var/profilesvc.db").read_bytes()
+        production()
+        for words in (["serve", "--port", "0"], ["users", "list"], ["users", "token", ALICE], ["signing-keys", "list"]):
+            line = refused(run(*words))
+            for named in ("user alice@example.com", "user carol@example.com", f"key {key}", "demo.json", *kids):
+                assert named in line
+            assert "PROFILESVC_DATABASE_URL" in line
+        assert Path("var/profilesvc.db").read_bytes() == before
+        result = run("doctor", "--json")
+        [found] = [row for row in json.loads(result.stdout) if row["name"] == "readiness"]
+        assert (result.exit_code, found["status"]) == (1, "fail")
+        assert "alice@example.com" in found["message"]
+
+    def test_production_refuses_each_trace_of_it(
+        self, run: Run, production: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "new")
+        printed(run("users", "add", "bob@example.com", "--name", "Bob", "--json"))
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "generated")
+        printed(run("db", "generate", "--keys", "1", "--posts", "0", "--history", "0", "--json"))
+        for folder, file in (("demo", "demo.json"), ("test", "signing_key.pem")):
+            Path(folder).mkdir()
+            shutil.copy(fixture_path("signing_key.pem"), Path(folder, file))
+        production()
+        for folder, named in (
+            ("new", "user bob@example.com"),
+            ("generated", "@generated.example"),
+            ("demo", "demo.json"),
+            ("test", "published test key"),
+        ):
+            monkeypatch.setenv("PROFILESVC_DATA_DIR", folder)
+            assert named in refused(run("users", "list"))
+
+    def test_production_starts_on_data_of_its_own(
+        self, run: Run, production: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PROFILESVC_DATA_DIR", "new")
+        production()
+        printed(run("users", "add", "owner@example.com", "--json"))
+        assert [user["email"] for user in printed(run("users", "list", "--json"))] == ["owner@example.com"]
+
+
 class TestSettings:
     @pytest.mark.parametrize(
         ("changes", "named"),
@@ -86,6 +151,53 @@ class TestSettings:
         for name, value in PRODUCTION.items():
             monkeypatch.setenv(f"PROFILESVC_{name}", value)
         assert "PROFILESVC_IDENTITY__JWKS_URL" in refused(run("users", "list"))
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("BASE_URL", "http://profiles.example"),
+            ("BASE_URL", "https://"),
+            ("BASE_URL", "https://user@profiles.example"),
+            ("BASE_URL", "https://user:word@profiles.example"),
+            ("BASE_URL", "https://profiles.example/api"),
+            ("BASE_URL", "https://profiles.example?a=b"),
+            ("BASE_URL", "https://profiles.example/?"),
+            ("BASE_URL", "https://profiles.example#top"),
+            ("BASE_URL", "https://profiles.example:0"),
+            ("BASE_URL", "https://profiles.example:65536"),
+            ("BASE_URL", "https://profiles.example:port"),
+            ("BASE_URL", "https://profiles example"),
+            ("BASE_URL", "https://profiles.example\nx"),
+            *(
+                (f"PROVIDER__{name}", f"{scheme}provider.example")
+                for name in ("URL", "INFORMATION_URL", "VERIFICATIONS_URL", "ACCOUNTS_URL", "POSTS_URL", "TOKEN_URL")
+                for scheme in ("http://", "HTTP://", "", "ftp://")
+            ),
+            ("PROVIDER__URL", "https://"),
+            ("PROVIDER__TOKEN_URL", "http://127.0.0.1:9"),
+            ("SECRET_PEPPER", "change-me"),
+            ("TOKENS__KEY_PASSPHRASE", "CHANGE_ME"),
+            ("PROVIDER__CLIENT_SECRET", "changeme"),
+            ("PROVIDER__REFRESH_TOKEN", "…"),
+            ("PROVIDER__CLIENT_ID", "<client id>"),
+            ("LIMITS__STORAGE_URL", "redis://:change-me@127.0.0.1"),
+            ("DATABASE_URL", "postgresql+asyncpg://profilesvc:change-me@/profilesvc"),
+        ],
+    )
+    def test_production_refuses_what_is_unsafe_and_names_it(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    ) -> None:
+        for variable, good in {**PRODUCTION, name: value}.items():
+            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+        said = refused(run("users", "list"))
+        assert said.startswith(f"profilesvc: PROFILESVC_{name}")
+        assert "word" not in said
+
+    @pytest.mark.parametrize("value", ["https://profiles.example/", "https://profiles.example:8443", "https://[::1]"])
+    def test_production_accepts_an_origin(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+        for variable, good in {**PRODUCTION, "BASE_URL": value}.items():
+            monkeypatch.setenv(f"PROFILESVC_{variable}", good)
+        assert load().base_url == value.rstrip("/")
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -171,3 +283,6 @@ def test_a_database_that_does_not_answer_is_said_in_one_line(run: Run, monkeypat
     for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
         assert "the database does not answer" in (said := refused(run(*words)))
         assert "secret" not in said
+    monkeypatch.setenv("PROFILESVC_DATABASE_URL", f"postgresql+asyncpg://postgres:secret@/none?host={Path.cwd()}")
+    for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
+        assert f"the database does not answer: no server has its socket in {Path.cwd()}" in refused(run(*words))

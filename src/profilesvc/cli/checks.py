@@ -40,8 +40,14 @@ def clock(date: str | None, now: float) -> Check:
 
 
 async def inside(settings: Settings) -> AsyncIterator[Check]:
-    """Database, migrations, signing keys and the provider, as the settings name them."""
+    """Secrets, sign-in, limits, database, migrations, signing keys and the provider, as the settings name them."""
+    from profilesvc.cli import checks_settings
+
     yield _environment(settings)
+    for secret in checks_settings.secrets(settings):
+        yield secret
+    yield checks_settings.sign_in(settings)
+    yield await checks_settings.limits(settings)
     migrated = True
     async for check in _database(settings):
         migrated = migrated and check.status == "ok"
@@ -61,26 +67,32 @@ def _environment(settings: Settings) -> Check:
     if not settings.production:
         hint = "set PROFILESVC_ENVIRONMENT=production where others can reach it"
         return Check("settings", "ok", "development: shortcuts are allowed", hint)
-    if not settings.secret_pepper.get_secret_value():
-        hint = "set PROFILESVC_SECRET_PEPPER before the first key is made"
-        return Check("settings", "warn", "production, without a pepper for secrets", hint)
     return Check("settings", "ok", "production")
 
 
 async def _database(settings: Settings) -> AsyncIterator[Check]:
-    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
 
+    from profilesvc.cli.checks_pooler import pooler
     from profilesvc.cli.failures import expected
     from profilesvc.storage import migrate
-    from profilesvc.storage.engine import create_engine
+    from profilesvc.storage.engine import create_engine, parsed_url
 
-    url = make_url(settings.effective_database_url)
+    try:
+        url = parsed_url(settings.effective_database_url)
+    except ArgumentError as error:
+        yield Check("database", "fail", expected(error) or "", "see the README for the form of the URL")
+        return
     where = f"{url.get_backend_name()} {url.database}"
     if url.get_backend_name() == "sqlite" and not await asyncio.to_thread(Path(str(url.database)).is_file):
         yield Check("database", "warn", f"{where} is not there yet", "the first `profilesvc serve` makes it")
         return
     engine = create_engine(settings.effective_database_url, 1)
     try:
+        if url.get_backend_name() == "postgresql" and (found := await pooler(engine)):
+            yield found
+            if found.status == "fail":
+                return
         current = await migrate.current(engine)
     except Exception as error:
         line = expected(error) or f"the database cannot be read: {type(error).__name__}"

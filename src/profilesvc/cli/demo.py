@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 OWNER = "alice@example.com"
-KEY_FILE = "demo.json"
 _KEY = {
     "name": "Demo site",
     "business_id": 10,
@@ -107,11 +106,11 @@ def _next_port(listener: "socket.socket", asked: int) -> "socket.socket":
 
 async def _prepare(settings: Settings) -> dict[str, Any]:
     """Seed an empty database; the demo key, made anew when there is none that is worth anything."""
-    from profilesvc.bootstrap import World, open_services
+    from profilesvc.bootstrap import DEMO_KEY_FILE, World, open_services
     from profilesvc.fixtures import load_world
     from profilesvc.services import seed
 
-    path = settings.data_dir / KEY_FILE
+    path = settings.data_dir / DEMO_KEY_FILE
     async with open_services(settings, World()) as services:
         await seed.load_if_empty(services, load_world())
         key = await _still_good(services, _kept_key(path))

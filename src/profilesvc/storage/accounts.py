@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, insert, select, text, update
+from sqlalchemy import bindparam, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -57,6 +57,12 @@ async def user_by_email(session: Executor, email: str) -> UserState | None:
 async def list_users(session: Executor) -> list[UserState]:
     """All users, oldest first."""
     return [UserState._make(row) for row in await session.execute(USER.order_by(users.c.id))]
+
+
+async def list_demo_users(session: Executor, emails: list[str], domain: str, limit: int) -> list[UserState]:
+    """Users with one of these addresses or an address at this domain; at most `limit`."""
+    theirs = or_(users.c.email.in_(emails), users.c.email.like(f"%@{domain}"))
+    return [UserState._make(row) for row in await session.execute(USER.where(theirs).order_by(users.c.id).limit(limit))]
 
 
 async def add_user(session: AsyncSession, email: str, name: str, plan: str, now: int) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 
 from profilesvc.storage.pools import Pool
+from profilesvc.storage.postgres import connect
 
 # The driver tells of a lost connection in more than one way.
 CUT = (
@@ -62,7 +63,7 @@ class Drivers:
     async def _opened(self, until: float) -> Any:
         try:
             async with asyncio.timeout(until - time.monotonic()):
-                connection = await asyncpg.connect(**self._connect)
+                connection = await connect(**self._connect)
         except BaseException:
             self._free.release()
             raise

@@ -27,7 +27,7 @@ from profilesvc.private import make_private
 from profilesvc.storage.drivers import Drivers
 from profilesvc.storage.outage import Outage
 from profilesvc.storage.pools import Pool, of_engine, of_turn
-from profilesvc.storage.postgres import BUSY_SECONDS, connect_args
+from profilesvc.storage.postgres import BUSY_SECONDS, connect, connect_args
 from profilesvc.storage.readers import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.storage.trouble import READ_ONLY, refusal, sqlstate
 from profilesvc.storage.turns import Alone, PostgresTurns, Turns
@@ -52,12 +52,15 @@ def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
     return {**engine.dialect.create_connect_args(engine.url)[1], **_connect_args(is_sqlite=False)}
 
 
-def _require_known_parameters(url: URL) -> None:
-    """ArgumentError naming a parameter of the URL that asyncpg would refuse with a TypeError."""
-    for name in url.query:
-        if name not in inspect.signature(asyncpg.connect).parameters and name not in _OF_SQLALCHEMY:
+def parsed_url(text: str) -> URL:
+    """The URL of a database. ArgumentError, also for a parameter that asyncpg would refuse with a TypeError."""
+    url = make_url(text)
+    known = (*inspect.signature(asyncpg.connect).parameters, *_OF_SQLALCHEMY)
+    for name in () if url.get_backend_name() == "sqlite" else url.query:
+        if name not in known:
             hint = "; for TLS write ssl=require or ssl=verify-full" if name.startswith("ssl") else ""
             raise ArgumentError(f"{name} is not a parameter of the driver{hint}")
+    return _with_a_primary(url)
 
 
 def _with_a_primary(url: URL) -> URL:
@@ -73,15 +76,13 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
 
     `patient`: a statement may take as long as it takes, as a migration does.
     """
-    parsed = _with_a_primary(make_url(url))
+    parsed = parsed_url(url)
     is_sqlite = parsed.get_backend_name() == "sqlite"
-    if not is_sqlite:
-        _require_known_parameters(parsed)
     if is_sqlite and parsed.database:
         make_private(Path(parsed.database))  # signing keys are stored in it
     engine = create_async_engine(
         parsed,
-        connect_args=_connect_args(is_sqlite, patient),
+        connect_args=_connect_args(is_sqlite, patient) | ({} if is_sqlite else {"async_creator_fn": connect}),
         hide_parameters=True,  # an error in the log must not tell what was stored
         pool_size=pool_size,
         max_overflow=0,
@@ -138,10 +139,10 @@ class Storage:
             self.readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
             self.turns = Alone()
         else:
-            connect = _driver_args(self.engine)
-            self._drivers = Drivers(connect, pool_size)
+            arguments = _driver_args(self.engine)
+            self._drivers = Drivers(arguments, pool_size)
             self.readers, self._writer = PostgresReaders(self.engine, self._drivers), PostgresWriter(self._drivers)
-            self.turns = PostgresTurns(connect)
+            self.turns = PostgresTurns(arguments)
             self._leave_older_connections()
         self._renewed_at = float("-inf")
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")

@@ -53,6 +53,15 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
             raise
 
 
+async def connect(*words: Any, **arguments: Any) -> Any:
+    """Connect as the driver does. ConnectionError with the folder if the socket is missing."""
+    try:
+        return await asyncpg.connect(*words, **arguments)
+    except FileNotFoundError as error:
+        where = arguments.get("host") or "the default folder"
+        raise ConnectionError(f"no server has its socket in {where}") from error
+
+
 def connect_args(*, patient: bool = False) -> dict[str, Any]:
     """What asyncpg is told; who is `patient` lets a statement take as long as it takes, as a migration does.
 

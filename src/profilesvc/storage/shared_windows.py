@@ -26,13 +26,18 @@ _CONNECTIONS = 16
 log = logging.getLogger("profilesvc")
 
 
+def redis_url(url: str) -> str:
+    """The URL as the library knows it: Valkey speaks Redis' protocol."""
+    return re.sub(r"\Avalkey", "redis", url)
+
+
 class SharedWindows:
     """The windows of all processes. While the server does not answer, this process counts for itself in `spare`."""
 
     def __init__(
         self, url: str, spare: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
     ) -> None:
-        url = re.sub(r"\Avalkey", "redis", url)
+        url = redis_url(url)
         self._pool = ConnectionPool.from_url(
             url,
             socket_timeout=timeout,

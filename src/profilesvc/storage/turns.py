@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import asyncpg
 
 from profilesvc.storage.drivers import CUT
+from profilesvc.storage.postgres import connect
 from profilesvc.storage.trouble import refusal, unavailable_as_refusal
 
 WAIT_SECONDS = 20.0
@@ -88,7 +89,7 @@ class PostgresTurns:
     async def _locked(self, number: int) -> asyncpg.Connection | None:
         try:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await asyncpg.connect(**self._connect)
+                self._connection = await connect(**self._connect)
             asked = self._connection  # another one may follow while this one waits
             is_mine = await asked.fetchval("SELECT pg_try_advisory_lock($1)", number)
         except BaseException:  # a lock that nobody knows of must not stay
