@@ -1,9 +1,15 @@
-"""What the browser tests do to a notebook."""
+"""What the browser tests do to a notebook, and to a JupyterLab."""
 
+import socket
+import subprocess
+import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
-NOTEBOOKS = sorted(path.name for path in (Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "build" / "browser"
+NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 _CELLS = """() => Array.from(window.jupyterapp.shell.currentWidget.content.model.cells).map(cell => {
   const json = cell.toJSON();
   const outputs = json.outputs ?? [];
@@ -26,3 +32,22 @@ def run_all(page: Any) -> None:
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
     page.wait_for_function(_DONE, timeout=60_000)
     page.wait_for_timeout(500)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Return when a JupyterLab answers."""
+    for _ in range(900):
+        assert server.poll() is None, "JupyterLab did not start"
+        try:
+            urllib.request.urlopen(url, timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError("JupyterLab did not answer in 90 s")

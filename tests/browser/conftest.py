@@ -3,19 +3,15 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_tools import PICTURES, ROOT, free_port, wait_for
 
-ROOT = Path(__file__).parents[2]
-PICTURES = ROOT / "build" / "browser"
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -79,16 +75,10 @@ def _cleared(source: Path, folder: Path) -> None:
     (folder / source.name).write_text(json.dumps(notebook), "utf-8")
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a JupyterLab with settings of its own."""
-    home, port = tmp_path_factory.mktemp("jupyter"), _free_port()
+    home, port = tmp_path_factory.mktemp("jupyter"), free_port()
     folder = home / "notebooks"
     folder.mkdir()
     for source in (ROOT / "notebooks").glob("*.ipynb"):
@@ -105,19 +95,7 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (home / "log").open("w") as log:
         server = subprocess.Popen(command, env={**os.environ, **places}, stdout=log, stderr=log)
     address = f"http://127.0.0.1:{port}"
-    _wait(f"{address}/api", server)
+    wait_for(f"{address}/api", server)
     yield address
     server.terminate()
     server.wait(timeout=20)
-
-
-def _wait(url: str, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(300):
-        assert server.poll() is None, "JupyterLab did not start"
-        try:
-            urllib.request.urlopen(url, timeout=1).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError("JupyterLab did not answer in 30 s")

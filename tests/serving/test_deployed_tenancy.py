@@ -21,6 +21,7 @@ from api.test_tenancy import (
 from conftest import AsService, Dial, Postgres
 from profilesvc.bootstrap import World, open_services
 from profilesvc.services.context import Services
+from program import controls
 from support import Site
 
 __all__ = [  # what pytest finds here: the tests, and the fixtures that they ask for
@@ -53,8 +54,8 @@ async def deployment(started: tuple[Deployment, str]) -> Deployment:
     """The demo world, as if just deployed."""
     running, restore = started
     await running.sql(restore)
-    async with httpx.AsyncClient(base_url=running.emulator.url, trust_env=False) as emulator:
-        assert (await emulator.post("/__emulator/reset")).is_success
+    with controls(running.service.folder / "var", running.emulator.url) as control:
+        assert (await asyncio.to_thread(control.post, "reset")).is_success
     return running
 
 

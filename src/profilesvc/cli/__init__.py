@@ -23,6 +23,7 @@ from profilesvc.cli import (
 )
 from profilesvc.cli.failures import Commands
 from profilesvc.cli.logs import log_to_stderr
+from profilesvc.loopback import spare_loopback
 
 app = typer.Typer(
     cls=Commands,
@@ -60,4 +61,5 @@ for group in (emulator, db, users, businesses, keys, plans, locations, signing_k
 def main() -> None:
     """The entry point: 0, or 1 with one line on stderr, or 2 for wrong usage."""
     log_to_stderr()
+    spare_loopback()
     app(prog_name="profilesvc")

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from profilesvc.settings import load
+
 _CHECKOUT = Path(__file__).parents[3] / "notebooks"
 
 
@@ -21,9 +23,16 @@ def lab(
     folder = next((place for place in (Path("notebooks"), _CHECKOUT) if place.is_dir()), None)
     if folder is None:
         raise FileNotFoundError("there is no folder notebooks here; run this in a checkout of profilesvc")
-    command = [sys.executable, "-m", "jupyter", "lab", f"--notebook-dir={folder.resolve()}", f"--port={port}"]
+    from profilesvc.lab.jupyter import options, trust_committed, without_news
+
+    folder, data_dir = folder.resolve(), (load().data_dir / "jupyter").resolve()
+    if not trust_committed(folder, data_dir):
+        typer.echo(
+            "git does not know these pages, so their stored outputs are shown only when you trust them", err=True
+        )
+    command = [sys.executable, "-m", "jupyter", "lab", f"--port={port}", *options(folder, data_dir)]
     if not browser:
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
-    os.execv(sys.executable, command)  # noqa: S606  Jupyter takes over: its signals, its exit code
+    os.execve(sys.executable, command, without_news(data_dir, os.environ))  # noqa: S606  Jupyter takes over: its signals, its exit code

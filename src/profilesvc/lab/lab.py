@@ -18,6 +18,7 @@ from profilesvc.lab.operator import EMAILS, OperatorControl
 from profilesvc.lab.provider import ProviderControl
 from profilesvc.lab.record import Call, LabClosed, Recording, code_of
 from profilesvc.lab.undo import Undo
+from profilesvc.loopback import spare_loopback
 from profilesvc.settings import LabSettings, Settings, load
 
 _TIMEOUT_SECONDS = 30
@@ -260,6 +261,7 @@ def open_lab(*, posts_a_month: int | None = None, provider_elsewhere: bool = Fal
     still open is closed first, so that a page can be run again from its first cell.
     """
     _refuse_unknown(settings)
+    spare_loopback()
     target = load().lab
     _close_earlier(embedded=not target.target)
     lab = Lab(target, None if target.target else Embedded(posts_a_month, provider_elsewhere, settings))

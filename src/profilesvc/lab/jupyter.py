@@ -1,0 +1,113 @@
+"""JupyterLab on the pages: what is as committed is trusted, and saving a page changes only what its reader changed."""
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.sign import NotebookNotary
+
+from profilesvc.lab.notebooks import normalise
+
+FIRST = "00_start_here.ipynb"
+_PAGE_CONFIG = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+_PICTURES = {"image/png", "image/jpeg"}
+
+
+def options(folder: Path, data_dir: Path) -> list[str]:
+    """JupyterLab's arguments: the first page opened, signatures of our own, our hook on saving, no outside requests."""
+    chosen = [
+        f"--ServerApp.root_dir={folder}",
+        f"--NotebookNotary.data_dir={data_dir}",
+        f"--ContentsManager.pre_save_hook={__name__}.before_save",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",  # the other one asks PyPI
+    ]
+    if (folder / FIRST).exists():
+        chosen.append(f"--LabApp.default_url=/lab/tree/{FIRST}")
+    return chosen
+
+
+def without_news(data_dir: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for JupyterLab: its announcements are off, whatever the reader's settings are."""
+    config = data_dir / "config"
+    (config / "labconfig").mkdir(parents=True, exist_ok=True)
+    (config / "labconfig" / "page_config.json").write_text(json.dumps(_PAGE_CONFIG), "utf-8")
+    paths = [str(config), *filter(None, [environment.get("JUPYTER_CONFIG_PATH")])]
+    return {**environment, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
+
+
+def trust_committed(folder: Path, data_dir: Path) -> bool:
+    """Sign the pages as they are in HEAD; False where git does not know them.
+
+    CI has run these and compared every output. A signature is of the content, so that a page that was changed since is
+    not trusted. It is kept in `data_dir`: the reader's own Jupyter trusts what it did before.
+    """
+    try:
+        archived = subprocess.run(
+            ["git", "archive", "--format=tar", "HEAD", "."],  # noqa: S607
+            cwd=folder,
+            capture_output=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    notary = NotebookNotary(data_dir=str(data_dir))  # type: ignore[no-untyped-call]
+    with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as files:
+        for entry in files:
+            source = files.extractfile(entry) if entry.name.endswith(".ipynb") else None
+            if source is not None:
+                notary.sign(_page(source.read().decode()))  # type: ignore[no-untyped-call]
+    notary.store.close()
+    return True
+
+
+def _page(text: str) -> Any:
+    return nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def before_save(model: dict[str, Any], path: str, contents_manager: Any) -> None:
+    """Jupyter's hook: give a page of ours the form that it is stored in, whatever editor and Python have added."""
+    content: dict[str, Any] = (model["type"] == "notebook" and model.get("content")) or {}
+    summary = content.get("metadata", {}).get("profilesvc")
+    if summary is None:
+        return
+    page = _page(json.dumps(content))
+    trusted = [cell["metadata"].get("trusted") for cell in content["cells"]]
+    normalise(page, summary)
+    _keep_pictures(page, Path(contents_manager.root_dir, path))
+    for cell, flag in zip(page.cells, trusted, strict=True):
+        if flag is not None:
+            cell.metadata["trusted"] = flag  # by it the server knows whether to sign; it is not written
+    model["content"] = page
+
+
+def _keep_pictures(page: Any, path: Path) -> None:
+    """Take pictures from the file where all else is equal: fonts differ between machines, and nbval leaves them out."""
+    try:
+        stored = {cell.id: cell for cell in _page(path.read_text("utf-8")).cells}
+    except (OSError, ValueError):
+        return
+    for cell in page.cells:
+        before = stored.get(cell.id)
+        if before is None or _without_pictures(cell) != _without_pictures(before):
+            continue
+        if cell.cell_type == "code":
+            cell.outputs = before.outputs
+
+
+def _without_pictures(cell: Any) -> Any:
+    """A cell's source and outputs as JSON, without the bytes of pictures."""
+    outputs = json.loads(json.dumps(cell.get("outputs", [])))
+    for output in outputs:
+        data = output.get("data", {})
+        for kind in _PICTURES & data.keys():
+            data[kind] = ""
+    return cell.source, outputs

@@ -1,0 +1,18 @@
+"""Connections within this machine must not go through a proxy, which would look for 127.0.0.1 on its own."""
+
+import os
+
+HOSTS = ("127.0.0.1", "localhost", "::1")
+_PROXIES = {"http_proxy", "https_proxy", "all_proxy"}
+
+
+def spare_loopback() -> None:
+    """Exempt loopback from the proxies of the environment, for this process and those that it starts.
+
+    Without such a proxy nothing changes: on macOS and Windows a lone NO_PROXY would hide the system's settings.
+    """
+    if not any(name.lower() in _PROXIES for name in os.environ):
+        return
+    exempt = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    listed = [host.strip() for host in exempt.split(",") if host.strip()]
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join([*listed, *(h for h in HOSTS if h not in listed)])
