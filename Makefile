@@ -43,9 +43,13 @@ notebooks-update: $(DEV) ## run every page of notebooks/ and store what it shows
 lab: $(DEV) ## JupyterLab on notebooks/
 	@$(BIN)/profilesvc lab
 
-smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=… USER_TOKEN=… LOCATION=…
-	@PROFILESVC_LAB__TARGET='$(BASE_URL)' PROFILESVC_LAB__USER_TOKEN='$(USER_TOKEN)' \
-		PROFILESVC_LAB__LOCATION='$(LOCATION)' $(BIN)/python -m profilesvc.lab.notebooks smoke
+# Exported, because a token on a command line can be seen by everyone on the machine.
+smoke: export PROFILESVC_LAB__TARGET = $(BASE_URL)
+smoke: export PROFILESVC_LAB__USER_TOKEN = $(USER_TOKEN)
+smoke: export PROFILESVC_LAB__LOCATION = $(LOCATION)
+smoke: export PROFILESVC_LAB__WRITE = $(or $(SMOKE_WRITE),0)
+smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=… USER_TOKEN=… LOCATION=… SMOKE_WRITE=1 PAGES=…
+	@$(BIN)/python -m profilesvc.lab.notebooks smoke $(PAGES)
 
 # Hours: what `make test` tries a few times is tried thousands of times, and what is timed is timed.
 fuzz: $(DEV) ## the long runs: token mutation, schemathesis, races, crashes, timing

@@ -139,11 +139,18 @@ def _host(value: str, scheme: str) -> str | None:
 
 
 class LabSettings(_Group):
-    """Where the notebooks run: empty means the embedded service."""
+    """Where the notebooks run: an empty target means the embedded service.
+
+    On a deployed one, `write` allows posts, replies and syncs. `patience_seconds` is how long a teardown waits for a
+    service or provider that is down. `journal` is set by `make smoke`, which undoes what its kernels have noted there.
+    """
 
     target: str = ""
     user_token: SecretStr = SecretStr("")
     location: str = ""
+    write: bool = False
+    patience_seconds: Annotated[float, Field(ge=0, le=3600)] = 120
+    journal: Path | None = None
 
 
 def _base_url(value: str) -> str:

@@ -1,12 +1,14 @@
 """The same lab against a deployed service: what it cannot do, and that it leaves things as they were."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from profilesvc.client import ProviderFailed
 from profilesvc.lab import Lab, NeedsControl, open_lab
-from profilesvc.lab.undo import going_back
+from profilesvc.lab.undo import restoring
 
 LOCATION = "locations/111"
 
@@ -24,11 +26,13 @@ def attached(deployed: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("PROFILESVC_LAB__TARGET", f"{deployed.url}/")
     monkeypatch.setenv("PROFILESVC_LAB__USER_TOKEN", deployed.user_token("alice"))
     monkeypatch.setenv("PROFILESVC_LAB__LOCATION", "111")
+    monkeypatch.setenv("PROFILESVC_LAB__WRITE", "1")
+    monkeypatch.setenv("PROFILESVC_LAB__PATIENCE_SECONDS", "0")
     return open_lab()
 
 
 def state_of(lab: Lab) -> list[object]:
-    """Live keys, posts, the profile at the provider, the sync switch."""
+    """Live keys, posts, the profile at the provider, the sync switch, replies, desired values and differences."""
     alice = lab.client.user("alice")
     return [
         alice.list_keys().credentials,
@@ -36,6 +40,7 @@ def state_of(lab: Lab) -> list[object]:
         lab.provider.profile(LOCATION),
         [entry.syncEnabled for entry in alice.iter_locations() if entry.name == LOCATION],
         [review.reviewReply and review.reviewReply.comment for review in alice.iter_reviews(LOCATION)],
+        alice.compare(LOCATION).model_dump(exclude={"lastSync"}),
     ]
 
 
@@ -91,12 +96,103 @@ def test_a_bad_token_and_a_foreign_location_are_said_at_once(
         open_lab()
 
 
-def test_going_back_clears_what_was_not_there() -> None:
-    was = {"title": "A", "phoneNumbers": {"primaryPhone": "1"}, "same": 1, "gone": [1]}
-    now = {"title": "B", "phoneNumbers": {"primaryPhone": "2", "additionalPhones": ["3"]}, "same": 1, "labels": ["x"]}
-    assert going_back(now, was) == {
+def test_a_page_only_reads_unless_it_is_allowed_to_write(deployed: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_LAB__TARGET", deployed.url)
+    monkeypatch.setenv("PROFILESVC_LAB__USER_TOKEN", deployed.user_token("alice"))
+    monkeypatch.setenv("PROFILESVC_LAB__LOCATION", "111")
+    before = state_of(deployed)
+    with open_lab() as lab:
+        alice, pier = lab.user("alice"), {"locationId": LOCATION}
+        review = next(lab.client.user("alice").iter_reviews(LOCATION)).name.rpartition("/")[2]
+        post = next(lab.client.user("alice").iter_posts(LOCATION)).name.rpartition("/")[2]
+        for method, path, query in (
+            ("POST", "/api/v1/posts", pier),
+            ("PATCH", f"/api/v1/posts/{post}", pier),
+            ("DELETE", f"/api/v1/posts/{post}", pier),
+            ("PUT", f"/api/v1/reviews/{review}/reply", pier),
+            ("DELETE", f"/api/v1/reviews/{review}/reply", pier),
+            ("POST", "/api/v1/sync/111", {}),
+            ("POST", "/api/v1/sync/111", {"validateonly": "true"}),
+            ("PATCH", "/api/v1/external-business/locations/111/sync", {}),
+            ("POST", "/api/v1/external-business/locations/111/refresh-verification", {}),
+            ("POST", "/api/v2/whatever-comes-next", {}),
+        ):
+            with pytest.raises(NeedsControl, match="this needs SMOKE_WRITE=1"):
+                alice.request(method, path, params=query, json={"summary": "Smoke", "title": "Smoke"})
+        told = alice.post("/api/v1/sync/111", params={"validateOnly": "true"}, json={"title": "Smoke"})
+        assert told.json()["data"]["fieldsUpdated"] == ["title"]
+        assert {call.method for call in lab.calls()} == {"GET", "POST"}
+    assert state_of(deployed) == before
+
+
+def test_a_page_changes_only_what_it_made_and_what_can_be_undone(attached: Lab) -> None:
+    alice, pier = attached.user("alice"), {"locationId": LOCATION}
+    post = next(attached.client.user("alice").iter_posts(LOCATION)).name.rpartition("/")[2]
+    key = {"name": "Smoke", "business_id": 10, "assigned_location_id": "locations/112"}
+    for method, path, query, body, why in (
+        ("DELETE", f"/api/v1/posts/{post}", pier, {}, "other posts"),
+        ("PATCH", f"/api/v1/posts/{post}", pier, {"summary": "Smoke"}, "other posts"),
+        ("POST", "/api/v1/posts", {"locationId": "locations/112"}, {"summary": "Smoke"}, "another location"),
+        ("POST", "/api/v1/sync/112", {}, {"title": "Smoke"}, "another location"),
+        ("POST", "/api/v1/sync/locations%2F112", {}, {"title": "Smoke"}, "another location"),
+        ("POST", "/api/v1/developer/credentials", {}, key, "another location"),
+        ("DELETE", "/api/v1/developer/credentials/svcid_1_1_demo", {}, {}, "other keys"),
+        ("POST", "/api/v1/sync/111", {}, {"title": "Smoke", "wifi": {"key": 1}}, "no sync could take back wifi.key"),
+        ("POST", "/api/v1/sync/111", {}, {"languageCode": "fr"}, "no sync could take back languageCode"),
+    ):
+        with pytest.raises(NeedsControl, match=why):
+            alice.request(method, path, params=query, json=body)
+    attached.close()
+
+
+def test_desired_values_are_restored_although_the_provider_takes_no_sync(deployed: Lab, attached: Lab) -> None:
+    before = state_of(deployed)
+    deployed.fault("status", status=503, times=999, method="PATCH")
+    with pytest.raises(ProviderFailed):
+        attached.client.user("alice").sync(LOCATION, {"title": "Smoke", "profile": {"description": "Smoke"}})
+    assert deployed.client.user("alice").compare(LOCATION).differences
+    with suppress(RuntimeError):  # it cannot be sure of the profile at the provider
+        attached.close()
+    deployed.provider.heal()
+    assert state_of(deployed) == before
+
+
+def test_a_location_that_could_not_be_restored_is_refused(
+    deployed: Lab, attached: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attached.close()
+    alice = deployed.client.user("alice")
+    deployed.provider.change(LOCATION, title="Changed there")
+    with pytest.raises(RuntimeError, match="differs from the provider at title"):
+        open_lab()
+    alice.set_sync(LOCATION, False)
+    with pytest.raises(RuntimeError, match="its sync is off"):
+        open_lab()
+    monkeypatch.setenv("PROFILESVC_LAB__WRITE", "0")
+    open_lab().close()
+    monkeypatch.setenv("PROFILESVC_LAB__LOCATION", "locations/119")
+    with pytest.raises(RuntimeError, match="belongs to no business"):
+        open_lab()
+    key = alice.create_key(name="Plugin", business_id=10, assigned_location_id=LOCATION)
+    token = deployed.service(key).headers["Authorization"].removeprefix("Bearer ")
+    monkeypatch.setenv("PROFILESVC_LAB__USER_TOKEN", token)
+    with pytest.raises(RuntimeError, match="not a user's token"):
+        open_lab()
+    monkeypatch.setenv("PROFILESVC_LAB__TARGET", f"{deployed.url}/dashboard")
+    with pytest.raises(RuntimeError, match="not in this service's format"):
+        open_lab()
+    monkeypatch.setenv("PROFILESVC_LAB__TARGET", "http://127.0.0.1:1")
+    with pytest.raises(RuntimeError, match="does not answer"):
+        open_lab()
+
+
+def test_restoring_clears_what_was_not_there() -> None:
+    was = {"title": "A", "phoneNumbers": {"primaryPhone": "1"}, "same": 1, "gone": [1], "cleared": None}
+    touched = {"title": "B", "phoneNumbers": {"primaryPhone": "2", "additionalPhones": ["3"]}, "labels": ["x"]}
+    assert restoring({**touched, "gone": None, "cleared": {"x": 1}}, was) == {
         "title": "A",
         "phoneNumbers": {"primaryPhone": "1", "additionalPhones": None},
-        "gone": [1],
         "labels": None,
+        "gone": [1],
+        "cleared": None,
     }

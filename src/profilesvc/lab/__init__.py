@@ -3,7 +3,8 @@
 from profilesvc.lab.cards import key_card, token_card
 from profilesvc.lab.compare import comparison
 from profilesvc.lab.diagram import sequence
-from profilesvc.lab.lab import Lab, NeedsControl, open_lab
+from profilesvc.lab.guard import NeedsControl
+from profilesvc.lab.lab import Lab, open_lab
 from profilesvc.lab.record import LabClosed
 from profilesvc.lab.show import show
 from profilesvc.lab.timeline import timeline

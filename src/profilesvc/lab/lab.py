@@ -12,20 +12,17 @@ import httpx
 
 from profilesvc.client import SyncOptions
 from profilesvc.domain.world import iso
+from profilesvc.lab.attached import Attached
 from profilesvc.lab.clients import Clients, frozen_time, members_of
 from profilesvc.lab.embedded import Embedded
+from profilesvc.lab.guard import NeedsControl
 from profilesvc.lab.operator import EMAILS, OperatorControl
 from profilesvc.lab.provider import ProviderControl
 from profilesvc.lab.record import Call, LabClosed, Recording, code_of
-from profilesvc.lab.undo import Undo
 from profilesvc.loopback import spare_loopback
 from profilesvc.settings import LabSettings, Settings, load
 
 _TIMEOUT_SECONDS = 30
-
-
-class NeedsControl(RuntimeError):
-    """Something that a deployed service does not let a page do."""
 
 
 class LabClient(httpx.Client):
@@ -50,13 +47,15 @@ class Lab:
         self._embedded, self._target = embedded, target
         self._calls: list[Call] = []
         self._provider_calls: list[dict[str, Any]] = []
-        self._opened: list[httpx.Client | httpx.BaseTransport] = []
-        self._undo: Undo | None = None
+        self._opened: list[httpx.BaseTransport] = []
+        self._attached: Attached | None = None
         self._closed = False
         self.url = target.target.rstrip("/") if embedded is None else embedded.url
         # Reading the certificates takes longer than a call, and without TLS nobody needs them.
         secure = self.url.startswith("https")
         self._tls = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if embedded is None:
+            self._attached = Attached(target)
         self.provider = ProviderControl(self._control, self._asked)
         self.operator = OperatorControl(lambda: self._controlled("the operator's commands"), self._asked)
         clock = None if embedded is None else embedded.clock
@@ -64,19 +63,6 @@ class Lab:
         self.client = Clients(self.url, self.transport, self.user_token, time)
         self.anonymous = self.connect("anonymous")
         atexit.register(self.close)
-        if embedded is None:
-            self._attach()
-
-    def _attach(self) -> None:
-        plain = httpx.Client(
-            base_url=self.url, headers=_bearer(self._target.user_token.get_secret_value()), timeout=_TIMEOUT_SECONDS
-        )
-        self._opened.append(plain)
-        try:
-            self._undo = Undo(plain, self.location)
-        except BaseException:
-            self.close()
-            raise
 
     def __repr__(self) -> str:
         return "<lab: embedded service>" if self.embedded else "<lab: deployed service>"
@@ -96,10 +82,7 @@ class Lab:
     @property
     def business_id(self) -> int:
         """The business that the location belongs to."""
-        if self._undo is None:
-            return 10
-        mine = self._undo.entry["businessId"]
-        return int(mine or self.user("alice").get("/api/v1/businesses").json()["data"]["businesses"][0]["id"])
+        return 10 if self._attached is None else self._attached.business_id
 
     @property
     def time(self) -> str:
@@ -118,6 +101,11 @@ class Lab:
         """What the embedded server logged."""
         return [] if self._embedded is None else self._embedded.logs
 
+    @property
+    def waited(self) -> float:
+        """Seconds spent waiting for the rate limits of a deployed service."""
+        return 0.0 if self._attached is None else self._attached.waited
+
     # Who calls.
 
     def connect(self, name: str, token: str | None = None) -> LabClient:
@@ -133,7 +121,10 @@ class Lab:
     def transport(self, name: str) -> httpx.BaseTransport:
         """Connections whose calls are recorded under a name; the lab closes them. LabClosed."""
         self._require_open()
-        made = Recording(httpx.HTTPTransport(verify=self._tls), name, self._note)
+        plain: httpx.BaseTransport = httpx.HTTPTransport(verify=self._tls)
+        if self._attached is not None:
+            plain = self._attached.transport(plain)
+        made = Recording(plain, name, self._note)
         self._opened.append(made)
         return made
 
@@ -207,8 +198,6 @@ class Lab:
         asked = tuple(f"{call['method']} {call['path']} {call['status']}" for call in inner)
         path = request.url.path
         self._calls.append(Call(caller, request.method, path, response.status_code, code_of(response), asked))
-        if self._undo is not None:
-            self._undo.note(request, response)
 
     def _asked(self) -> list[dict[str, Any]]:
         """The calls to the provider so far, also those of the operator's commands."""
@@ -233,9 +222,9 @@ class Lab:
             return
         self._closed = True
         atexit.unregister(self.close)
-        problems = [] if self._undo is None else self._undo.run()
         for opened in self._opened:
             opened.close()
+        problems = [] if self._attached is None else self._attached.close()
         if self._embedded is not None:
             self._embedded.close()
         if problems:

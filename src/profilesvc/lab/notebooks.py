@@ -1,9 +1,9 @@
-"""Run the notebooks: store them anew, prove that they are as stored, or try them on a deployed service.
+"""Run the notebooks: store them again, prove that they are as stored, or try them on a deployed service.
 
     python -m profilesvc.lab.notebooks update|check|smoke [NOTEBOOK …]
 
-`smoke` needs PROFILESVC_LAB__TARGET, …__USER_TOKEN and …__LOCATION and compares nothing; `update` and `check` run on
-the embedded service whatever the environment says.
+`smoke` needs PROFILESVC_LAB__TARGET, …__USER_TOKEN and …__LOCATION and compares nothing (smoke.py); `update` and
+`check` run on the embedded service whatever the environment says.
 """
 
 import contextlib
@@ -33,7 +33,8 @@ _METADATA = {
 }
 
 
-def _read(path: Path) -> Any:
+def read(path: Path) -> Any:
+    """A notebook from its file."""
     return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
@@ -51,20 +52,26 @@ def _embedded_only() -> Iterator[None]:
         os.environ.update(ours)
 
 
-def execute(notebook: Any, folder: Path) -> dict[str, Any]:
-    """Run every cell of a notebook in a kernel of its own; what its lab has recorded. CellExecutionError."""
-    client = NotebookClient(
-        notebook,
-        timeout=CELL_TIMEOUT_SECONDS,
-        kernel_name="python3",
-        record_timing=False,
-        resources={"metadata": {"path": str(folder)}},
-    )
+def kernel_for(notebook: Any, folder: Path, timeout: int = CELL_TIMEOUT_SECONDS) -> NotebookClient:
+    """A kernel for a notebook, whose outputs are removed; not started yet."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.update(outputs=[], execution_count=None)
-    asked = _node({"cell_type": "code", "source": _ASK, "metadata": {}, "outputs": [], "execution_count": None})
-    notebook.cells.append(asked)
+    resources = {"metadata": {"path": str(folder)}}
+    return NotebookClient(notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources=resources)
+
+
+def question(notebook: Any, source: str) -> Any:
+    """A code cell at the end of a notebook, which is not part of it."""
+    cell = _node({"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None})
+    notebook.cells.append(cell)
+    return cell
+
+
+def execute(notebook: Any, folder: Path) -> dict[str, Any]:
+    """Run every cell of a notebook in a kernel of its own; what its lab has recorded. CellExecutionError."""
+    client = kernel_for(notebook, folder)
+    asked = question(notebook, _ASK)
     with client.setup_kernel():
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
@@ -106,7 +113,7 @@ def normalise(notebook: Any, summary: dict[str, Any]) -> str:
 
 def rerun(path: Path) -> str:
     """What a notebook looks like when it is run now. CellExecutionError."""
-    notebook = _read(path)
+    notebook = read(path)
     with _embedded_only():
         return normalise(notebook, execute(notebook, path.parent))
 
@@ -130,24 +137,21 @@ def check(path: Path) -> str | None:
     return "\n".join(difflib.unified_diff(stored, now, "stored", "now", lineterm="", n=1)) or None
 
 
-def smoke(path: Path) -> str | None:
-    """Run a notebook against the deployed service of the environment; nothing is stored."""
-    execute(_read(path), path.parent)
-    return None
-
-
 def main(arguments: list[str]) -> int:
     """0 when every notebook is fine; 2 for wrong usage."""
-    actions = {"update": update, "check": check, "smoke": smoke}
-    action = actions.get(arguments[0]) if arguments else None
+    from profilesvc.lab import smoke
+
+    actions = {"update": update, "check": check}
+    name, *names = arguments or [""]
+    paths = [Path(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))
+    if name == "smoke":
+        return smoke.main(paths)
+    action = actions.get(name)
     if action is None:
         print(__doc__, file=sys.stderr)
         return 2
-    if action is smoke and not os.environ.get(f"{PREFIX}LAB__TARGET"):
-        print(f"{PREFIX}LAB__TARGET is not set: nothing to try", file=sys.stderr)
-        return 2
     failed = 0
-    for path in [Path(name) for name in arguments[1:]] or sorted(FOLDER.glob("*.ipynb")):
+    for path in paths:
         try:
             problem = action(path)
         except CellExecutionError as error:

@@ -1,121 +1,220 @@
-"""Leaving a deployed service as it was found: what the pages made there, and how it is taken back."""
+"""Leaving a deployed service as it was found: what the journal says was made there is taken back."""
 
+import json
+import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpx
 
-from profilesvc.lab.record import body_of
+from profilesvc.domain import profiles
+from profilesvc.lab.guard import API
+from profilesvc.lab.journal import Journal
+from profilesvc.lab.record import body_of, code_of
+from profilesvc.lab.waiting import Waiting
 
-_API = "/api/v1"
 Document = dict[str, Any]
+_LISTED_SECONDS = 65.0  # the service reads a location's posts again when its copy is a minute old
+_POLL_SECONDS = 5.0
 
 
 class Undo:
-    """Watches the calls of the pages; `run` revokes the keys, deletes the posts and restores replies and location."""
+    """Takes back what is noted in a journal; `run` may be repeated until nothing is left.
 
-    def __init__(self, client: httpx.Client, location: str) -> None:
-        self._client, self._location = client, location
-        self._keys: list[str] = []
-        self._posts: list[str] = []
-        self._touched = False
-        self._replies: dict[str, str | None] = {}  # as they were first seen
-        self._replied: set[str] = set()
-        self.entry = self._find_entry()
-        self._profile = self._provider_profile()
+    `patience` is how many seconds a run may wait for a service or provider that is down.
+    """
 
-    def _find_entry(self) -> Document:
-        """The location as the list shows it. RuntimeError when the token's user has no such location."""
-        page, more = 1, True
-        while more:
-            answer = self._client.get(f"{_API}/external-business/locations", params={"page": page, "limit": 100})
-            if answer.is_error:
-                raise RuntimeError(f"PROFILESVC_LAB__USER_TOKEN is not accepted: {answer.status_code}")
-            data = answer.json()["data"]
-            for entry in data["locations"]:
-                if entry["name"] == self._location:
-                    return dict(entry)
-            page, more = page + 1, data["pagination"]["hasMore"]
-        raise RuntimeError(f"PROFILESVC_LAB__LOCATION: the user has no {self._location}")
-
-    def _provider_profile(self) -> Document | None:
-        answer = self._client.get(f"{_API}/sync/comparison/{self._location}")
-        return answer.json()["data"]["provider"] if answer.is_success else None
-
-    def note(self, request: httpx.Request, response: httpx.Response) -> None:
-        """Remember what a successful call has to be taken back by."""
-        path, body = request.url.path.removeprefix(_API), body_of(response)
-        if response.is_error or not isinstance(body, dict):
-            return
-        if (request.method, path) == ("POST", "/developer/credentials"):
-            self._keys.append(body["data"]["client_id"])
-        elif (request.method, path) == ("POST", "/posts"):
-            self._posts.append(body["data"]["name"])
-        elif path.startswith("/reviews"):
-            self._note_review(request.method, path, body["data"])
-        elif request.method in {"POST", "PATCH"} and (path.startswith("/sync/") or path.endswith("/sync")):
-            self._touched = True
-
-    def _note_review(self, method: str, path: str, data: Document) -> None:
-        if method == "GET":
-            for review in data.get("reviews", [data]):
-                reply = review.get("reviewReply", {}).get("comment")
-                self._replies.setdefault(review["name"].rpartition("/")[2], reply)
-        else:
-            self._replied.add(path.removesuffix("/reply").rpartition("/")[2])
+    def __init__(
+        self,
+        journal: Journal,
+        token: str,
+        patience: float,
+        *,
+        transport: Callable[[], httpx.BaseTransport] = httpx.HTTPTransport,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._journal, self._patience, self._sleep = journal, patience, sleep
+        self._token, self._transport = token, transport
+        self._baseline: Document = journal.entries()[0]["baseline"]
+        self._location: str = self._baseline["location"]
+        self._at = {"locationId": self._location}
+        self._outcome: dict[str, str | None] = {}
 
     def run(self) -> list[str]:
-        """Take everything back; a sentence for each thing that could not be."""
-        problems = self._restore() if self._touched else []
-        for name in self._posts:
-            post_id = name.rsplit("/", 1)[-1]
-            answer = self._client.delete(f"{_API}/posts/{post_id}", params={"locationId": self._location})
-            problems += _failed(answer, f"post {name} is still there", gone=True)
-        for review in sorted(self._replied):
-            problems += self._restore_reply(review)
-        for client_id in self._keys:
-            answer = self._client.delete(f"{_API}/developer/credentials/{client_id}")
-            problems += _failed(answer, f"key {client_id} is still live", gone=True)
-        self._keys, self._posts, self._touched = [], [], False
-        self._replied.clear()
+        """Take everything back; for each thing that is left, what it is and how to remove it."""
+        notes = self._journal.entries()[1:]
+        done = {note["done"] for note in notes if "done" in note} | {
+            note["of"] for note in notes if note.get("refused")
+        }
+        self._outcome = {note["of"]: note["made"] for note in notes if "of" in note}
+        pending = [note for note in notes if "what" in note and note["id"] not in done]
+        options: dict[str, Any] = {
+            "base_url": self._baseline["target"],
+            "headers": {"Authorization": f"Bearer {self._token}"},
+            "timeout": 30,
+        }
+        problems: list[str] = []
+        with (
+            httpx.Client(transport=Waiting(self._transport(), self._patience, self._sleep), **options) as self._patient,
+            httpx.Client(transport=Waiting(self._transport(), 0, self._sleep), **options) as self._client,
+        ):
+            for what, undo in self._steps():
+                these = [note for note in pending if note["what"] == what]
+                if not these:
+                    continue
+                try:
+                    left = list(undo(these))
+                except httpx.HTTPError as error:
+                    left = [f"{_NAMES[what]} may be left: the service does not answer ({type(error).__name__})"]
+                problems += left
+                if not left:
+                    for note in these:
+                        self._journal.write(done=note["id"])
         return problems
 
-    def _restore(self) -> list[str]:
-        """The profile at the provider first, which needs sync to be on; then the switch."""
-        now, problems = self._provider_profile(), []
-        body = {} if self._profile is None or now is None else going_back(now, self._profile)
-        if body:
-            self._switch(True)
-            answer = self._client.post(f"{_API}/sync/{self._location}", json=body)
-            problems += _failed(answer, f"the profile of {self._location} is not as it was")
-        return problems + _failed(self._switch(self.entry["syncEnabled"]), "the sync switch is not as it was")
+    def _steps(self) -> list[tuple[str, Callable[[list[Document]], Iterable[str]]]]:
+        """The profile first, because its sync needs the switch to be on; keys last."""
+        return [
+            ("sync", self._profile),
+            ("switch", self._switch_back),
+            ("post", self._posts),
+            ("reply", self._replies),
+            ("key", self._keys),
+        ]
 
-    def _restore_reply(self, review: str) -> list[str]:
-        path, target = f"{_API}/reviews/{review}/reply", {"locationId": self._location}
-        sentence = f"the reply to review {review} is not as it was"
-        if review not in self._replies:
-            return [f"{sentence} (nobody read it before)"]
-        comment = self._replies[review]
-        if comment is None:
-            return _failed(self._client.delete(path, params=target), sentence, gone=True)
-        return _failed(self._client.put(path, params=target, json={"comment": comment}), sentence)
+    def _keys(self, notes: list[Document]) -> Iterable[str]:
+        made, unknown = self._sorted(notes)
+        if unknown:
+            listed = self._patient.get(f"{API}/developer/credentials")
+            known = {*self._baseline["keys"], *made}
+            names = {note["name"] for note in unknown}
+            for key in _data(listed).get("credentials", []):
+                mine = key["assigned_location_id"] == self._location and key["name"] in names
+                made += [key["client_id"]] * (mine and key["client_id"] not in known)
+            if listed.is_error:
+                yield f"the keys of {self._location} cannot be listed ({_why(listed)}): look for {', '.join(names)}"
+        for client_id in made:
+            path = f"{API}/developer/credentials/{client_id}"
+            response = self._patient.delete(path)
+            if response.is_error and response.status_code != 404:
+                yield f"key {client_id} is still live ({_why(response)}); remove it: {self._curl('DELETE', path)}"
+
+    def _posts(self, notes: list[Document]) -> Iterable[str]:
+        made, unknown = self._sorted(notes)
+        for note in unknown:
+            found, sure = self._find_post(note, made)
+            made += found
+            if not sure:
+                yield f"a post {note['summary']!r} may be on the listing of {self._location}; look for it and delete it"
+        for name in made:
+            path = f"{API}/posts/{name.rpartition('/')[2]}"
+            response = self._patient.delete(path, params=self._at)
+            if response.is_error and response.status_code != 404:
+                remedy = self._curl("DELETE", f"{path}?locationId={self._location}")
+                yield f"post {name} is still there ({_why(response)}); remove it: {remedy}"
+
+    def _find_post(self, note: Document, made: list[str]) -> tuple[list[str], bool]:
+        """The post whose creation had no clear outcome, and whether the list could be trusted."""
+        until = time.time() + min(self._patience, _LISTED_SECONDS)
+        while True:
+            listed = self._client.get(f"{API}/posts", params={**self._at, "pageSize": 100})
+            known = {*self._baseline["posts"], *made}
+            found = [
+                post["name"]
+                for post in _data(listed).get("localPosts", [])
+                if post["name"] not in known
+                and (post.get("summary"), post.get("topicType")) == (note["summary"], note["topic"])
+            ]
+            sure = listed.is_success and "X-Data-Age" not in listed.headers
+            if found or time.time() >= until:
+                return found, sure
+            self._sleep(_POLL_SECONDS)
+
+    def _sorted(self, notes: list[Document]) -> tuple[list[str], list[Document]]:
+        """The names of what was made, and the notes whose outcome is unknown."""
+        made = [self._outcome.get(note["id"]) for note in notes]
+        unknown = [note for note in notes if note["id"] not in self._outcome]
+        return list(dict.fromkeys(name for name in made if name)), unknown
+
+    def _replies(self, notes: list[Document]) -> Iterable[str]:
+        comments: dict[str, str | None] = {}
+        for note in notes:
+            comments.setdefault(note["review"], note["comment"])
+        for review, comment in comments.items():
+            path = f"{API}/reviews/{review}/reply"
+            if comment is None:
+                response = self._patient.delete(path, params=self._at)
+            else:
+                response = self._patient.put(path, params=self._at, json={"comment": comment})
+            if response.is_error and not (comment is None and response.status_code == 404):
+                yield f"the reply to review {review} is not as it was ({_why(response)}); it was: {comment!r}"
+
+    def _switch_back(self, _: list[Document]) -> Iterable[str]:
+        enabled = self._baseline["entry"]["syncEnabled"]
+        response = self._switch(enabled)
+        if response.is_error:
+            yield f"the sync switch of {self._location} is not as it was: {enabled} ({_why(response)})"
 
     def _switch(self, enabled: bool) -> httpx.Response:
-        path = f"{_API}/external-business/{self._location}/sync"
-        return self._client.patch(path, json={"syncEnabled": enabled})
+        path = f"{API}/external-business/{self._location}/sync"
+        return self._patient.patch(path, json={"syncEnabled": enabled})
+
+    def _profile(self, notes: list[Document]) -> Iterable[str]:
+        """Sync what was there; a sync that the provider does not take still restores the desired values."""
+        was, touched = self._baseline["profile"], Document()
+        for note in notes:
+            touched = profiles.merge(touched, note["body"])
+        back = profiles.split(restoring(touched, profiles.merge(was["provider"], was["source"])), None)[0]
+        if not back:
+            return
+        self._switch(True)
+        path = f"{API}/sync/{self._location}"
+        response = self._client.post(path, json=back)
+        if response.is_error:  # wait for the provider by reading: each sync that fails is in the owner's history
+            self._patient.get(f"{API}/sync/comparison/{self._location}")
+            response = self._client.post(path, json=back)
+        remedy = f"restore it: {self._curl('POST', path, back)}"
+        if response.is_error:
+            where = "at the provider " if response.status_code == 502 else ""
+            yield f"the profile of {self._location} {where}may not be as it was ({_why(response)}); {remedy}"
+            return
+        compared = self._patient.get(f"{API}/sync/comparison/{self._location}")
+        now = _data(compared)
+        left = [found["field"] for found in now.get("differences", [])]
+        left += sorted(set(now.get("filtered", [])) - set(was["filtered"]))
+        left += [name for name in back if now and now["provider"].get(name) != was["provider"].get(name)]
+        if left:
+            yield f"the profile of {self._location} is not as it was at {', '.join(dict.fromkeys(left))}; {remedy}"
+
+    def _curl(self, method: str, path: str, body: Document | None = None) -> str:
+        """A line for a shell in which USER_TOKEN is set."""
+        data = "" if body is None else f" -H 'Content-Type: application/json' -d {_quoted(json.dumps(body))}"
+        url = f"{self._baseline['target']}{path}"
+        return f'curl -X {method} -H "Authorization: Bearer $USER_TOKEN"{data} {_quoted(url)}'
 
 
-def going_back(now: Document, was: Document) -> Document:
-    """The sync body that turns one profile into the other; null clears what was not there."""
+_NAMES = {"sync": "syncs", "switch": "the sync switch", "post": "posts", "reply": "replies", "key": "keys"}
+
+
+def restoring(touched: Document, was: Document) -> Document:
+    """The sync body that gives every touched member its earlier value; null clears what was not there."""
     body: Document = {}
-    for name in {**was, **now}:
-        before, after = was.get(name), now.get(name)
-        if before == after:
-            continue
-        nested = isinstance(before, dict) and isinstance(after, dict)
-        body[name] = going_back(after, before) if nested else before  # type: ignore[arg-type]
+    for name, value in touched.items():
+        before = was.get(name)
+        nested = isinstance(before, dict) and isinstance(value, dict) and value
+        body[name] = restoring(value, before) if nested else before  # type: ignore[arg-type]
     return body
 
 
-def _failed(answer: httpx.Response, sentence: str, gone: bool = False) -> list[str]:
-    fine = answer.is_success or (gone and answer.status_code == 404)
-    return [] if fine else [f"{sentence} ({answer.status_code})"]
+def _data(response: httpx.Response) -> Document:
+    body = body_of(response)
+    data = body.get("data") if response.is_success and isinstance(body, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def _why(response: httpx.Response) -> str:
+    return f"{response.status_code} {code_of(response) or ''}".strip()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,161 @@
+"""A notebook on a deployed service, cell by cell: what ran, what was skipped and why, and where it failed."""
+
+import json
+import re
+import subprocess
+import symtable
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nbclient import NotebookClient
+from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
+
+from profilesvc.lab.notebooks import kernel_for, question, read
+
+_CELL_SECONDS = 900  # waiting for rate limits included
+_ASK = """
+import json
+print(json.dumps([[f"{call.line} {call.code or ''}".strip() for call in lab.calls()], lab.waited]))
+"""
+_REASON = re.compile(r"Skipped here: this needs (?:control of )?([^,]+)")
+_UNKNOWN = re.compile(r"name '(\w+)' is not defined")
+_DEPENDENT = "what was skipped before"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST_SENTENCE = 200
+
+
+@dataclass
+class Page:
+    """What became of a page."""
+
+    name: str
+    ran: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    failure: str = ""
+    calls: list[str] = field(default_factory=list)
+    waited: float = 0.0
+
+    @property
+    def skips(self) -> int:
+        """How many cells were skipped, in whole or in part."""
+        return self.skipped.total()
+
+    @property
+    def state(self) -> str:
+        """`ok`, `failed`, or `skipped` if the page made no call."""
+        return "failed" if self.failure else "ok" if self.calls else "skipped"
+
+    @property
+    def line(self) -> str:
+        """One line for a person."""
+        reasons = ", ".join(f"{number} {reason}" for reason, number in self.skipped.most_common())
+        skipped = f"{self.skips} skipped ({reasons})" if self.skipped else ""
+        waited = f"waited {self.waited:.0f} s for rate limits" if self.waited else ""
+        ran = {"ok": f"ok {self.ran} cells", "failed": f"failed {self.failure}", "skipped": "skipped, no call was made"}
+        parts = [ran[self.state], "" if self.failure else skipped, waited]
+        return f"{self.name}: {', '.join(part for part in parts if part)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A code cell, by its number in Jupyter after Run All and by the heading above it."""
+
+    number: int
+    heading: str
+
+
+def run_page(path: Path, folder: Path) -> Page:
+    """Run the cells until one fails, in a kernel of its own; its traceback goes to a file in `folder`."""
+    notebook, page = read(path), Page(path.stem)
+    cells, asked = list(notebook.cells), question(notebook, _ASK)
+    client = kernel_for(notebook, path.parent, _CELL_SECONDS)
+    failed: tuple[_Place, Exception] | None = None
+    try:
+        with client.setup_kernel(stderr=subprocess.DEVNULL):  # its advice on TCP
+            failed = _run_cells(client, cells, page)
+            if failed is None or isinstance(failed[1], CellExecutionError):
+                client.execute_cell(asked, len(cells))
+                page.calls, page.waited = json.loads(asked.outputs[0].text)
+    except (CellControlSignal, DeadKernelError) as error:  # the kernel is gone, or it has no lab
+        failed = failed or (_Place(0, ""), error)
+    if failed is not None:
+        page.failure = _explanation(page, *failed, folder)
+    return page
+
+
+def _run_cells(client: NotebookClient, cells: list[Any], page: Page) -> tuple[_Place, Exception] | None:
+    """Run the cells that do not depend on a skipped one; the place and the error of the one that failed."""
+    place, missing = _Place(0, ""), set[str]()
+    for index, cell in enumerate(cells):
+        if cell.cell_type != "code":
+            headings = re.findall(r"^#+ +(.+)", cell.source, re.MULTILINE)
+            place = _Place(place.number, headings[-1] if headings else place.heading)
+            continue
+        place = _Place(place.number + 1, place.heading)
+        defined, used = _names(cell.source)
+        try:
+            reason = _DEPENDENT if missing & used else _ran(client, cell, index)
+        except CellExecutionError as error:
+            unknown = _UNKNOWN.search(error.evalue)
+            reason = _reason(error.evalue) if error.ename == "NeedsControl" else ""
+            if unknown and unknown[1] in missing:
+                reason = _DEPENDENT
+            if not reason:
+                return place, error
+            missing |= defined
+        except (CellControlSignal, DeadKernelError) as error:
+            return place, error
+        if reason == _DEPENDENT:
+            missing |= defined
+        page.skipped[reason] += bool(reason)
+        page.ran += not reason
+    page.skipped = +page.skipped
+    return None
+
+
+def _ran(client: NotebookClient, cell: Any, index: int) -> str:
+    """Run a cell; the reason why it has left something out, by its own account."""
+    client.execute_cell(cell, index)
+    return _reason("".join(output.text for output in cell.outputs if output.output_type == "stream"))
+
+
+def _reason(text: str) -> str:
+    found = _REASON.search(text)
+    return found[1] if found else ""
+
+
+def _names(source: str) -> tuple[set[str], set[str]]:
+    """The global names that a cell defines, and those of other cells that it uses."""
+    try:
+        table = symtable.symtable(source, "cell", "exec")
+    except SyntaxError:  # a command of Jupyter's
+        return set(), set()
+    symbols = table.get_symbols()
+    defined = {one.get_name() for one in symbols if one.is_assigned() or one.is_imported() or one.is_namespace()}
+    return defined, set(_globals(table)) - defined
+
+
+def _globals(table: symtable.SymbolTable) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (symbol.is_global() or table.get_type() == "module"):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _globals(child)
+
+
+def _explanation(page: Page, place: _Place, error: Exception, folder: Path) -> str:
+    """Where and why a page failed, in one line; the traceback is saved."""
+    saved = folder / f"{page.name}.txt"
+    text = _COLOURS.sub("", str(error))
+    saved.write_text(text, "utf-8")
+    if isinstance(error, CellExecutionError):
+        sentence = f"{error.ename}: {error.evalue.strip().partition(chr(10))[0]}"[:_LONGEST_SENTENCE]
+    elif isinstance(error, DeadKernelError):
+        sentence = "the kernel was killed"
+    else:
+        sentence = f"it ran for more than {_CELL_SECONDS} s"
+    last = f"; last call {page.calls[-1]}" if page.calls else ""
+    return f"at cell [{place.number}] ({place.heading}): {sentence}{last}; traceback in {saved}"

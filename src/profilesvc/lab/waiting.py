@@ -1,0 +1,83 @@
+"""Waiting for a deployed service: for its rate limits always, for an outage only while there is patience left."""
+
+import time
+from collections.abc import Callable
+
+import httpx
+
+from profilesvc.lab.record import body_of
+
+LONGEST_WAIT_SECONDS = 180.0  # for the limits that one request meets
+_USUAL_PAUSE_SECONDS = 5.0
+
+
+class Waiting(httpx.BaseTransport):
+    """Sends a request again when the service or the provider has asked to wait.
+
+    Neither has carried out such a request. `patience` is how many seconds may go to outages, of all requests together;
+    only requests that may be repeated are sent through a transport that has any. `waited` counts seconds.
+    """
+
+    def __init__(
+        self, inner: httpx.BaseTransport, patience: float = 0, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._inner, self._patience, self._sleep = inner, patience, sleep
+        self.waited = 0.0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send until there is a response that waiting does not change. Raises httpx.TransportError."""
+        request.read()
+        left = LONGEST_WAIT_SECONDS
+        while True:
+            response, failure = self._sent(request)
+            pause = None if response is None else _limit_pause(response)
+            if pause is not None and pause <= left:
+                left -= pause
+            elif pause is None and self._patience > 0 and (response is None or _is_outage(response)):
+                pause = min(_USUAL_PAUSE_SECONDS, self._patience)
+                self._patience -= pause
+            elif failure is not None:
+                raise failure
+            else:
+                assert response is not None
+                return response
+            self.waited += pause
+            self._sleep(pause)
+
+    def _sent(self, request: httpx.Request) -> tuple[httpx.Response | None, httpx.TransportError | None]:
+        began = time.monotonic()
+        try:
+            response = self._inner.handle_request(request)
+            response.read()
+        except httpx.TransportError as error:
+            self._patience -= time.monotonic() - began
+            return None, error
+        return response, None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
+
+
+def _error(response: httpx.Response) -> dict[str, object]:
+    body = body_of(response)
+    error = body.get("error") if isinstance(body, dict) else None
+    return error if isinstance(error, dict) else {}
+
+
+def _limit_pause(response: httpx.Response) -> float | None:
+    """Seconds until a limit has room again; None if the response is no such refusal, or is of a monthly quota."""
+    error = _error(response)
+    details = error.get("details")
+    by_provider = isinstance(details, dict) and details.get("reason") == "rate_limited"
+    if error.get("code") == "QUOTA_EXCEEDED" or not (response.status_code == 429 or by_provider):
+        return None
+    asked = response.headers.get("Retry-After", "")
+    return max(float(asked), 1.0) if asked.isdigit() else _USUAL_PAUSE_SECONDS
+
+
+def _is_outage(response: httpx.Response) -> bool:
+    """Whether the same request may succeed once the service or the provider is back."""
+    details = _error(response).get("details")
+    final = isinstance(details, dict) and details.get("retryable") is False
+    return response.status_code in {502, 503, 504} and not final
