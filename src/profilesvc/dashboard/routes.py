@@ -3,7 +3,7 @@
 from quart import Blueprint, Response, request
 
 from profilesvc.contract.errors import NOT_FOUND
-from profilesvc.dashboard import badge, keys, pages, plan, posts, reviews, session, site, sites
+from profilesvc.dashboard import badge, keys, pages, plan, posts, reviews, session, site, sites, visits
 from profilesvc.domain.errors import ServiceError
 
 _FILES_SECONDS = 3600
@@ -24,6 +24,7 @@ def blueprint() -> Blueprint:
 
     @made.get("/<path:missing>")
     async def nothing(missing: str) -> Response:
+        await visits.recognise()
         raise ServiceError(NOT_FOUND, "There is no such page.")
 
     return made
