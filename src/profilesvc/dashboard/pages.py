@@ -40,7 +40,9 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(iso=iso, utc=words.utc, ago=words.ago, field=values.field, event=words.event)
+    made.filters.update(
+        iso=iso, utc=words.utc, exactly=words.exactly, ago=words.ago, field=values.field, event=words.event
+    )
     made.globals.update(words=words, columns=values.columns)
     return made
 

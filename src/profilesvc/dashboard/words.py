@@ -116,9 +116,14 @@ def ago(instant: int, now: int) -> str:
     return "just now"
 
 
-def utc(text: str) -> str:
+def utc(text: str, until: int = len("2026-01-05T09:00")) -> str:
     """An RFC 3339 time for people: `2026-01-05 09:00 UTC`."""
-    return f"{text[:16].replace('T', ' ')} UTC"
+    return f"{text[:until].replace('T', ' ')} UTC"
+
+
+def exactly(text: str) -> str:
+    """The same to the second, for what needs a name of its own."""
+    return utc(text, len("2026-01-05T09:00:00"))
 
 
 def event(name: str) -> str:
