@@ -1,5 +1,6 @@
 """The life of a key by commands: roll, deactivate, reactivate, audit, billing, slots (A121, A122; D-26, D-27, D-61)."""
 
+import re
 from typing import Any
 
 from command_line import Run, create_key, printed, refused
@@ -84,7 +85,10 @@ class TestAudit:
         page = holds(run, "audit", client_id, "--limit", "1")
         rest = holds(run, "audit", client_id, "--before", page["next_before"])
         assert [event["event"] for event in rest["events"]] == ["key.created"]
-        assert "reason=billing_issue" in run("keys", "audit").stdout
+        printed_for_people = run("keys", "audit").stdout
+        assert "reason=billing_issue" in printed_for_people
+        assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC", printed_for_people)
+        assert not re.search(r"\dT\d", printed_for_people)
 
     def test_refuses_what_is_nobodys(self, run: Run) -> None:
         assert "API key" in refused(run("keys", "audit", "svcid_1_1_x"))

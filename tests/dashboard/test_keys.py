@@ -1,5 +1,6 @@
 """Keys: made, shown once, rolled, paused, revoked; by forms, without a script."""
 
+import re
 from typing import Any
 
 import httpx
@@ -51,7 +52,7 @@ async def test_the_form_takes_fewer_permissions_and_an_end(alice_there: Browser,
 @pytest.mark.parametrize(
     ("changes", "status", "said"),
     [
-        ({"name": " "}, 400, "name: must have 1 to 100 characters"),
+        ({"name": " "}, 400, "Name: must have 1 to 100 characters"),
         ({"primary_domain": "not a domain"}, 400, "Domain of the site:"),
         ({"permissions": None}, 400, "What the key may do:"),
         ({"location": "locations/211"}, 404, "You have no such business or location."),
@@ -90,14 +91,14 @@ async def test_a_roll_shows_the_new_secret_once(alice_there: Browser, http: http
     await alice_there.send("/roll", 409)
     assert "still good" in alice_there.page.text
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
-    await alice_there.send("/roll", overlap_seconds="0")
+    await alice_there.send("/roll", overlap_seconds="0", sure="on")
     assert (await token_of(http, pair)).status_code == 401
 
 
 async def test_a_key_is_paused_and_goes_on(alice_there: Browser, http: httpx.AsyncClient) -> None:
     pair = await made(alice_there)
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
-    await alice_there.send("/deactivate")
+    await alice_there.send("/deactivate", sure="on")
     assert "You switched the key off." in alice_there.page.text
     refused = (await token_of(http, pair)).json()["error"]
     assert refused["details"]["deactivation_reason"] == "user_requested"
@@ -124,7 +125,7 @@ async def test_a_key_is_revoked_after_a_question(alice_there: Browser, http: htt
 
 async def badge_of(browser: Browser, client_id: str) -> str:
     await browser.open(f"/dashboard/keys/{client_id}")
-    await browser.send("/badge")
+    await browser.send("/badge", sure="on")
     fields = next(form["fields"] for form in browser.page.forms if "svg" in form["fields"])
     return str(fields["svg"][0]).removesuffix(".svg")
 
@@ -154,7 +155,7 @@ async def test_a_badge_ends_with_its_switch_its_link_and_its_key(alice_there: Br
     assert [(await http.get(f"{link}.svg")).status_code for link in (first, second)] == [404, 200]
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     assert second not in alice_there.answer.text
-    await alice_there.send("/badge", shown="off")
+    await alice_there.send("/badge", shown="off", sure="on")
     assert (await http.get(f"{second}.svg")).status_code == 404
     third = await badge_of(alice_there, pair["client_id"])
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}/revoke")
@@ -194,3 +195,73 @@ async def test_wrong_secrets_are_told_with_their_times_after_what_was_before_the
         "secret,", "secret ,"
     )
     assert text.index("Wrong secret") < text.index("Key created")
+
+
+def shown_problems(browser: Browser) -> list[str]:
+    """The list at the top of the page; each is beside its field, too, and what it links to is there."""
+    html = browser.answer.text
+    top = html.partition('id="problems"')[2].partition("</section>")[0]
+    found = re.findall(r"<li>(?:<a href=\"#([^\"]+)\">)?([^<]+)", top)
+    for target, text in found:
+        if target:
+            tag = re.search(rf'<(?:input|select|textarea)[^>]* id="{target}"[^>]*>', html)
+            assert tag, target
+            assert 'aria-invalid="true"' in tag[0]
+            assert f"{target}-error" in tag[0].partition('aria-describedby="')[2].partition('"')[0].split()
+            assert text in html.partition(f'id="{target}-error">')[2].partition("</small>")[0]
+    assert html.count('aria-invalid="true"') == len({target for target, _ in found if target})
+    return [text for _, text in found]
+
+
+async def test_all_problems_of_a_form_are_shown_at_once_at_the_top_and_beside_their_fields(
+    alice_there: Browser,
+) -> None:
+    assert shown_problems(alice_there) == []
+    await alice_there.open("/dashboard/keys")
+    bad = {"name": " ", "primary_domain": "not a domain", "allowed_domains": "good.example b_c", "permissions": None}
+    await alice_there.send("/keys", 400, **bad, location="../111", expires_on="2020-01-01")
+    fields = [text.partition(":")[0] for text in shown_problems(alice_there)]
+    labels = ["Name", "Location", "Domain of the site", "Further domains", "What the key may do", "Good until"]
+    assert fields == labels
+    html = alice_there.answer.text
+    assert html.index('id="problems"') < html.index("<h1>")
+    assert "<title>Error: " in html
+    summary = html.partition('id="problems"')[2].partition(">")[0]
+    assert {"autofocus", 'tabindex="-1"', 'role="alert"'} <= set(summary.split())
+    await alice_there.send("/keys", 400, **bad, expires_on="tomorrow")
+    assert "Good until: must be a date such as 2027-01-02" in shown_problems(alice_there)
+    await alice_there.send(
+        "/keys", name="Right", allowed_domains="", primary_domain="", expires_on="", permissions="business.read"
+    )
+
+
+@pytest.mark.parametrize("action", ["deactivate", "roll", "badge"])
+async def test_what_cannot_be_undone_is_asked_about(alice_there: Browser, http: httpx.AsyncClient, action: str) -> None:
+    pair = await made(alice_there)
+    badge = await badge_of(alice_there, pair["client_id"])
+    await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+    form = {"overlap_seconds": "0", "shown": "off"}
+    await alice_there.send(f"/{action}", 400, **form)
+    assert shown_problems(alice_there) == ["Confirmation: tick the box to go on"]
+    assert "<h1>Website</h1>" in alice_there.answer.text
+    assert_ok(await token_of(http, pair))
+    assert (await http.get(f"{badge}.svg")).status_code == 200
+    await alice_there.send(f"/{action}", **form, sure="on")
+
+
+async def test_a_refusal_of_an_action_keeps_the_page(alice_there: Browser) -> None:
+    pair = await made(alice_there)
+    for status in (200, 409):
+        await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
+        await alice_there.send("/roll", status, overlap_seconds="3600")
+    assert len(shown_problems(alice_there)) == 1
+    assert "What happened to it" in alice_there.page.text
+
+
+async def test_without_a_script_there_are_no_buttons_that_need_one(alice_there: Browser) -> None:
+    await made(alice_there)
+    buttons = re.findall(r"<button[^>]*data-copy[^>]*>", alice_there.answer.text)
+    assert len(buttons) == 2
+    assert all(" hidden" in button for button in buttons)
+    style = (await alice_there.http.get("/dashboard/static/dashboard.css")).text
+    assert "[hidden] { display: none !important; }" in style  # or `.plain` would show them

@@ -179,8 +179,8 @@ async def test_a_session_ends_by_itself(alice_there: Browser, clock: FrozenClock
     clock.advance(days=8)
     await alice_there.open("/dashboard")
     assert alice_there.answer.url.path == "/dashboard/sign-in"
-    live = await alice_there.http.get("/dashboard/sites/live", headers={"HX-Request": "true"})
-    assert (live.status_code, live.headers["HX-Redirect"].partition("?")[0]) == (204, "/dashboard/sign-in")
+    live = await alice_there.http.get("/dashboard/sites/live", headers={"X-Fragment": "1"})
+    assert (live.status_code, live.headers["X-Go-To"].partition("?")[0]) == (204, "/dashboard/sign-in")
 
 
 async def test_a_keys_token_is_no_session(visitor: Browser, plugin: Site) -> None:

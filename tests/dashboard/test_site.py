@@ -1,6 +1,7 @@
 """One site: its connection, what differs at the provider and its repair, posts, reviews; without a script."""
 
 import json
+import re
 from typing import Any
 
 import httpx
@@ -34,10 +35,10 @@ async def test_drift_is_shown_previewed_and_repaired(
     assert "+81 45-555-0199" in page.text
     assert "+81 45-555-0000" in page.text
     assert "Changed at the provider" in page.text
-    assert "2 fields differ at the provider: phoneNumbers.primaryPhone" in (await alice_there.open("/dashboard")).text
+    assert "2 fields differ at the provider: Phone" in (await alice_there.open("/dashboard")).text
     await alice_there.open(SITE)
     page = await alice_there.send("/sync", intent="preview")
-    assert "It would change at the provider: phoneNumbers.primaryPhone" in page.text
+    assert "It would change at the provider: Phone" in page.text
     assert "+81 45-555-0000" in page.text
     page = await alice_there.send("/sync", intent="sync")
     assert "Changed at the provider" not in page.text
@@ -133,7 +134,7 @@ async def test_a_post_of_each_kind(
 async def test_a_form_is_checked_while_it_is_filled_in_and_when_it_is_sent(alice_there: Browser) -> None:
     await alice_there.open(f"{SITE}/posts?kind=EVENT")
     fields = {**alice_there.page.form("/posts")["fields"], "title": "Latte art"}
-    answer = await alice_there.http.post(f"{SITE}/posts/check", data=fields, headers={"HX-Request": "true"})
+    answer = await alice_there.http.post(f"{SITE}/posts/check", data=fields, headers={"X-Fragment": "1"})
     assert "First day: is required" in answer.text
     page = await alice_there.send("/posts", 400, title="Latte art", summary="Kept")
     assert "First day: is required" in page.text
@@ -144,7 +145,7 @@ async def test_a_post_is_deleted(alice_there: Browser, plugin: Site) -> None:
     await alice_there.open(f"{SITE}/posts")
     await alice_there.send("/posts", summary="Short-lived")
     posts = assert_ok(await plugin.http.get("/api/v1/posts?locationId=locations/111"))["localPosts"]
-    await alice_there.send(f"/{posts[0]['name'].rpartition('/')[2]}/delete")
+    await alice_there.send(f"/{posts[0]['name'].rpartition('/')[2]}/delete", sure="on")
     after = assert_ok(await plugin.http.get("/api/v1/posts?locationId=locations/111"))["localPosts"]
     assert len(after) == len(posts) - 1
 
@@ -156,7 +157,7 @@ async def test_reviews_are_answered_where_the_plan_has_them(alice_there: Browser
     page = await alice_there.send(action, comment="Thank you & <b>welcome</b>")
     assert "<b>" not in alice_there.answer.text
     assert "Thank you & <b>welcome</b>" in page.text
-    await alice_there.send(action.replace("/reply", "/withdraw"))
+    await alice_there.send(action.replace("/reply", "/withdraw"), sure="on")
     carol = await signed_in(CAROL)
     page = await carol.open("/dashboard/sites/311")
     assert not any(link.endswith("/reviews") for link in page.links)
@@ -193,6 +194,146 @@ async def test_hostile_text_stays_text(
         await alice_there.open(path)  # whose parser refuses handlers and styles in tags
         for tag in ("<script>alert", "<img src=x", "<svg onload", "<b>"):
             assert tag not in alice_there.answer.text, path
+
+
+async def test_opening_hours_are_a_week_and_the_page_is_short(
+    alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    def week(hour: int) -> dict[str, Any]:
+        days = ("MONDAY", "TUESDAY", "WEDNESDAY")
+        return {
+            "periods": [
+                {"openDay": day, "openTime": {"hours": hour}, "closeDay": day, "closeTime": {"hours": 18}}
+                for day in days
+            ]
+        }
+
+    assert_ok(await plugin.http.post("/api/v1/sync/111", json={"regularHours": week(9)}))
+    change = {"locations": {"locations/111": {"regularHours": week(10)}}}
+    assert (await emulator.put("/__emulator/state", json=change)).is_success
+    clock.advance(minutes=5)
+    page = await alice_there.open(SITE)
+    text = page.text.replace("\N{EN DASH}", "-")
+    assert "Opening hours Mon-Wed 09:00-18:00 Thu-Sun closed Mon-Wed 10:00-18:00 Thu-Sun closed" in text
+    assert "openDay" not in alice_there.answer.text
+    assert "{" not in page.text
+
+
+async def test_the_table_tells_of_no_other_fields_where_none_differs(alice_there: Browser, plugin: Site) -> None:
+    assert_ok(await plugin.http.post("/api/v1/sync/111", json=PHONE))
+    page = await alice_there.open(SITE)
+    assert "fields are as they should be" in page.text
+    assert "other field" not in page.text
+
+
+async def test_pages_of_a_site_name_it(alice_there: Browser) -> None:
+    for page, what in (("", ""), ("/posts", "Posts"), ("/reviews", "Reviews")):
+        await alice_there.open(f"{SITE}{page}")
+        assert "<h1>Harbour Coffee, Pier</h1>" in alice_there.answer.text
+        title = alice_there.answer.text.partition("<title>")[2].partition("</title>")[0]
+        assert "Harbour Coffee, Pier" in title
+        assert what in title
+
+
+@pytest.mark.parametrize("fault", ["too long", "refused", "away"])
+async def test_a_reply_that_is_refused_is_kept(alice_there: Browser, emulator: httpx.AsyncClient, fault: str) -> None:
+    page = await alice_there.open(f"{SITE}/reviews")
+    action = next(form["action"] for form in page.forms if form["action"].endswith("/reply"))
+    typed = "Thank you. " + ("x" * 5000 if fault == "too long" else "")
+    if fault != "too long":
+        status = {"refused": 400, "away": 503}[fault]
+        body = {"kind": "status", "status": status, "times": 100}
+        assert (await emulator.post("/__emulator/faults", json=body)).is_success
+    answer = await alice_there.http.post(
+        action,
+        data={**page.form(action)["fields"], "comment": typed},
+        headers={"Origin": str(alice_there.http.base_url).rstrip("/")},
+    )
+    assert answer.status_code >= 400
+    alice_there._look(answer, answer.status_code)
+    assert alice_there.page.form(action)["fields"]["comment"] == [typed.strip()]
+    assert "There is a problem" in alice_there.page.text or "problems" in alice_there.page.text
+    assert "<h1>Harbour Coffee, Pier</h1>" in answer.text
+
+
+async def test_a_post_that_the_provider_refuses_is_kept(alice_there: Browser, emulator: httpx.AsyncClient) -> None:
+    await alice_there.open(f"{SITE}/posts?kind=ALERT")
+    fault = {"kind": "status", "status": 400, "times": 100}
+    assert (await emulator.post("/__emulator/faults", json=fault)).is_success
+    form = alice_there.page.form("/posts")
+    answer = await alice_there.http.post(
+        f"{SITE}/posts", data={**form["fields"], "summary": "Typed", "photo": "https://harbour.example/x.png"}
+    )
+    assert answer.status_code >= 400
+    alice_there._look(answer, answer.status_code)
+    fields = alice_there.page.form("/posts")["fields"]
+    assert (fields["summary"], fields["kind"], fields["photo"]) == (
+        ["Typed"],
+        ["ALERT"],
+        ["https://harbour.example/x.png"],
+    )
+
+
+async def test_another_kind_of_post_is_chosen_in_the_same_form(alice_there: Browser, plugin: Site) -> None:
+    await alice_there.open(f"{SITE}/posts?kind=OFFER")
+    page = await alice_there.send("/posts", 400, summary="Kept", coupon="WARM10", action="CALL")
+    assert page.form("/posts")["fields"]["kind"] == ["OFFER"]
+    await alice_there.send("/posts", kind="STANDARD")  # everything that was typed is in the form still
+    newest = assert_ok(await plugin.http.get("/api/v1/posts?locationId=locations/111"))["localPosts"][0]
+    assert (newest["topicType"], newest["summary"]) == ("STANDARD", "Kept")
+    assert "offer" not in newest
+
+
+@pytest.mark.parametrize("action", ["/delete", "/withdraw"])
+async def test_what_cannot_be_undone_is_asked_about(alice_there: Browser, plugin: Site, action: str) -> None:
+    listed = f"{SITE}/{'posts' if action == '/delete' else 'reviews'}"
+    page = await alice_there.open(listed)
+    forms = len(page.forms)
+    page = await alice_there.send(action, 400)
+    assert "tick the box to go on" in page.text
+    assert " open>" in alice_there.answer.text
+    assert len((await alice_there.open(listed)).forms) == forms
+    await alice_there.send(action, sure="on")
+    assert len((await alice_there.open(listed)).forms) == forms - 1
+
+
+async def test_forms_and_buttons_of_a_list_have_names_of_their_own(alice_there: Browser) -> None:
+    for page in ("/reviews", "/posts"):
+        await alice_there.open(f"{SITE}{page}")
+        html = re.sub(r"<time[^>]*>.*?</time>", "", alice_there.answer.text)
+        for pattern in (
+            r"<(?:button|summary)[^>]*>(.*?)</",
+            r'<form[^>]*aria-label="(.*?)"',
+            r"<label for[^>]*>(.*?)</l",
+        ):
+            names = [re.sub("<[^>]*>", "", name) for name in re.findall(pattern, html)]
+            assert len(names) == len(set(names)), page
+
+
+@pytest.mark.parametrize("action", ["/sync", "/switch", "/verification"])
+async def test_a_refused_action_keeps_its_page(
+    alice_there: Browser, emulator: httpx.AsyncClient, clock: FrozenClock, action: str
+) -> None:
+    page = await alice_there.open(SITE)
+    csrf = page.form("/sign-out")["fields"]["csrf"][0]
+    fault = {"kind": "status", "status": 503, "times": 100}
+    assert (await emulator.post("/__emulator/faults", json=fault)).is_success
+    answer = await alice_there.http.post(f"{SITE}{action}", data={"csrf": csrf, "sync": "off", "intent": "sync"})
+    if answer.status_code != 303:  # what asks the provider
+        assert answer.status_code >= 500
+        assert "<h1>Harbour Coffee, Pier</h1>" in answer.text
+        assert 'id="problems"' in answer.text
+
+
+async def test_an_error_has_the_navigation(alice_there: Browser, signed_in: SignIn, visitor: Browser) -> None:
+    for path in ("/dashboard/nothing", "/dashboard/sites/999", "/dashboard/sites/x/posts", "/dashboard/keys/x"):
+        answer = await alice_there.http.get(path)
+        assert answer.status_code in (400, 404)
+        assert '<nav aria-label="Dashboard">' in answer.text, path
+    answer = await alice_there.http.post("/dashboard/keys", data={})  # a form of nobody
+    assert answer.status_code == 403
+    assert '<nav aria-label="Dashboard">' in answer.text
+    assert "<nav" not in (await visitor.http.get("/dashboard/nothing")).text
 
 
 PAGES = ("", "/live", "/posts", "/posts/live", "/reviews")

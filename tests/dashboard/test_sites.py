@@ -24,7 +24,7 @@ async def test_a_heartbeat_is_seen_at_the_next_look(
     site = await as_service()
     page = await alice_there.open("/dashboard")
     assert "Never connected. Paste the client id" in page.text
-    live = alice_there.answer.text.partition('hx-get="')[2].partition('"')[0]
+    live = alice_there.answer.text.partition('data-poll="')[2].partition('"')[0]
     assert (await alice_there.http.get(live)).status_code == 204
     assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json=BEAT))
     page = await alice_there.open(live)
@@ -55,6 +55,26 @@ async def test_what_is_wrong_comes_first(
     assert "Heartbeats name another site (staging.example)" in text
     assert text.index("staging.example") < text.index("No key yet")
     assert "A payment failed" not in text
+
+
+async def test_the_problems_that_are_counted_are_those_that_are_shown(
+    alice_there: Browser, as_service: AsService, clock: FrozenClock
+) -> None:
+    for location in ("locations/111", "locations/112"):
+        await as_service(location, name="Old")
+    site = await as_service(name="New")
+    counted = []
+    for connected in (False, True):
+        if connected:
+            assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json=BEAT))
+        await alice_there.open("/dashboard")
+        cards = alice_there.answer.text.split('<li id="card-')[1:]
+        troubled = sum('class="problem"' in card for card in cards)
+        assert troubled == sum(" troubled" in card.partition(">")[0] for card in cards)
+        counted.append(troubled)
+        said = f"{troubled} {'needs' if troubled == 1 else 'need'} attention"
+        assert f"{len(cards)} sites, {said}" in alice_there.page.text
+    assert counted[1] == counted[0] - 1  # the site is there, whatever its older key says
 
 
 async def test_someone_without_locations_is_told_what_to_do(signed_in: SignIn, services: Services) -> None:

@@ -14,6 +14,7 @@ import typer
 from profilesvc.cli.emulator import control_line, new_guard
 from profilesvc.cli.listening import Port, announce, bound, publish, url_of, with_base_url
 from profilesvc.cli.opening import write_private
+from profilesvc.cli.show import utc
 from profilesvc.cli.stopping import until_stopped
 from profilesvc.settings import PREFIX, Settings, SettingsError, load, refuse_in_production
 
@@ -160,6 +161,7 @@ def _introduction(url: str, key: dict[str, Any], issuer: "DevIssuer | None", pro
         f"client id      {key['client_id']}",
         f"client secret  {key['client_secret']}",
         f"location       {key['assigned_location_id']}",
+        *([f"key made       {utc(key['created_at'])}"] if "created_at" in key else []),
         f"user token     {_command()} users token {OWNER}",
         f"API page       {url}/docs",
     ]

@@ -1,6 +1,7 @@
 """Print data: aligned text for people, JSON for programs."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Row = dict[str, Any]
+_TIME = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 
 
 def show(data: Row | Sequence[Row], as_json: bool) -> None:
@@ -20,12 +22,17 @@ def show(data: Row | Sequence[Row], as_json: bool) -> None:
         typer.echo(_aligned([list(data[0]), *([_text(value) for value in row.values()] for row in data)]))
 
 
+def utc(text: str) -> str:
+    """The text with RFC 3339 times as people write them: `2026-01-05 09:00:00 UTC`."""
+    return _TIME.sub(r"\1 \2 UTC", text)
+
+
 def _text(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "-"
+        return ", ".join(utc(str(item)) for item in value) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "-" if value is None else str(value)
+    return "-" if value is None else utc(str(value))
 
 
 def _aligned(rows: list[list[str]]) -> str:

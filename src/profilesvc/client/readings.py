@@ -28,8 +28,9 @@ def reading(comparison: SyncComparison) -> list[FieldReading]:
     """
     differing = {difference.field for difference in comparison.differences}
     found = []
-    for path, source in _leaves(comparison.source):
-        values = source, _at(comparison.provider, path), _at(comparison.lastSync, path)
+    for names, source in _leaves(comparison.source):
+        values = source, _at(comparison.provider, names), _at(comparison.lastSync, names)
+        path = ".".join(name.replace(".", "\\.") for name in names)  # as the service writes it
         verdict: Verdict = "in_step"
         if path in comparison.filtered:
             verdict = "filtered"
@@ -55,17 +56,17 @@ def _said(value: Any) -> Any:
     return value or None
 
 
-def _leaves(document: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Every member that is not an object with members, with its dotted path; an array is one leaf."""
-    found: list[tuple[str, Any]] = []
+def _leaves(document: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    """Every member that is not an object with members, with the names that lead to it; an array is one leaf."""
+    found: list[tuple[tuple[str, ...], Any]] = []
     for name, value in document.items():
-        path = f"{prefix}{name}"
-        found += _leaves(value, f"{path}.") if isinstance(value, dict) and value else [(path, value)]
+        names = (*above, name)
+        found += _leaves(value, names) if isinstance(value, dict) and value else [(names, value)]
     return found
 
 
-def _at(document: dict[str, Any], path: str) -> Any:
+def _at(document: dict[str, Any], names: tuple[str, ...]) -> Any:
     value: Any = document
-    for name in path.split("."):
+    for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

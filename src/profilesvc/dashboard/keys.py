@@ -3,15 +3,15 @@
 from typing import Any
 
 from quart import Blueprint, Response, request
-from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import checked
 from profilesvc.contract.audit import AuditQuery
-from profilesvc.contract.keys import KeyCreate, KeyListQuery, KeyRoll
-from profilesvc.dashboard import pages
+from profilesvc.contract.keys import KeyListQuery, KeyRoll
+from profilesvc.dashboard import key_form, pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import audit, badges, credentials, keys, overview
+from profilesvc.services.overview import KeyView
 
 _EVENTS = 30
 
@@ -27,10 +27,10 @@ def register(blueprint: Blueprint) -> None:
     async def create(here: Visit) -> Response:
         form = await request.form
         try:
-            made = await credentials.create(here.services, here.caller, await _wanted(here, form))
+            choices = await overview.choices(here.services, here.caller)
+            body = key_form.wanted(here.services, form, choices)
+            made = await credentials.create(here.services, here.caller, body)
         except ServiceError as error:
-            if error.kind.status >= 500:
-                raise
             return await _list(here, form, error)
         return pages.page("secret.html", visit=here, made=made, new=True)
 
@@ -40,9 +40,15 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, "/keys/<client_id>/roll", "POST")
     async def roll(here: Visit, client_id: str) -> Response:
-        overlap = (await request.form).get("overlap_seconds", type=int)
-        body = checked(KeyRoll, {"overlap_seconds": overlap}, "body")
-        made = await credentials.roll(here.services, here.caller, client_id, body)
+        await _own(here, client_id)
+        form = await request.form
+        overlap = form.get("overlap_seconds", type=int)
+        try:
+            body = checked(KeyRoll, {"overlap_seconds": overlap}, "body")
+            problems.require_sure(overlap != 0 or "sure" in form)
+            made = await credentials.roll(here.services, here.caller, client_id, body)
+        except ServiceError as error:
+            return await _one(here, client_id, error=error, action="leaked" if overlap == 0 else "roll")
         return pages.page("secret.html", visit=here, made=made, new=False)
 
     _register_switches(blueprint)
@@ -51,12 +57,20 @@ def register(blueprint: Blueprint) -> None:
 def _register_switches(blueprint: Blueprint) -> None:
     @view(blueprint, "/keys/<client_id>/deactivate", "POST")
     async def deactivate(here: Visit, client_id: str) -> Response:
-        await keys.deactivate(here.services, client_id, "user_requested", caller=here.caller)
+        await _own(here, client_id)
+        try:
+            problems.require_sure("sure" in await request.form)
+            await keys.deactivate(here.services, client_id, "user_requested", caller=here.caller)
+        except ServiceError as error:
+            return await _one(here, client_id, error=error, action="deactivate")
         return pages.see(f"{pages.PATH}/keys/{client_id}")
 
     @view(blueprint, "/keys/<client_id>/reactivate", "POST")
     async def reactivate(here: Visit, client_id: str) -> Response:
-        await keys.reactivate_own(here.services, here.caller, client_id)
+        try:
+            await keys.reactivate_own(here.services, here.caller, client_id)
+        except ServiceError as error:
+            return await _one(here, client_id, error=error)
         return pages.see(f"{pages.PATH}/keys/{client_id}")
 
     @view(blueprint, "/keys/<client_id>/revoke")
@@ -70,8 +84,14 @@ def _register_switches(blueprint: Blueprint) -> None:
 
     @view(blueprint, "/keys/<client_id>/badge", "POST")
     async def badge(here: Visit, client_id: str) -> Response:
-        shown = (await request.form).get("shown") == "on"
-        secret = await badges.show(here.services, here.caller, client_id, shown)
+        await _own(here, client_id)
+        form = await request.form
+        shown = form.get("shown") == "on"
+        try:
+            problems.require_sure("sure" in form or not await _has_badge(here, client_id))
+            secret = await badges.show(here.services, here.caller, client_id, shown)
+        except ServiceError as error:
+            return await _one(here, client_id, error=error, action=f"badge-{'on' if shown else 'off'}")
         if secret is None:
             return pages.see(f"{pages.PATH}/keys/{client_id}")
         return await _one(here, client_id, f"{here.services.settings.base_url}{pages.PATH}/badge/{secret}")
@@ -92,29 +112,10 @@ async def _list(here: Visit, form: Any, error: ServiceError | None = None) -> Re
         choices=choices,
         businesses=(await keys.businesses(here.services, here.caller)).businesses,
         form=form,
-        error=error,
+        problems=problems.NONE if error is None else problems.of(error),
         with_revoked=revoked,
         older=entries.next_before,
     )
-
-
-async def _wanted(here: Visit, form: "MultiDict[str, str]") -> KeyCreate:
-    """The form as the API's body; a location that is in a business brings its business along."""
-    location = form.get("location", "")
-    choices = await overview.choices(here.services, here.caller)
-    business = next((choice.business_id for choice in choices if choice.name == location), None)
-    domains = [part for part in form.get("allowed_domains", "").replace(",", " ").split() if part]
-    values: dict[str, Any] = {
-        "name": form.get("name", ""),
-        "business_id": business or form.get("business_id", type=int),
-        "assigned_location_id": location,
-        "primary_domain": form.get("primary_domain", "").strip() or None,
-        "allowed_domains": domains or None,
-        "permissions": form.getlist("permissions"),
-    }
-    if day := form.get("expires_on", ""):
-        values["expires_at"] = f"{day}T23:59:59Z"
-    return checked(KeyCreate, values, "body")
 
 
 async def _own(here: Visit, client_id: str) -> Any:
@@ -122,11 +123,32 @@ async def _own(here: Visit, client_id: str) -> Any:
     return await keys.get(here.services, here.caller, client_id)
 
 
-async def _one(here: Visit, client_id: str, badge_url: str | None = None) -> Response:
-    """The page of a key; `badge_url` is told once, when the badge was switched on."""
+async def _live(here: Visit, client_id: str) -> KeyView | None:
+    found = await overview.keys_of(here.services, here.caller)
+    return next((seen for seen in found if seen.row.client_id == client_id), None)
+
+
+async def _has_badge(here: Visit, client_id: str) -> bool:
+    live = await _live(here, client_id)
+    return live is not None and bool(live.row.has_badge)
+
+
+async def _one(
+    here: Visit, client_id: str, badge_url: str | None = None, error: ServiceError | None = None, action: str = ""
+) -> Response:
+    """The page of a key; `badge_url` is shown once, when the badge was switched on.
+
+    `error` is what was wrong with `action`, by which the inputs of its form begin.
+    """
     key = await _own(here, client_id)
-    live = [seen for seen in await overview.keys_of(here.services, here.caller) if seen.row.client_id == client_id]
     trail = await audit.of_key(here.services, here.caller, client_id, AuditQuery(limit=_EVENTS))
     return pages.page(
-        "key.html", visit=here, key=key, live=live[0] if live else None, events=trail.events, badge_url=badge_url
+        "key.html",
+        200 if error is None else error.kind.status,
+        visit=here,
+        key=key,
+        live=await _live(here, client_id),
+        events=trail.events,
+        badge_url=badge_url,
+        problems=problems.NONE if error is None else problems.of(error, f"{action}-"),
     )

@@ -8,11 +8,13 @@ from quart import Response, request
 
 from profilesvc.api.failures import REQUEST_ID, refusal
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import words
+from profilesvc.dashboard import problems, values, words
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import iso
 
 PATH = "/dashboard"
+VISIT = "profilesvc.visit"  # where a request's scope keeps who is visiting, for a page of an error
+FRAGMENT = "X-Fragment"  # sent by live.js, which asks for a part of a page
 # No script or style but the files of our own; nothing is loaded from or sent to anywhere else.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -37,27 +39,34 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(iso=iso, ago=words.ago, value=words.value, event=words.event)
-    made.globals.update(words=words)
+    made.filters.update(
+        iso=iso, utc=words.utc, exactly=words.exactly, ago=words.ago, field=values.field, event=words.event
+    )
+    made.globals.update(words=words, columns=values.columns)
     return made
 
 
-def text(template: str, **values: Any) -> str:
+def text(template: str, **shown: Any) -> str:
     """A template as text; `visit` is None where nobody has signed in."""
-    return _templates().get_template(template).render(**{"visit": None, **values})
+    return _templates().get_template(template).render(**{"visit": None, "problems": problems.NONE, **shown})
 
 
-def page(template: str, status: int = 200, **values: Any) -> Response:
+def page(template: str, status: int = 200, **shown: Any) -> Response:
     """A page that nobody but the browser keeps."""
     return Response(
-        text(template, **values), status, {"Cache-Control": "no-store"}, content_type="text/html; charset=utf-8"
+        text(template, **shown), status, {"Cache-Control": "no-store"}, content_type="text/html; charset=utf-8"
     )
+
+
+def is_fragment() -> bool:
+    """Whether a script asks for a part of a page."""
+    return FRAGMENT in request.headers
 
 
 def see(path: str) -> Response:
     """Go on there by GET; also for a script's request, which must not swap a page in for a fragment."""
-    if request.headers.get("HX-Request") == "true":
-        return Response(status=204, headers={"HX-Redirect": path, "Cache-Control": "no-store"})
+    if is_fragment():
+        return Response(status=204, headers={"X-Go-To": path, "Cache-Control": "no-store"})
     return Response(status=303, headers={"Location": path, "Cache-Control": "no-store"})
 
 
@@ -69,8 +78,9 @@ async def guard(response: Response) -> Response:
 
 async def failed(error: Exception) -> Response:
     """The refusal in words, with the id by which our log knows it."""
-    told = refusal(error)
-    response = page("error.html", told.kind.status, error=told, request_id=request.scope.get(REQUEST_ID, ""))
+    told, here = refusal(error), request.scope.get(VISIT)
+    request_id = request.scope.get(REQUEST_ID, "")
+    response = page("error.html", told.kind.status, visit=here, error=told, request_id=request_id)
     response.headers.update({name: value for name, value in told.headers.items() if name != "WWW-Authenticate"})
     return response
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
-from profilesvc.dashboard.words import told
+from profilesvc.dashboard.problems import NONE, Problems, of
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document
 from profilesvc.domain.posts import check_create
@@ -16,7 +16,7 @@ def document(kind: str, form: "MultiDict[str, str]") -> Document:
     post: Document = {"topicType": kind}
     if "summary" in given:
         post["summary"] = given["summary"]
-    if "action" in given:
+    if "action" in given and kind != "OFFER":  # the form of an offer has no button
         post["callToAction"] = _present({"actionType": given["action"], "url": given.get("action_url")})
     if kind in {"EVENT", "OFFER"}:
         post["event"] = _present({"title": given.get("title"), "schedule": _schedule(given)})
@@ -28,13 +28,13 @@ def document(kind: str, form: "MultiDict[str, str]") -> Document:
     return post
 
 
-def problems(post: Document) -> list[str]:
-    """What the provider would refuse, each with the label of its field; empty for a post that is good."""
+def problems(post: Document) -> Problems:
+    """What the provider would refuse, each with the label of its field; none for a post that is valid."""
     try:
         check_create(post)
     except ServiceError as error:
-        return told(error)
-    return []
+        return of(error)
+    return NONE
 
 
 def _schedule(given: dict[str, str]) -> Document:

@@ -9,7 +9,7 @@ from werkzeug.datastructures import MultiDict
 from profilesvc.api.parsing import checked
 from profilesvc.contract.common import post_id
 from profilesvc.contract.posts import PostListQuery
-from profilesvc.dashboard import pages, post_form, words
+from profilesvc.dashboard import pages, post_form, problems, words
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import idempotency, overview, posts
@@ -37,7 +37,7 @@ def register(blueprint: Blueprint) -> None:
         """What is wrong with the form so far, while it is filled in."""
         form = await request.form
         found = post_form.problems(post_form.document(_kind(form), form))
-        return pages.page("_problems.html", problems=found, good=not found)
+        return pages.page("_check.html", problems=found)
 
     @view(blueprint, f"{_SITE}/posts", "POST")
     async def create(here: Visit, locationId: str) -> Response:
@@ -52,12 +52,16 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, f"{_SITE}/posts/<post:postId>/delete", "POST")
     async def delete(here: Visit, locationId: str, postId: str) -> Response:
-        location = await here.reach(locationId)
+        location, form = await here.reach(locationId), await request.form
         try:
             ident = post_id(postId, location.name)
         except ValueError as error:
             raise invalid("path", "postId", str(error)) from None
-        await posts.delete(here.services, location, ident)
+        try:
+            problems.require_sure("sure" in form)
+            await posts.delete(here.services, location, ident)
+        except ServiceError as error:
+            return await _page(here, location, MultiDict(), error, f"delete-{ident}-")
         return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
 
 
@@ -66,7 +70,11 @@ def _kind(form: "MultiDict[str, str]") -> str:
 
 
 async def _page(
-    here: Visit, location: Reached, form: "MultiDict[str, str]", error: ServiceError | None = None
+    here: Visit,
+    location: Reached,
+    form: "MultiDict[str, str]",
+    error: ServiceError | None = None,
+    prefix: str = "",
 ) -> Response:
     """The list and the form; after a refusal with what was typed, and what is wrong with it."""
     usage = await overview.usage(here.services, here.caller)
@@ -77,22 +85,25 @@ async def _page(
         location=location,
         kind=_kind(form),
         form=form,
-        problems=[] if error is None else words.told(error),
-        good=False,
+        title=await here.title(location),
+        problems=problems.NONE if error is None else problems.of(error, prefix),
         usage=usage,
         once=random_id(here.services.entropy),
-        **await _listed(here, location, form.get("page", "")),
+        **await _listed(here, location, form.get("page", ""), is_form=error is not None),
     )
 
 
-async def _listed(here: Visit, location: Reached, token: str) -> dict[str, Any]:
-    """A page of posts as the API lists them; while the provider is away its refusal instead."""
+async def _listed(here: Visit, location: Reached, token: str, *, is_form: bool = False) -> dict[str, Any]:
+    """A page of posts as the API lists them; while the provider is away its refusal instead.
+
+    Beside a form that comes back (`is_form`) so is every refusal, because what was typed must not be lost.
+    """
     asked = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
     query = checked(PostListQuery, asked, "query")
     try:
         found = json.loads((await posts.list_page(here.services, here.caller, location, query)).data)
     except ServiceError as error:
-        if error.kind.status < 500:
+        if error.kind.status < 500 and not is_form:
             raise
         return {"posts": [], "older": "", "trouble": error, "first": not token}
     return {"posts": found["localPosts"], "older": found["nextPageToken"], "trouble": None, "first": not token}

@@ -6,7 +6,7 @@ from quart import Blueprint, Response
 
 from profilesvc.api.documents import documents
 from profilesvc.contract.errors import NOT_FOUND
-from profilesvc.dashboard import badge, keys, pages, plan, posts, reviews, session, site, sites
+from profilesvc.dashboard import badge, keys, pages, plan, posts, reviews, session, site, sites, visits
 from profilesvc.domain.errors import ServiceError
 
 _STATIC = Path(__file__).parent / "static"
@@ -35,6 +35,7 @@ def blueprint() -> Blueprint:
 
     @made.get("/<path:missing>")
     async def nothing(missing: str) -> Response:
+        await visits.recognise()
         raise ServiceError(NOT_FOUND, "There is no such page.")
 
     return made

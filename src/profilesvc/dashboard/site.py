@@ -1,13 +1,13 @@
 """One location: the connection of its keys over 30 days, what differs at the provider, and syncs."""
 
-import json
+from collections.abc import Awaitable
 from typing import Any
 
 from quart import Blueprint, Response, request
 
 from profilesvc.client.readings import reading
 from profilesvc.contract.sync import SyncComparison, SyncHistoryQuery
-from profilesvc.dashboard import pages
+from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError
@@ -35,42 +35,54 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, "/sites/<location:locationId>/switch", "POST")
     async def switch(here: Visit, locationId: str) -> Response:
-        location = await here.reach(locationId)
-        await locations.switch_sync(here.services, location, (await request.form).get("sync") == "on")
-        return pages.see(f"{pages.PATH}/sites/{location.id}")
+        location, wanted = await here.reach(locationId), (await request.form).get("sync") == "on"
+        return await _done(here, location, locations.switch_sync(here.services, location, wanted))
 
     @view(blueprint, "/sites/<location:locationId>/verification", "POST")
     async def verification(here: Visit, locationId: str) -> Response:
         location = await here.reach(locationId)
-        await locations.refresh_verification(here.services, location)
-        return pages.see(f"{pages.PATH}/sites/{location.id}")
+        return await _done(here, location, locations.refresh_verification(here.services, location))
 
     @view(blueprint, "/sites/<location:locationId>/sync", "POST")
     async def push(here: Visit, locationId: str) -> Response:
         """Send what was asked for last to the provider, or say what that would change."""
         location, form = await here.reach(locationId), await request.form
-        source = (await comparison.compare(here.services, location)).source
-        if form.get("intent") == "preview":
-            return await _page(here, location, await comparison.preview(here.services, location, source))
-        once = idempotency.key_of([[form.get("once", "")]], ["dashboard", location.name])
-        await sync.run(here.services, here.caller, location, source, once)
+        try:
+            source = (await comparison.compare(here.services, location)).source
+            if form.get("intent") == "preview":
+                return await _page(here, location, await comparison.preview(here.services, location, source))
+            once = idempotency.key_of([[form.get("once", "")]], ["dashboard", location.name])
+            await sync.run(here.services, here.caller, location, source, once)
+        except ServiceError as error:
+            return await _page(here, location, error=error)
         return pages.see(f"{pages.PATH}/sites/{location.id}#comparison")
 
 
-async def _page(here: Visit, location: Reached, preview: Any = None) -> Response:
+async def _done(here: Visit, location: Reached, action: Awaitable[Any]) -> Response:
+    """The page again, after the action or with what was wrong about it."""
+    try:
+        await action
+    except ServiceError as error:
+        return await _page(here, location, error=error)
+    return pages.see(f"{pages.PATH}/sites/{location.id}")
+
+
+async def _page(here: Visit, location: Reached, preview: Any = None, error: ServiceError | None = None) -> Response:
     compared: SyncComparison | None = None
     trouble: ServiceError | None = None
     try:
         await locations.get(here.services, location)  # reads the provider into the mirror when that is old
         compared = await comparison.compare(here.services, location)
-    except ServiceError as error:  # the provider is away: everything else can be told all the same
-        trouble = error
+    except ServiceError as away:  # everything else can be told all the same
+        trouble = away
     row = await locations.load(here.services, location)
     return pages.page(
         "site.html",
+        200 if error is None else error.kind.status,
         visit=here,
+        problems=problems.NONE if error is None else problems.of(error),
         location=location,
-        title=(row.profile and json.loads(row.profile).get("title")) or location.name,
+        title=await here.title(location),
         row=row,
         lines=await _lines(here, location),
         readings=reading(compared) if compared else [],

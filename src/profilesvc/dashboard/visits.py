@@ -1,11 +1,13 @@
 """Who visits: a session that is our own user token in a cookie, and the proof that a form is ours."""
 
+import contextlib
 import hashlib
 import hmac
+import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
@@ -16,7 +18,7 @@ from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.dashboard import cookies, pages
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.services import access, audit
+from profilesvc.services import access, audit, locations
 from profilesvc.services.access import refused
 from profilesvc.services.context import Caller, Reached, Services
 
@@ -49,6 +51,11 @@ class Visit:
             raise invalid("path", "locationId", str(error)) from None
         return await access.reach(self.services, self.caller, name)
 
+    async def title(self, location: Reached) -> str:
+        """What the site is called."""
+        profile = (await locations.load(self.services, location)).profile
+        return str(json.loads(profile or "{}").get("title") or location.name)
+
 
 View = Callable[..., Awaitable[Response]]
 
@@ -67,9 +74,17 @@ async def visit() -> Visit:
     if caller.key is not None:  # a key's token is no session
         raise refused("invalid")
     audit.known(caller.scope)
+    here = Visit(running, caller, token or "")
+    cast(dict[str, Any], request.scope)[pages.VISIT] = here
     kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
     await running.limiter.by_caller(kind, None, caller.user_id, caller.plan.reads)  # type: ignore[arg-type]
-    return Visit(running, caller, token or "")
+    return here
+
+
+async def recognise() -> None:
+    """Note who is visiting, if anybody is: the page of an error then has the navigation."""
+    with contextlib.suppress(ServiceError):
+        await visit()
 
 
 def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View], View]:
@@ -101,7 +116,7 @@ async def _awaited(answer: Awaitable[Response]) -> Response:
 
 
 def _sign_in() -> Response:
-    asked = request.path if request.method == "GET" and "HX-Request" not in request.headers else pages.PATH
+    asked = request.path if request.method == "GET" and not pages.is_fragment() else pages.PATH
     ended = "" if cookies.get(services(), cookies.SESSION) is None else "&ended=1"
     return pages.see(f"{pages.PATH}/sign-in?next={local(asked)}{ended}")
 

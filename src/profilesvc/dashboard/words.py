@@ -1,8 +1,6 @@
 """What the dashboard says: states, reasons and what to do about them, in a person's words."""
 
-import json
-from typing import Any
-
+from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import DAY, HOUR, MINUTE
 from profilesvc.services.overview import KeyView, SiteView
@@ -64,28 +62,42 @@ EVENTS = {
     "user.login": "Signed in",
 }
 PERMISSIONS = {"business.read": "Read profiles, posts and reviews", "business.write": "Change profiles, create posts"}
-_LABELS = {
-    "summary": "Text",
-    "callToAction.actionType": "Button",
-    "callToAction.url": "Link of the button",
-    "event.title": "Title",
-    "event.schedule": "Begin and end",
-    "event.schedule.startDate": "First day",
-    "event.schedule.startTime": "Begin",
-    "event.schedule.endDate": "Last day",
-    "event.schedule.endTime": "End",
-    "offer.couponCode": "Coupon",
-    "offer.redeemOnlineUrl": "Link to redeem",
-    "offer.termsConditions": "Terms",
-    "media.0.sourceUrl": "Photo",
-    "primary_domain": "Domain of the site",
-    "allowed_domains": "Further domains",
-    "permissions": "What the key may do",
-    "assigned_location_id": "Location",
-    "business_id": "Business",
-    "expires_at": "Good until",
+# Where a problem of the API's field is shown: the name of the form's input, and its label.
+_INPUTS = {
+    "name": ("name", "Name"),
+    "summary": ("summary", "Text"),
+    "callToAction.actionType": ("action", "Button"),
+    "callToAction.url": ("action_url", "Link of the button"),
+    "event": ("title", "Title"),
+    "event.title": ("title", "Title"),
+    "event.schedule": ("start_date", "Begin and end"),
+    "event.schedule.startDate": ("start_date", "First day"),
+    "event.schedule.startTime": ("start_time", "Begin"),
+    "event.schedule.endDate": ("end_date", "Last day"),
+    "event.schedule.endTime": ("end_time", "End"),
+    "offer.couponCode": ("coupon", "Coupon"),
+    "offer.redeemOnlineUrl": ("redeem_url", "Link to redeem"),
+    "offer.termsConditions": ("terms", "Terms"),
+    "media": ("photo", "Address of a photo"),
+    "comment": ("comment", "Your reply"),
+    "primary_domain": ("primary_domain", "Domain of the site"),
+    "allowed_domains": ("allowed_domains", "Further domains"),
+    "permissions": ("permissions", "What the key may do"),
+    "assigned_location_id": ("location", "Location"),
+    "business_id": ("business_id", "Business"),
+    "expires_at": ("expires_on", "Good until"),
+    "overlap_seconds": ("overlap_seconds", "The old secret"),
+    "sure": ("sure", "Confirmation"),
 }
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
+
+
+def input_of(path: str) -> tuple[str, str]:
+    """The input that a field of the API is filled in by, and its label; of the nearest one that holds it."""
+    near = path
+    while near and near not in _INPUTS:
+        near = near.rpartition(".")[0]
+    return _INPUTS.get(near, ("", path))
 
 
 def told(error: ServiceError) -> list[str]:
@@ -93,7 +105,7 @@ def told(error: ServiceError) -> list[str]:
     if "errors" not in error.details:
         said = error.details.get("provider_message")
         return [error.message, *([f"The provider says: {said}"] if said else [])]
-    return [f"{_LABELS.get(one['field'], one['field'])}: {one['problem']}" for one in error.details["errors"]]
+    return [f"{input_of(one['field'])[1]}: {one['problem']}" for one in error.details["errors"]]
 
 
 def ago(instant: int, now: int) -> str:
@@ -104,11 +116,14 @@ def ago(instant: int, now: int) -> str:
     return "just now"
 
 
-def value(given: Any) -> str:
-    """A profile's value in a table."""
-    if given is None:
-        return "(nothing)"
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, indent=1)
+def utc(text: str, until: int = len("2026-01-05T09:00")) -> str:
+    """An RFC 3339 time for people: `2026-01-05 09:00 UTC`."""
+    return f"{text[:until].replace('T', ' ')} UTC"
+
+
+def exactly(text: str) -> str:
+    """The same to the second, for what needs a name of its own."""
+    return utc(text, len("2026-01-05T09:00:00"))
 
 
 def event(name: str) -> str:
@@ -140,14 +155,12 @@ def key_problem(key: KeyView) -> str | None:
 def site_problems(site: SiteView) -> list[str]:
     """What is wrong with a location beside its keys, and what to do about it."""
     found = []
-    if not site.keys:
-        found.append("No key yet: create one for the plugin of this site.")
     if "unverified" in site.problems:
         state = site.row.verification_state.lower().replace("_", " ")
         found.append(f"Not verified at the provider ({state}): sync cannot run before it is.")
     if site.drift:
         several = len(site.drift) > 1
-        names = ", ".join(site.drift[:3]) + (", …" if len(site.drift) > 3 else "")
+        names = ", ".join(map(field_name, site.drift[:3])) + (", …" if len(site.drift) > 3 else "")
         found.append(f"{len(site.drift)} field{'s' * several} differ{'s' * (not several)} at the provider: {names}.")
     if site.rejected:
         found.append(f"{site.rejected} post{'s' * (site.rejected > 1)} rejected by the provider.")

@@ -1,0 +1,89 @@
+"""From the form of a key to the API's body, with every problem of it at once."""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from werkzeug.datastructures import MultiDict
+
+from profilesvc.api.parsing import checked
+from profilesvc.contract.keys import KeyCreate
+from profilesvc.domain.domains import allowed_domains
+from profilesvc.domain.errors import ServiceError, invalid, invalid_many
+from profilesvc.domain.keys import clean_name
+from profilesvc.domain.world import parse_iso
+from profilesvc.services.context import Services
+from profilesvc.services.overview import Choice
+
+_ANY = 1
+_ORDER = tuple(KeyCreate.model_fields)
+
+
+def wanted(services: Services, form: "MultiDict[str, str]", choices: list[Choice]) -> KeyCreate:
+    """The key that a filled-in form means; a location that is in a business brings its business along.
+
+    VALIDATION_ERROR, also for what making the key would refuse later, so that nothing is left to find out.
+    """
+    values = _values(form, choices)
+    development = not services.settings.production
+    domains = values["primary_domain"], values["allowed_domains"] or []
+    found = _problems(
+        [
+            lambda: _require_permission(values),
+            lambda: checked(KeyCreate, values, "body"),
+            lambda: clean_name(values["name"]),
+            lambda: allowed_domains(*domains, development=development),
+            lambda: _require_future(values, services.clock.now()),
+        ]
+    )
+    if found:
+        raise invalid_many(found)
+    return checked(KeyCreate, values, "body")
+
+
+def _values(form: "MultiDict[str, str]", choices: list[Choice]) -> dict[str, Any]:
+    location = form.get("location", "")
+    business = next((choice.business_id for choice in choices if choice.name == location), None)
+    domains = [part for part in form.get("allowed_domains", "").replace(",", " ").split() if part]
+    values: dict[str, Any] = {
+        "name": form.get("name", ""),
+        "business_id": business or form.get("business_id", type=int),
+        "assigned_location_id": location,
+        "primary_domain": form.get("primary_domain", "").strip() or None,
+        "allowed_domains": domains or None,
+        "permissions": form.getlist("permissions"),
+    }
+    if day := form.get("expires_on", ""):
+        values["expires_at"] = f"{day}T23:59:59Z"
+    if location not in {choice.name for choice in choices}:
+        values["business_id"] = values["business_id"] or _ANY  # it is refused for the location
+    return values
+
+
+def _problems(rules: Iterable[Callable[[], Any]]) -> list[tuple[str, str, str]]:
+    """What the rules refuse, one problem for each field (the first that was found), in the order of the form."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for rule in rules:
+        try:
+            rule()
+        except ServiceError as error:
+            for one in error.details["errors"]:
+                found.setdefault(one["field"], (one["in"], one["field"], one["problem"]))
+    return sorted(found.values(), key=lambda problem: _ORDER.index(problem[1].partition(".")[0]))
+
+
+def _require_permission(values: dict[str, Any]) -> None:
+    if not values["permissions"]:
+        raise invalid("body", "permissions", "tick at least one")
+
+
+def _require_future(values: dict[str, Any], now: int) -> None:
+    if "expires_at" not in values:
+        return
+    expires_at = None
+    with contextlib.suppress(ValueError):
+        expires_at = parse_iso(values["expires_at"])
+    if expires_at is None:
+        raise invalid("body", "expires_at", "must be a date such as 2027-01-02")
+    if expires_at <= now:
+        raise invalid("body", "expires_at", "must lie in the future")

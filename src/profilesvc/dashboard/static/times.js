@@ -1,0 +1,21 @@
+// Times in the viewer's own zone, which they name.
+const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
+const words = new Intl.RelativeTimeFormat("en", { numeric: "always" });
+const full = new Intl.DateTimeFormat(undefined, {
+  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short",
+});
+
+function ago(seconds) {
+  const unit = units.find(([, size]) => seconds >= size);
+  return unit ? words.format(-Math.floor(seconds / unit[1]), unit[0]) : "just now";
+}
+
+export function showTimes(root) {
+  root.querySelectorAll("time[data-ago], time[data-at]").forEach((time) => {
+    const instant = new Date(time.dateTime);
+    if (isNaN(instant)) return;
+    const said = full.format(instant);
+    time.textContent = time.hasAttribute("data-ago") ? ago((Date.now() - instant) / 1000) : said;
+    if (time.hasAttribute("data-ago")) time.title = said;
+  });
+}
