@@ -20,7 +20,6 @@ from profilesvc.dashboard.pages import PATH
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import identity
 from profilesvc.services.context import Services
-from profilesvc.services.keyring import pem_of
 from profilesvc.services.signing import random_id
 
 if TYPE_CHECKING:
@@ -55,12 +54,10 @@ class Attempt:
 
 
 def _seal(running: Services) -> URLSafeSerializer:
-    """What signs the cookie of a sign-in: keys made of the signing keys, which each deployment has and shares."""
-    ring, active = running.signer.keyring, running.signer.keyring.active(running.clock.now())
-    known = [*(ring[dates.kid] for dates in ring.dates if dates.kid != active.kid), active]
-    keys = [hmac.digest(pem_of(key, None).encode(), b"profilesvc dashboard sign-in", "sha256") for key in known]
+    """The signer of the sign-in cookie; the newest of its keys is the last, as itsdangerous wants it."""
+    keys = running.signer.keyring.purpose_keys("sign-in cookie", running.clock.now())[::-1]
     kinds = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-    return URLSafeSerializer(keys, salt="sign-in", signer_kwargs=kinds)  # signs with the last of them
+    return URLSafeSerializer(keys, salt="sign-in", signer_kwargs=kinds)
 
 
 class Provider:
