@@ -2,10 +2,7 @@
 
 import asyncio
 import contextlib
-import resource
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +10,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from served_process import ServedProcess, environment, served_process
+from served_process import Forked, ServedProcess, served_process
 from wire import KEYS, POSTS, Served, connect, exchange, seeded, serving, slow_call, user_token
 
 from profilesvc.settings import Settings
@@ -75,12 +72,13 @@ def test_they_take_no_place(served: Served) -> None:
 
 def test_one_address_leaves_places_to_others(served: Served) -> None:
     slow = [slow_call(served, 2) for _ in range(2 * PLACES)]
+    while sum(call.done() for call in slow) < PLACES:  # those that are refused
+        time.sleep(0.01)
     with elsewhere(served.server.base_url, served.user) as bob:
         assert_ok(bob.get("/api/v1/businesses"))
     assert not all(call.done() for call in slow), "the places were free"
-    answers = [call.result(20).status_code for call in slow]
-    assert set(answers) == {200, 503}
-    assert answers.count(200) < PLACES
+    refused = [call.result(20).status_code for call in slow].count(503)
+    assert PLACES < refused < 2 * PLACES
 
 
 @pytest.mark.parametrize("expect", ["", EXPECT])
@@ -141,8 +139,8 @@ async def test_a_key_that_is_revoked_while_its_body_is_awaited_is_refused(served
 def test_what_nobody_asked_for_is_not_read_into_memory(settings: Settings) -> None:
     """Each connection sends nearly 256 KB; without a token, and for a form that may have 64 KB."""
     requests = [head(f"POST {KEYS}", 262_144) + bytes(262_000), head(f"POST {GRANT}", 262_144) + bytes(262_000)] * 150
-    with served_process(settings) as process:
-        held = psutil.Process(process._process.pid)  # type: ignore[union-attr]  # of a process of its own
+    with served_process(settings, start=Forked) as process:
+        held = serving_process(process)
         with holding(process.port, requests[:4]):  # what it needs for the first ones it needs once
             time.sleep(0.3)
         before = held.memory_info().rss
@@ -155,37 +153,35 @@ def test_what_nobody_asked_for_is_not_read_into_memory(settings: Settings) -> No
     assert grown < sum(map(len, requests)) / 4, f"{grown} bytes more"
 
 
-def few_files(program: str, arguments: Sequence[str], settings: Settings) -> "subprocess.Popen[str]":
+def few_files(program: str, arguments: Sequence[str], settings: Settings) -> Forked:
     """A process that may have few files open."""
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(settings),
-        cwd=settings.data_dir,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES)),
-    )
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({FILES}, {FILES}))\n"
+    return Forked(limit + program, arguments, settings)
 
 
-@pytest.mark.parametrize("idle", ["never used", "kept alive", "half a head", "half a body"])
-def test_connections_that_wait_for_their_clients_keep_nobody_out(settings: Settings, idle: str) -> None:
-    beginning = {
-        "never used": b"",
-        "kept alive": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
-        "half a head": b"GET /healthz HTTP/1.1\r\nHost:",
-        "half a body": head(f"POST {GRANT}"),
-    }[idle]
+def test_connections_that_wait_for_their_clients_keep_nobody_out(settings: Settings) -> None:
     user = asyncio.run(user_token(settings))
+    whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"  # its connection is kept alive
     with served_process(settings, start=few_files) as process, contextlib.ExitStack() as stack:
-        for _ in range(400):
-            connection = stack.enter_context(connect(process.port))
-            connection.sendall(beginning)
-            if idle == "kept alive":
-                assert connection.recv(1000)
-        for _ in range(20):
-            assert_ok(ask_once(process, user))
-        assert psutil.Process(process._process.pid).num_fds() <= FILES * 3 // 4 + 10  # type: ignore[union-attr]
+        for beginning in (b"", whole, whole[:-10], head(f"POST {GRANT}")):
+            for _ in range(FILES):
+                connection = stack.enter_context(connect(process.port))
+                connection.sendall(beginning)
+                if beginning == whole:
+                    assert connection.recv(1000)
+            for _ in range(5):
+                assert_ok(ask_once(process, user))
+            assert serving_process(process).num_fds() <= FILES * 3 // 4 + 10, beginning
+
+
+def serving_process(process: ServedProcess) -> psutil.Process:
+    """The child of this process that listens on the port."""
+    return next(
+        each
+        for each in psutil.Process().children(recursive=True)
+        if process.port
+        in {connection.laddr.port for connection in each.net_connections() if connection.status == "LISTEN"}
+    )
 
 
 def ask_once(process: ServedProcess, user: str) -> httpx.Response:

@@ -1,6 +1,7 @@
 """Callers that do not take their answers: the server must not keep answers for them without end."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -44,12 +45,13 @@ class Transport:
 
     def __init__(self) -> None:
         self.waiting, self.state = 0, "open"
+        self.connection: socket.socket | None = None
 
     def get_write_buffer_size(self) -> int:
         return self.waiting
 
-    def get_extra_info(self, _name: str) -> None:
-        return None
+    def get_extra_info(self, name: str) -> socket.socket | None:
+        return self.connection if name == "socket" else None
 
     def is_closing(self) -> bool:
         return self.state != "open"
@@ -133,3 +135,19 @@ async def test_an_idle_connection_has_a_moment_before_the_process_closes_it(
     assert transport.state == "open"
     loop.pass_by(LINGER_SECONDS)
     assert transport.state == "closed"
+
+
+async def test_a_request_that_came_while_the_process_was_busy_is_not_closed_upon(
+    protocol: Protocol, loop: Loop, transport: Transport
+) -> None:
+    """It is with the system and not read yet: closing would reset the connection."""
+    protocol.shutdown()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        transport.connection = ours
+        theirs.sendall(b"GET / HTTP/1.1")
+        loop.pass_by(LINGER_SECONDS)
+        assert transport.state == "open"
+        ours.recv(100)
+        loop.pass_by(0)
+        assert transport.state == "closed"

@@ -10,6 +10,7 @@ from profilesvc.api.failures import REQUEST_ID
 from profilesvc.api.lean import fields
 from profilesvc.api.places import PLACE
 from profilesvc.contract.errors import UNSUPPORTED_MEDIA_TYPE
+from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import audit, limits
 
@@ -55,8 +56,7 @@ async def read_body(asked: Request, limit: int, judge_media: Callable[[], None])
 def _judge_coding(asked: Request) -> None:
     codings = [coding.strip().lower() for value in fields(asked, b"content-encoding") for coding in value.split(",")]
     if any(coding not in {"", "identity"} for coding in codings):
-        message = "Compressed bodies are not accepted: send the body without Content-Encoding."
-        raise ServiceError(UNSUPPORTED_MEDIA_TYPE, message, headers={"Accept-Encoding": "identity"})
+        raise ServiceError(UNSUPPORTED_MEDIA_TYPE, COMPRESSED.message, headers={"Accept-Encoding": "identity"})
 
 
 async def tell_limits(response: Response) -> Response:

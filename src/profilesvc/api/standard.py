@@ -23,14 +23,10 @@ from profilesvc.api.delivery import tag_of
 from profilesvc.api.endpoint import Handler
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
-from profilesvc.contract.errors import (
-    AUTH_INSUFFICIENT_PERMISSIONS,
-    AUTH_INVALID_TOKEN,
-    UNSUPPORTED_MEDIA_TYPE,
-    ErrorKind,
-)
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, ErrorKind
 from profilesvc.contract.oauth2 import (
     ACCESS_DENIED,
+    COMPRESSED,
     INVALID_CLIENT,
     INVALID_REQUEST,
     INVALID_SCOPE,
@@ -68,7 +64,7 @@ class Standard:
         if self.form is None:
             return []
         kinds = {*self.errors, INVALID_REQUEST, TOO_LARGE, TOO_MANY, INVALID_CLIENT, ACCESS_DENIED}
-        kinds |= {SERVER_ERROR, UNAVAILABLE, UNSUPPORTED_MEDIA_TYPE}
+        kinds |= {SERVER_ERROR, UNAVAILABLE, COMPRESSED}
         if "caller" in self.wants:
             kinds.add(INVALID_TOKEN)
         return sorted(kinds, key=lambda kind: (kind.status, kind.code))

@@ -18,6 +18,7 @@ from profilesvc.contract.tokens import GRANT_TYPES
 
 INVALID_REQUEST = ErrorKind("invalid_request", 400, "The request is not valid.")
 TOO_LARGE = ErrorKind("invalid_request", 413, "The body is larger than this route accepts.")
+COMPRESSED = ErrorKind("invalid_request", 415, "Compressed bodies are not accepted: send no Content-Encoding.")
 INVALID_CLIENT = ErrorKind("invalid_client", 401, "Invalid client credentials.")
 INVALID_GRANT = ErrorKind("invalid_grant", 400, "Invalid or expired refresh token.")
 INVALID_SCOPE = ErrorKind("invalid_scope", 400, "None of the requested permissions is allowed for this key.")
@@ -29,7 +30,7 @@ TOO_MANY = ErrorKind("temporarily_unavailable", 429, RATE_LIMITED.message)
 UNAVAILABLE = ErrorKind("temporarily_unavailable", 503, SERVICE_UNAVAILABLE.message)
 
 _OWN = {
-    *(INVALID_REQUEST, TOO_LARGE, INVALID_CLIENT, INVALID_GRANT, INVALID_SCOPE),
+    *(INVALID_REQUEST, TOO_LARGE, COMPRESSED, INVALID_CLIENT, INVALID_GRANT, INVALID_SCOPE),
     *(UNSUPPORTED_GRANT_TYPE, INVALID_TOKEN, ACCESS_DENIED, SERVER_ERROR, UNAVAILABLE, TOO_MANY),
 }
 _WORDS = {
