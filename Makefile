@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,11 @@ chromium:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
 		apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji
+
+# nginx comes by apt where that is possible; without it its tests are skipped.
+nginx:
+	@command -v nginx >/dev/null || test -x /usr/sbin/nginx || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; }
 
 docs: $(DEV) ## the static site of notebooks, guides and references, in build/site
 	@$(PIP) --group docs

@@ -5,11 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, text
 
 from conftest import AsService, AsUser
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
+from profilesvc.storage.keys import listing_query
 from profilesvc.storage.tables import keys
 from support import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
 from token_support import grant
@@ -212,6 +213,23 @@ class TestList:
             rest = await alice.get(PATH, params={"include_revoked": "true", "before": first["next_before"]})
             assert len(assert_ok(rest)["credentials"]) == 51
         assert set(assert_ok(await alice.get(PATH))) == {"credentials"}
+
+    async def test_live_keys_are_found_without_a_look_at_revoked_ones(
+        self, plugin: Site, services: Services, database: str
+    ) -> None:
+        async with services.storage.write() as session:
+            row = (await session.execute(select(keys))).one()._asdict() | {"revoked_at": 1}
+            more = [{**row, "id": number, "client_id": f"svcid_1_{number}_x"} for number in range(1_000, 4_000)]
+            await session.execute(insert(keys), more)
+        async with services.storage.write() as session:
+            await session.execute(text("ANALYZE keys"))
+            for before, limit in ((None, None), (3_900, 10)):
+                query = listing_query(1, services.clock.now(), before, limit)
+                compiled = str(query.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
+                explain = "EXPLAIN QUERY PLAN" if database == "sqlite" else "EXPLAIN"
+                plan = str(list(await session.execute(text(f"{explain} {compiled}"))))
+                assert "ix_keys_live" in plan
+                assert "SCAN keys" not in plan
 
     @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "x"}, {"before": "x"}, {"before": "9" * 19}])
     async def test_refuses_a_page_that_is_none(self, alice: httpx.AsyncClient, query: dict[str, str]) -> None:

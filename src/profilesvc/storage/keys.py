@@ -218,14 +218,17 @@ async def listing(
 
     At most `limit` of them, from those older than the key with the id `before`.
     """
+    return list(await session.execute(listing_query(user_id, live_at, before, limit)))
+
+
+def listing_query(user_id: int | None, live_at: int | None, before: int | None, limit: int | None) -> Select[Any]:
+    """The statement of `listing`."""
     query = _listing().order_by(keys.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(keys.c.id < before)
     if user_id is not None:
         query = query.where(keys.c.user_id == user_id)
-    if live_at is not None:
-        query = query.where(live(live_at))
-    return list(await session.execute(query))
+    return query if live_at is None else query.where(live(live_at))
 
 
 async def revoke(session: AsyncSession, key_id: int, now: int) -> None:

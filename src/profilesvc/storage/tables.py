@@ -4,7 +4,19 @@ Provider-shaped data is the provider's JSON document as text; the columns beside
 searched, ordered or decided upon. There is no relationship(): queries join by hand.
 """
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    text,
+)
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
@@ -81,11 +93,18 @@ class LocationRow(Table, table=True):
     sync_lease_until: int | None = Field(default=None, sa_column=Column(BigInteger))
 
 
+_NOT_REVOKED = text("revoked_at IS NULL")  # however many revoked keys there are, the live ones are found at once
+
+
 class KeyRow(Table, table=True):
     """An API key. It is active iff it is not revoked, not expired and has no hold (D-27)."""
 
     __tablename__ = "keys"
-    __table_args__ = (Index("ix_keys_owner", "user_id", "id"), Index("ix_keys_location_name", "location_name"))
+    __table_args__ = (
+        Index("ix_keys_owner", "user_id", "id"),
+        Index("ix_keys_live", "user_id", "id", sqlite_where=_NOT_REVOKED, postgresql_where=_NOT_REVOKED),
+        Index("ix_keys_location_name", "location_name"),
+    )
 
     id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
     client_id: str = Field(sa_column=Column(String(160), nullable=False, unique=True))
