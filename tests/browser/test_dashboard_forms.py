@@ -97,6 +97,18 @@ def test_a_reply_too_long_is_kept_beside_its_review(alice: Tab) -> None:
     assert page.evaluate("document.activeElement.value.length") == 5_000
 
 
+def test_errors_are_accessible(alice_live: Tab) -> None:
+    page = alice_live.page
+    for path in ("/dashboard/nothing", f"{SITE}x/posts", "/dashboard/keys/x"):
+        page.goto(f"{alice_live.url}{path}")
+        assert page.get_by_role("navigation", name="Dashboard").is_visible()
+        alice_live.assert_accessible()
+    page.goto(f"{alice_live.url}{SITE}/posts?kind=EVENT")
+    page.get_by_role("button", name="Post it").click()
+    page.locator("#problems").wait_for()
+    alice_live.assert_accessible()
+
+
 def test_a_form_that_asks_is_not_sent_before_it_was_answered(alice: Tab) -> None:
     page = alice.page
     page.goto(f"{alice.url}/dashboard/keys")
