@@ -222,6 +222,7 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
     world.watcher = open_watcher(settings)
     app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around)
     app.config["MAX_IN_FLIGHT"] = settings.max_in_flight
+    app.config["METRICS_PORT"] = settings.metrics.port
     return app
 
 

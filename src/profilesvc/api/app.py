@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import cast
 
 from quart import Blueprint, Quart, Response
 from quart_schema import QuartSchema
@@ -30,6 +31,7 @@ from profilesvc.api.documents import Documents
 from profilesvc.api.edge import App, Edge
 from profilesvc.api.lean_app import LeanApp
 from profilesvc.api.openapi import Document
+from profilesvc.api.sparing import Sparing
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE, ErrorKind
 from profilesvc.domain.world import Entropy
 from profilesvc.services.context import Services
@@ -73,6 +75,7 @@ def build(
     app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=BODY_TIMEOUT_SECONDS, PROPAGATE_EXCEPTIONS=False)
     app.extensions["profilesvc.draining"] = asyncio.Event()
     app.extensions["profilesvc.documents"] = Documents()
+    app.extensions["profilesvc.checks"], app.extensions["profilesvc.metrics"] = Sparing(0.02), Sparing(0.02)
     converters.install(app.url_map)
     failures.install(app)
     origin.install(app)
@@ -95,7 +98,10 @@ def build(
     def most() -> int:
         return int(app.config.get("MAX_IN_FLIGHT", sys.maxsize))
 
-    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app))
+    def metrics_port() -> int | None:
+        return cast("int | None", app.config.get("METRICS_PORT"))
+
+    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app), metrics_port)
     app.asgi_app = edge  # type: ignore[method-assign, assignment]
 
     @app.while_serving

@@ -24,10 +24,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 access_log = logging.getLogger("profilesvc.access")  # a line per request, when the command line switches it on
-_ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full service must not take it for a dead one
+METRICS = "/metrics"
+_ALWAYS = frozenset({"/healthz", "/readyz", METRICS})  # who watches a full service must not take it for a dead one
 _UNBOUNDED = 1 << 62
 MAX_HEADER_BYTES = 16 * 1024
 _NOTHING = [b""]
+_NO_PATH = NOT_FOUND, "There is no such path."
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
 _LABEL = rb"[A-Za-z0-9_-]{1,63}"
@@ -38,7 +40,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
 class Edge:
     """Wraps an ASGI app: refuses ambiguous requests and those beyond what it may work on at a time, names each answer.
 
-    `in_flight`: how many requests are being answered.
+    `in_flight`: how many requests are being answered. `metrics_port`: where the metrics are, and nothing else; without
+    one they are beside everything else.
     """
 
     def __init__(
@@ -47,8 +50,10 @@ class Edge:
         entropy: Entropy,
         most: Callable[[], int] = lambda: _UNBOUNDED,
         refused: Callable[[ErrorKind], None] = lambda _: None,
+        metrics_port: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._app, self._entropy, self._most, self._refused = app, entropy, most, refused
+        self._metrics_port = metrics_port
         self.in_flight = 0
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -92,7 +97,11 @@ class Edge:
             return SERVICE_UNAVAILABLE, "The service is full."
         problem = _problem(scope)
         if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
-            problem = problem or (NOT_FOUND, "There is no such path.")
+            problem = problem or _NO_PATH
+        if (port := self._metrics_port()) is not None:
+            is_there = (scope.get("server") or ("", None))[1] == port
+            if is_there is not (scope["path"] == METRICS):
+                problem = problem or _NO_PATH
         return problem
 
     def _request_id(self, given: bytes) -> bytes:

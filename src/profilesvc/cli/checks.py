@@ -42,6 +42,8 @@ def clock(date: str | None, now: float) -> Check:
 async def inside(settings: Settings) -> AsyncIterator[Check]:
     """Database, migrations, signing keys and the provider, as the settings name them."""
     yield _environment(settings)
+    if settings.production:
+        yield _metrics(settings)
     migrated = True
     async for check in _database(settings):
         migrated = migrated and check.status == "ok"
@@ -65,6 +67,15 @@ def _environment(settings: Settings) -> Check:
         hint = "set PROFILESVC_SECRET_PEPPER before the first key is made"
         return Check("settings", "warn", "production, without a pepper for secrets", hint)
     return Check("settings", "ok", "production")
+
+
+def _metrics(settings: Settings) -> Check:
+    if settings.metrics.port is not None:
+        return Check("metrics", "ok", f"on port {settings.metrics.port} alone")
+    if settings.metrics.token.get_secret_value():
+        return Check("metrics", "ok", "for whoever has the token")
+    hint = "set PROFILESVC_METRICS__TOKEN, or PROFILESVC_METRICS__PORT and keep that port to yourselves"
+    return Check("metrics", "warn", "whoever reaches this service can read /metrics", hint)
 
 
 async def _database(settings: Settings) -> AsyncIterator[Check]:
