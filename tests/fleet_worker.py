@@ -171,7 +171,7 @@ def main(folder: str, workers: str, counting: str) -> None:
     logging.basicConfig(level=logging.WARNING)
     make = functools.partial(made, Path(folder), counting)
     with bound("127.0.0.1", 0) as listener:
-        Supervisor(load(), listener, make).run(int(workers), announce("127.0.0.1", listener))
+        Supervisor(load(), listener, make=make).run(int(workers), announce("127.0.0.1", listener))
 
 
 if __name__ == "__main__":

@@ -242,9 +242,13 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
 
         blueprints.append(blueprint(lambda: cast(DevIssuer, world.issuer)))
     world.watcher = open_watcher(settings)
-    https = settings.base_url.startswith("https://")
-    app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around, https)
-    app.config.update(MAX_IN_FLIGHT=settings.max_in_flight, TRUSTED_HOPS=settings.trusted_hops)
+    app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around)
+    app.config.update(
+        MAX_IN_FLIGHT=settings.max_in_flight,
+        TRUSTED_HOPS=settings.trusted_hops,
+        METRICS_PORT=settings.metrics.port,
+        HTTPS=settings.base_url.startswith("https://"),
+    )
     return app
 
 

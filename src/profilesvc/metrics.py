@@ -7,6 +7,7 @@ supervisor before they start), and whichever worker is asked adds them up.
 import asyncio
 import contextlib
 import os
+import platform
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
+from profilesvc import __version__
+
+PATH = "/metrics"
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _TICK_SECONDS = 1.0
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -62,7 +66,12 @@ class Metrics:
                 ("waiting", "Requests that wait for a connection of a pool."),
             )
         )
+        build = ["version", "python"]
+        text = "The version that runs; always 1."
+        build_info = Gauge("profilesvc_build_info", text, build, registry=self._registry, multiprocess_mode="livemax")
+        build_info.labels(__version__, platform.python_version()).set(1)
         self._look: Callable[[], Load] = lambda: Load(0, {})
+        self._events = 0
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(f"profilesvc_{name}", text, labels, registry=self._registry, multiprocess_mode="livesum")
@@ -74,14 +83,17 @@ class Metrics:
         if known is None:  # the library's own look-up takes a lock and makes texts of everything again
             known = self._known[labels] = self._requests.labels(*labels)
         known.observe(seconds)
+        self._events += route != PATH
 
     def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
         """Count one request to the provider; a retried operation has several."""
         self._provider.labels(api, operation, outcome).observe(seconds)
+        self._events += 1
 
     def limit_reached(self, limit: str) -> None:
         """Count a request that was refused for a limit."""
         self._refused.labels(limit).inc()
+        self._events += 1
 
     @contextlib.asynccontextmanager
     async def watching(self, look: Callable[[], Load]) -> AsyncIterator[None]:
@@ -109,6 +121,10 @@ class Metrics:
             for gauge, figure in zip(self._pool, figures, strict=True):
                 gauge.labels(pool).set(figure)
 
+    def stamp(self) -> object | None:
+        """The same while `exposition` would say the same; None where other processes have their part in it."""
+        return None if os.environ.get(SHARED_FOLDER) else (self._events, self._look())
+
     def exposition(self) -> bytes:
         """What is known without the database, in the text format."""
         self._sample()
@@ -121,8 +137,8 @@ class Metrics:
 
 
 class _States(Collector):
-    def __init__(self, states: dict[str, dict[str, int]]) -> None:
-        self._states = states
+    def __init__(self, states: dict[str, dict[str, int]], counted_at: float) -> None:
+        self._states, self._counted_at = states, counted_at
 
     def collect(self) -> Iterable[Metric]:
         for name, counts in self._states.items():
@@ -132,6 +148,9 @@ class _States(Collector):
             for state, count in counts.items():
                 family.add_metric([state], count)
             yield family
+        yield GaugeMetricFamily(
+            "profilesvc_counted_at_seconds", "When they were counted, in seconds since the epoch.", self._counted_at
+        )
 
 
 def forget(pid: int | None) -> None:
@@ -139,8 +158,8 @@ def forget(pid: int | None) -> None:
     mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
-def exposition_of(states: dict[str, dict[str, int]]) -> bytes:
+def exposition_of(states: dict[str, dict[str, int]], counted_at: float) -> bytes:
     """Gauges that only the database knows, {name: {label value: count}}, in the text format."""
     registry = CollectorRegistry()
-    registry.register(_States(states))
+    registry.register(_States(states, counted_at))
     return generate_latest(registry)

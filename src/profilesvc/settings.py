@@ -94,6 +94,13 @@ class TokenSettings(_Group):
     key_passphrase: SecretStr = SecretStr("")
 
 
+def _strong_token(value: SecretStr) -> SecretStr:
+    secret = value.get_secret_value()
+    if secret and not re.fullmatch(r"[A-Za-z0-9._~+/-]{16,512}=*", secret):
+        raise ValueError("must have 16 to 512 of the characters of a bearer token (letters, digits, -._~+/)")
+    return value
+
+
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
 
@@ -136,6 +143,13 @@ def _host(value: str, scheme: str) -> str | None:
     except ValueError:
         return None
     return parts.hostname if parts.scheme == scheme else None
+
+
+class MetricsSettings(_Group):
+    """Who may read `/metrics`: whoever has the token; `port`: it is served there, and nowhere else."""
+
+    token: Annotated[SecretStr, AfterValidator(_strong_token)] = SecretStr("")
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
 
 
 class LabSettings(_Group):
@@ -203,6 +217,7 @@ class Settings(BaseSettings):
     identity: IdentitySettings = IdentitySettings()
     lab: LabSettings = LabSettings()
     tracing: TracingSettings = TracingSettings()
+    metrics: MetricsSettings = MetricsSettings()
     max_in_flight: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     drain_seconds: Annotated[float, Field(ge=0, le=300)] = 0
     access_log: bool = False

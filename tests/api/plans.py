@@ -12,10 +12,15 @@ import asyncpg
 from sqlalchemy import Engine, event
 
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, connection, keys, locations, posts
+from profilesvc.storage import accounts, census, connection, keys, locations, overview, posts
 from profilesvc.storage.prepared import Prepared, PreparedWrite
 
-HANDFUL = {"signing_keys", "alembic_version", "alembic_version_pkc"}  # a few rows whatever the size of the service
+HANDFUL = {
+    "census",
+    "signing_keys",
+    "alembic_version",
+    "alembic_version_pkc",
+}  # a few rows whatever the size of the service
 _BY_INDEX_IF_THERE_IS_ONE = (
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
     "SET plan_cache_mode = force_generic_plan"
@@ -27,7 +32,7 @@ _SCAN = re.compile(r"SCAN (?!CONSTANT ROW|\d+ CONSTANT ROW|\(subquery|SUBQUERY|a
 
 def prepared(dialect: str) -> set[str]:
     """The statements of the hot paths, which run on the driver itself."""
-    modules: list[ModuleType] = [accounts, connection, keys, locations, posts]
+    modules: list[ModuleType] = [accounts, census, connection, keys, locations, overview, posts]
     found = [value for module in modules for value in vars(module).values()]
     reads = {query.sql(dialect, {})[0] for query in found if isinstance(query, Prepared)}
     return reads | {write.executions(dialect, []).sql for write in found if isinstance(write, PreparedWrite)}

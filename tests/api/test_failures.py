@@ -108,7 +108,7 @@ class TestEdge:
             "query_string": b"",
             BEFORE: before,
         }
-        await Edge(app, SeededEntropy("edge"), most=lambda: 3, https=True)(scope, receive, send)
+        await Edge(app, SeededEntropy("edge"), {"MAX_IN_FLIGHT": 3, "HTTPS": True})(scope, receive, send)
         names = [name for name, _ in sent[0]["headers"]]
         assert names.count(b"x-request-id") == names.count(b"vary") == 1
         assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]

@@ -1,23 +1,31 @@
 """What /metrics tells: answers, refusals, calls to the provider, how full pools are, keys and how their sites do."""
 
 import asyncio
+import platform
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from plans import statements
 from prometheus_client.parser import text_string_to_metric_families
+from pydantic import SecretStr
 from quart import Quart
 from sqlalchemy import insert, select
 
-from conftest import AsService, AsUser
+from conftest import START, AsService, AsUser, Change, client_of, make_settings
 from post_support import PATH, PIER
+from profilesvc import __version__
+from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.rates import Window
-from profilesvc.domain.world import MINUTE, FrozenClock, month_start
+from profilesvc.domain.world import MINUTE, SECOND, FrozenClock, month_start
 from profilesvc.limit_settings import LimitSettings
+from profilesvc.services import census, upkeep
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.services.limits import Limiter
+from profilesvc.settings import MetricsSettings, Settings
 from profilesvc.storage.pools import Pool
 from profilesvc.storage.tables import post_usage
 from profilesvc.storage.windows import MemoryWindows
@@ -78,6 +86,7 @@ async def test_counts_keys_and_how_their_sites_are_doing(
     await key_service_deactivate(services, held)
     bob = await as_user(BOB)
     assert_ok(await bob.delete(f"/api/v1/developer/credentials/{gone.key['client_id']}"))
+    await census.count(services)
     found = await scraped(http)
     assert {labels["state"]: value for labels, value in found["profilesvc_keys"]} == {
         "active": 3,
@@ -86,6 +95,103 @@ async def test_counts_keys_and_how_their_sites_are_doing(
     }
     states = {labels["state"]: value for labels, value in found["profilesvc_connections"]}
     assert states == {"online": 1, "idle": 3, "offline": 0}
+    assert count(found, "profilesvc_counted_at_seconds") == clock.now() / SECOND
+
+
+@pytest.mark.in_process("records the statements of the process")
+async def test_who_asks_makes_nobody_count(http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
+    await census.count(services)
+    before = await scraped(http)
+    for _ in range(3):
+        assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={}))
+    with statements(services) as seen:
+        known = set(seen)
+        again = await asyncio.gather(*(scraped(http) for _ in range(20)))
+    assert seen == known, "what was counted is read by the driver itself, and nothing beside it"
+    for found in again:
+        assert found["profilesvc_connections"] == before["profilesvc_connections"]
+
+
+async def test_one_process_counts_and_not_too_often(
+    http: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
+) -> None:
+    """Upkeep of each process begins a round every minute."""
+    counted = []
+    for seconds in (0, 5, 60):
+        await as_service()
+        clock.advance(seconds=seconds)
+        for _ in range(3):
+            await census.renew(services)
+        counted.append(count(await scraped(http), "profilesvc_keys", state="active"))
+    assert counted == [1, 1, 3]
+
+
+async def test_upkeep_counts_every_minute(http: httpx.AsyncClient, services: Services, clock: FrozenClock) -> None:
+    pauses: list[float] = []
+
+    async def stopped(seconds: float) -> bool:
+        clock.advance(seconds=seconds)
+        pauses.append(seconds)
+        return len(pauses) == 3
+
+    await upkeep.run(services, stopped, census.renew, upkeep.CENSUS_PAUSES)
+    assert pauses == [60.0, 60.0, 60.0]
+    found = await scraped(http)
+    assert count(found, "profilesvc_counted_at_seconds") == (clock.now() - 60 * SECOND) / SECOND
+
+
+async def test_names_the_version(http: httpx.AsyncClient) -> None:
+    told = (await http.get("/version")).json()
+    assert told == {
+        "name": "profilesvc",
+        "version": __version__,
+        "python": platform.python_version(),
+        "api": "v1",
+    }
+    ((labels, value),) = (await scraped(http))["profilesvc_build_info"]
+    assert (labels.pop("pid", None), value) == (None, 1)
+    assert labels == {"version": told["version"], "python": told["python"]}
+
+
+SECRET = "a-secret-of-the-operators"
+
+
+async def test_a_token_opens_it_and_nothing_else_does(
+    http: httpx.AsyncClient, alice: httpx.AsyncClient, change: Change, settings: Settings
+) -> None:
+    change(settings=settings.model_copy(update={"metrics": MetricsSettings(token=SecretStr(SECRET))}))
+    for sent, reason in [
+        ({}, "missing"),
+        ({"Authorization": f"Basic {SECRET}"}, "malformed"),
+        ({"Authorization": SECRET}, "malformed"),
+        ({"Authorization": f"Bearer {SECRET}x"}, "invalid"),
+        ({"Authorization": f"Bearer {SECRET[:-1]}"}, "invalid"),
+        ({"Authorization": alice.headers["Authorization"]}, "invalid"),
+    ]:
+        refused = await http.get("/metrics", headers=sent)
+        assert assert_error(refused, 401, "AUTH_INVALID_TOKEN") == {"reason": reason}
+        assert refused.headers["www-authenticate"].startswith("Bearer")
+        assert "no-store" in refused.headers["cache-control"]
+    assert (await http.get("/metrics", headers={"Authorization": f"bearer {SECRET}"})).is_success
+    assert (await http.get("/healthz")).is_success
+
+
+def test_a_weak_token_is_refused() -> None:
+    for weak in ("short", "x" * 15, "with a space in the middle", "umlautä" * 5):
+        with pytest.raises(ValueError, match="bearer token"):
+            MetricsSettings(token=SecretStr(weak))
+
+
+async def test_with_a_port_of_its_own_it_is_there_and_nowhere_else(tmp_path: Path) -> None:
+    """The server tells by which port a request came."""
+    app = create_app(make_settings(tmp_path, metrics=MetricsSettings(port=9100)), World(FrozenClock(START)))
+    async with app.test_app(), client_of(app) as outside, client_of(app) as inside:
+        inside.base_url = httpx.URL("http://profiles.test:9100")
+        assert (await inside.get("/metrics")).is_success
+        assert (await outside.get("/healthz")).is_success
+        assert_error(await outside.get("/metrics"), 404, "NOT_FOUND")
+        for path in ("/healthz", "/docs", "/dashboard", "/api/v1/posts", "/metrics/", "//metrics"):
+            assert_error(await inside.get(path), 404, "NOT_FOUND")
 
 
 async def test_names_no_tenant_and_no_secret(http: httpx.AsyncClient, plugin: Site) -> None:

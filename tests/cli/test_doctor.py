@@ -117,6 +117,24 @@ class TestInside:
         assert result.exit_code == 0
         assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 11
 
+    @pytest.mark.parametrize(
+        ("setting", "status"),
+        [({}, "warn"), ({"TOKEN": "a-secret-of-the-operators"}, "ok"), ({"PORT": "9100"}, "ok")],
+    )
+    def test_production_is_told_who_reads_its_metrics(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str], status: str
+    ) -> None:
+        production = {
+            "ENVIRONMENT": "production",
+            "BASE_URL": "https://x.example",
+            "PROVIDER__URL": "https://127.0.0.1:1",
+        }
+        named = {f"METRICS__{name}": value for name, value in setting.items()}
+        for name, value in {**production, **named}.items():
+            monkeypatch.setenv(f"PROFILESVC_{name}", value)
+        (found,) = [row for row in json.loads(run("doctor", "--json").stdout) if row["name"] == "metrics"]
+        assert (found["status"], bool(found["hint"])) == (status, status == "warn")
+
     def test_a_database_that_is_not_made_yet_is_a_warning_and_is_not_made(self, run: Run) -> None:
         Path("var/profilesvc.db").unlink()
         assert statuses(printed(run("doctor", "--json")))["database"] == "warn"

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -179,6 +180,25 @@ def test_metrics_are_those_of_all_workers_and_of_no_dead_one(service: Server) ->
     assert until_size(service, 20) == 20
     service.process.terminate()
     assert "ended with -9" in service.process.communicate()[1]
+
+
+def test_metrics_on_a_port_of_their_own_are_there_alone(tmp_path: Path, database_url: str) -> None:
+    """Both workers serve it: of what many new connections asked for, all is in each answer."""
+    assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    settings = {"DATABASE_URL": database_url, "METRICS__PORT": str(port), "METRICS__TOKEN": "a" * 20}
+    with serving(tmp_path, "serve", "--workers", "2", "--port", "0", LIMITS__ENABLED="false", **settings) as server:
+        inside, counts = f"http://127.0.0.1:{port}", "profilesvc_request_seconds_count{"
+        assert [httpx.get(f"{server.url}/{path}").status_code for path in ("healthz", "metrics")] == [200, 404]
+        assert [httpx.get(f"{inside}/{path}").status_code for path in ("healthz", "metrics")] == [404, 401]
+        for _ in range(20):
+            assert httpx.get(f"{server.url}/api/v1/posts").status_code == 401
+        text = httpx.get(f"{inside}/metrics", headers={"Authorization": f"Bearer {'a' * 20}"}).text
+        (counted,) = [line for line in text.splitlines() if line.startswith(counts) and '/posts"' in line]
+        assert float(counted.rpartition(" ")[2]) == 20
+        assert text.count("profilesvc_build_info{") == 1
+        assert server.stop() == 0
 
 
 def test_a_dead_worker_is_replaced_and_none_survives_its_parent(

@@ -1,7 +1,6 @@
 """Build the Quart app: routes, error handlers, the OpenAPI document and the lifespan."""
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -30,6 +29,7 @@ from profilesvc.api.documents import Documents
 from profilesvc.api.edge import App, Edge
 from profilesvc.api.lean_app import LeanApp
 from profilesvc.api.openapi import Document
+from profilesvc.api.sparing import Sparing
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE, ErrorKind
 from profilesvc.domain.world import Entropy
 from profilesvc.services.context import Services
@@ -66,17 +66,17 @@ def build(
     entropy: Entropy,
     more: Iterable[Blueprint] = (),
     around: Around = lambda app: app,
-    https: bool = False,
 ) -> Quart:
     """The app; `open_services` is entered when it starts serving and left when it stops.
 
-    `more` is beside the API; `around` is put around everything that the edge lets through. With `https` browsers are
-    told to use nothing else.
+    `more` is beside the API; `around` is put around everything that the edge lets through. The edge reads its
+    limits from the app's configuration (see `Edge`).
     """
     app = ProfileApp("profilesvc", static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=None, PROPAGATE_EXCEPTIONS=False)
     app.extensions["profilesvc.draining"] = asyncio.Event()
     app.extensions["profilesvc.documents"] = Documents()
+    app.extensions["profilesvc.checks"], app.extensions["profilesvc.metrics"] = Sparing(0.02), Sparing(0.02)
     converters.install(app.url_map)
     failures.install(app)
     origin.install(app)
@@ -96,13 +96,7 @@ def build(
     for blueprint in more:
         app.register_blueprint(blueprint)
 
-    def most() -> int:
-        return int(app.config.get("MAX_IN_FLIGHT", sys.maxsize))
-
-    def hops() -> int:
-        return int(app.config.get("TRUSTED_HOPS", 0))
-
-    edge = Edge(around(app.asgi_app), entropy, most, partial(_refused, app), hops, https)
+    edge = Edge(around(app.asgi_app), entropy, app.config, partial(_refused, app))
     app.asgi_app = edge  # type: ignore[method-assign, assignment]
 
     @app.while_serving

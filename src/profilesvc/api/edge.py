@@ -7,8 +7,9 @@ A093, A123).
 
 import logging
 import re
+import sys
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from profilesvc.api.failures import REQUEST_ID, body_for
@@ -25,13 +26,14 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
 access_log = logging.getLogger("profilesvc.access")  # a line per request, when the command line switches it on
-_ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})  # who watches a full service must not take it for a dead one
-_UNBOUNDED = 1 << 62
+METRICS = "/metrics"
+_ALWAYS = frozenset({"/healthz", "/readyz", METRICS})  # who watches a full service must not take it for a dead one
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_LINES = 100
 _NOTHING = [b""]
 _HEADERS = [(b"x-content-type-options", b"nosniff")]  # of every response
-_STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
+_HTTPS_HEADERS = [*_HEADERS, (b"strict-transport-security", b"max-age=31536000")]
+_NO_PATH = NOT_FOUND, "There is no such path."
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
 _LABEL = rb"[A-Za-z0-9_-]{1,63}"
@@ -42,22 +44,20 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
 class Edge:
     """Wraps an ASGI app: refuses ambiguous requests and those beyond what it may work on at a time, names each answer.
 
-    `hops`: how many proxies in front are trusted to name the address of a caller. `https`: the service is reached by
-    https, and browsers may remember that.
+    It reads from the app's `config`: MAX_IN_FLIGHT requests at a time; TRUSTED_HOPS, how many proxies in front are
+    trusted to name the address of a caller; HTTPS, whether browsers may remember that the service is reached by https;
+    METRICS_PORT, the port that serves the metrics and nothing else (without one they are next to everything else).
     """
 
     def __init__(
         self,
         app: App,
         entropy: Entropy,
-        most: Callable[[], int] = lambda: _UNBOUNDED,
+        config: Mapping[str, Any],
         refused: Callable[[ErrorKind | None], None] = lambda _: None,
-        hops: Callable[[], int] = lambda: 0,
-        https: bool = False,
     ) -> None:
-        self._app, self._entropy, self._refused, self._hops = app, entropy, refused, hops
-        self._headers = [*_HEADERS, _STRICT_TRANSPORT] if https else _HEADERS
-        self._places = Places(most, lambda: refused(None))
+        self._app, self._entropy, self._config, self._refused = app, entropy, config, refused
+        self._places = Places(lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: refused(None))
 
     @property
     def in_flight(self) -> int:
@@ -74,7 +74,9 @@ class Edge:
         names = given(scope)
         request_id = self._request_id(names.get(b"x-request-id", _NOTHING)[-1])
         scope[REQUEST_ID] = request_id.decode()  # so that the log can name the answer
-        place = scope[PLACE] = Place(self._places, scope, names.get(b"x-forwarded-for", []), self._hops())
+        place = scope[PLACE] = Place(
+            self._places, scope, names.get(b"x-forwarded-for", []), self._config.get("TRUSTED_HOPS", 0)
+        )
         answered = self._named(send, scope, request_id)
         problem = self._problem(scope, place)
         if problem is not None:
@@ -92,7 +94,7 @@ class Edge:
     def _named(self, send: Send, scope: Any, request_id: bytes) -> Send:
         """`send` with what every answer carries."""
         names, place, path = given(scope), scope[PLACE], scope["path"]
-        extra = [(b"x-request-id", request_id), *self._headers]
+        extra = [(b"x-request-id", request_id), *(_HTTPS_HEADERS if self._config.get("HTTPS") else _HEADERS)]
         if b"upgrade" in names:
             extra.append((b"connection", b"close"))  # the server would not read on
 
@@ -111,7 +113,11 @@ class Edge:
             return SERVICE_UNAVAILABLE, FULL
         problem = _problem(scope)
         if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
-            problem = problem or (NOT_FOUND, "There is no such path.")
+            problem = problem or _NO_PATH
+        if (port := self._config.get("METRICS_PORT")) is not None:
+            is_there = (scope.get("server") or ("", None))[1] == port
+            if is_there is not (scope["path"] == METRICS):
+                problem = problem or _NO_PATH
         return problem
 
     def _request_id(self, given: bytes) -> bytes:

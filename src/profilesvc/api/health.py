@@ -1,17 +1,23 @@
-"""Paths beside the API: is the process alive, is it ready, the OpenAPI document and the page that shows it."""
+"""Paths beside the API: is the process alive, is it ready, what is it, the OpenAPI document and its page."""
 
 import contextlib
+import hmac
+import platform
 from pathlib import Path
 
 import orjson
-from quart import Blueprint, Response, current_app
+from quart import Blueprint, Response, current_app, request
 from quart_schema import QuartSchema
 
+from profilesvc import __version__
 from profilesvc.api.access import services
 from profilesvc.api.documents import PUBLIC, documents
+from profilesvc.api.edge import METRICS
+from profilesvc.api.endpoint import PREFIX
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import census, readiness
+from profilesvc.services.access import bearer_token, refused
 
 blueprint = Blueprint("health", __name__)
 STATIC = Path(__file__).parent / "static"
@@ -30,26 +36,45 @@ async def healthz() -> Response:
     return _json({"status": "ok"})
 
 
+@blueprint.get("/version")
+async def version() -> Response:
+    """What answers here."""
+    python = platform.python_version()
+    return _json({"name": "profilesvc", "version": __version__, "python": python, "api": PREFIX.rpartition("/")[2]})
+
+
 @blueprint.get("/readyz")
 async def readyz() -> Response:
     """Database, migrations and signing key are in order, and no shutdown has begun."""
-    try:
-        checks = await readiness.checks(services())
-    except ServiceError:
-        checks = {"database": False}
-    checks["accepting"] = not current_app.extensions["profilesvc.draining"].is_set()
+    accepting = not current_app.extensions["profilesvc.draining"].is_set()
+    checks = {**await current_app.extensions["profilesvc.checks"].get(_checks), "accepting": accepting}
     ready = all(checks.values())
     return _json({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
 
 
-@blueprint.get("/metrics")
+async def _checks() -> dict[str, bool]:
+    try:
+        return await readiness.checks(services())
+    except ServiceError:
+        return {"database": False}
+
+
+@blueprint.get(METRICS)
 async def metrics() -> Response:
     """Prometheus' text format; what the database alone knows is left out while it does not answer."""
     running = services()
-    text = running.metrics.exposition()  # now: the database may be slow because of what is to be seen here
+    if token := running.settings.metrics.token.get_secret_value():
+        given = bearer_token(request.headers.getlist("Authorization"))
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            raise refused("invalid")
+    text = await current_app.extensions["profilesvc.metrics"].get(_exposition, running.metrics.stamp())
     with contextlib.suppress(ServiceError):
         text += await census.exposition(running)
     return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _exposition() -> bytes:
+    return services().metrics.exposition()
 
 
 @blueprint.get("/openapi.json")

@@ -14,7 +14,15 @@ from werkzeug.routing import Rule
 
 from profilesvc.api import openapi_standard
 from profilesvc.api.endpoint import PREFIX, Endpoint
-from profilesvc.api.openapi_headers import LIMIT_HEADERS, REPLAYED_HEADER, RETRY_AFTER, limit_headers
+from profilesvc.api.openapi_headers import (
+    CONDITION,
+    LIMIT_HEADERS,
+    NOT_MODIFIED,
+    REPLAYED_HEADER,
+    RETRY_AFTER,
+    TAG_HEADER,
+    limit_headers,
+)
 from profilesvc.api.standard import Standard
 from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
 from profilesvc.contract.envelope import Failure
@@ -158,6 +166,8 @@ def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
             parameters.append({**parameter, "schema": member})
     if "idempotency" in endpoint.wants:
         parameters.append(_IDEMPOTENCY_HEADER)
+    if endpoint.is_tagged:
+        parameters.append(CONDITION)
     return parameters
 
 
@@ -173,6 +183,9 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         links = _LINKS[endpoint.handler.__name__].items()
         success["links"] = {name: {"operationId": name, "parameters": parameters} for name, parameters in links}
     responses = {str(endpoint.status): success}
+    if endpoint.is_tagged:
+        success["headers"] |= TAG_HEADER
+        responses["304"] = {**NOT_MODIFIED, "headers": {**TAG_HEADER, **limit_headers()}}
     by_status: dict[int, list[ErrorKind]] = {}
     for kind in [*endpoint.all_errors, INTERNAL_ERROR, SERVICE_UNAVAILABLE]:
         by_status.setdefault(kind.status, []).append(kind)

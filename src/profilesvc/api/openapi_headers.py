@@ -6,6 +6,20 @@ REPLAYED_HEADER = {
     "Idempotency-Replayed": {"description": "`true` on a repeated answer.", "schema": {"type": "string"}}
 }
 RETRY_AFTER = {"description": "Seconds, at least 1, until a repeat may succeed.", "schema": {"type": "integer"}}
+TAG_HEADER = {
+    "ETag": {
+        "description": "Stands for the answer: sent in `If-None-Match`, it brings 304 while that is the same. Ours.",
+        "schema": {"type": "string"},
+    }
+}
+CONDITION = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "The `ETag` of an answer that you have: 304 without a body when it is still good. Ours.",
+    "schema": {"type": "string"},
+}
+NOT_MODIFIED = {"description": "What you have, by `If-None-Match`, is still good.", "headers": TAG_HEADER}
 LIMIT_HEADERS = {
     "RateLimit-Policy": {
         "description": "The bucket with the least left: its name, quota (q) and window in seconds (w), as "

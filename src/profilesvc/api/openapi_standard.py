@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode
 
 from profilesvc.api.forms import FORM
+from profilesvc.api.openapi_headers import CONDITION, NOT_MODIFIED, TAG_HEADER
 from profilesvc.api.standard import Standard
 from profilesvc.contract.errors import ErrorKind
 from profilesvc.contract.oauth2 import OAuthError, error_members
@@ -20,11 +21,15 @@ def operation(declared: Standard, noun: str) -> dict[str, Any]:
     if description.strip():
         told["description"] = " ".join(description.split())
     told["security"] = _security(declared)
-    told["parameters"] = []
+    told["parameters"] = [CONDITION] if declared.is_tagged else []
     if declared.form is not None:
         told["requestBody"] = {"required": True, "content": {FORM: {"schema": _ref(declared.form)}}}
-    success = {"description": "Success", "content": {"application/json": {"schema": _ref(declared.answer)}}}
+    content = {"application/json": {"schema": _ref(declared.answer)}}
+    success: dict[str, Any] = {"description": "Success", "content": content}
     told["responses"] = {"200": success, **_failures(declared)}
+    if declared.is_tagged:
+        success["headers"] = TAG_HEADER
+        told["responses"]["304"] = NOT_MODIFIED
     return told
 
 

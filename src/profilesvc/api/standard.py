@@ -59,6 +59,11 @@ class Standard:
     wants: frozenset[str] = field(default_factory=frozenset)
 
     @property
+    def is_tagged(self) -> bool:
+        """Whether callers may keep the answer."""
+        return self.headers is not NOT_CACHED
+
+    @property
     def all_errors(self) -> list[ErrorKind]:
         """The declared errors and those that follow from the rest; what takes no form looks up nothing."""
         if self.form is None:
@@ -137,7 +142,7 @@ async def _serve(declared: Standard) -> Response:
     wanted = {name: value for name, value in arguments.items() if name in declared.wants}
     result = await running.background.finish(declared.handler(**wanted))
     body = result.model_dump_json(exclude_none=True).encode()
-    tag = {} if declared.headers is NOT_CACHED else {"ETag": tag_of(body)}
+    tag = {"ETag": tag_of(body)} if declared.is_tagged else {}
     return Response(body, content_type="application/json", headers={**declared.headers, **tag})
 
 

@@ -48,6 +48,8 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
         yield secret
     yield checks_settings.sign_in(settings)
     yield await checks_settings.limits(settings)
+    if settings.production:
+        yield _metrics(settings)
     migrated = True
     async for check in _database(settings):
         migrated = migrated and check.status == "ok"
@@ -68,6 +70,15 @@ def _environment(settings: Settings) -> Check:
         hint = "set PROFILESVC_ENVIRONMENT=production where others can reach it"
         return Check("settings", "ok", "development: shortcuts are allowed", hint)
     return Check("settings", "ok", "production")
+
+
+def _metrics(settings: Settings) -> Check:
+    if settings.metrics.port is not None:
+        return Check("metrics", "ok", f"on port {settings.metrics.port} alone")
+    if settings.metrics.token.get_secret_value():
+        return Check("metrics", "ok", "for whoever has the token")
+    hint = "set PROFILESVC_METRICS__TOKEN, or PROFILESVC_METRICS__PORT and keep that port to yourselves"
+    return Check("metrics", "warn", "whoever reaches this service can read /metrics", hint)
 
 
 async def _database(settings: Settings) -> AsyncIterator[Check]:

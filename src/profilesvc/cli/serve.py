@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -38,16 +39,19 @@ def serve(
     if warning := warns_workers(settings, workers):
         log.warning(warning)
     log_requests(settings)
-    with until_stopped(), bound(host, port) as listener, sole_server(settings):
+    with until_stopped(), bound(host, port) as listener, sole_server(settings), ExitStack() as opened:
+        listeners = [listener]
+        if settings.metrics.port is not None:
+            listeners.append(opened.enter_context(bound(host, settings.metrics.port)))
         settings = with_base_url(settings, host, listener)
         asyncio.run(prepare(settings, demo))
         publish(settings)
         if workers > 1:
-            started = Supervisor(settings, listener).run(workers, announce(host, listener))
+            started = Supervisor(settings, *listeners).run(workers, announce(host, listener))
         else:
             app = create_app(settings)
             draining = app.extensions["profilesvc.draining"].set
-            started = serve_forever(app, [listener], announce(host, listener), draining, settings.drain_seconds)
+            started = serve_forever(app, listeners, announce(host, listener), draining, settings.drain_seconds)
         if not started:
             raise typer.Exit(1)
 

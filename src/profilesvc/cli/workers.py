@@ -8,7 +8,7 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import TYPE_CHECKING
@@ -26,13 +26,13 @@ log = logging.getLogger("profilesvc")
 
 
 class Supervisor:
-    """The parent: it holds the socket and serves nothing itself. `make` is called in each worker for what it serves."""
+    """The parent: it holds the sockets and serves nothing itself. `make` makes in each worker what that serves."""
 
     def __init__(
-        self, settings: Settings, listener: socket.socket, make: Callable[[Settings], "Quart"] = create_app
+        self, settings: Settings, *listeners: socket.socket, make: Callable[[Settings], "Quart"] = create_app
     ) -> None:
         self._context = multiprocessing.get_context("spawn")  # a fork would share the parent's threads and loop
-        self._settings, self._listener, self._make = settings, listener, make
+        self._settings, self._listeners, self._make = settings, listeners, make
         self._workers: list[SpawnProcess] = []
         self._starting: set[Connection] = set()
 
@@ -49,7 +49,7 @@ class Supervisor:
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe(duplex=False)
-        worker = self._context.Process(target=_serve, args=(self._settings, self._listener, theirs, self._make))
+        worker = self._context.Process(target=_serve, args=(self._settings, self._listeners, theirs, self._make))
         worker.start()
         theirs.close()
         self._workers.append(worker)
@@ -83,7 +83,8 @@ class Supervisor:
     def _end(self) -> None:
         from profilesvc.serving import SHUTDOWN_SECONDS
 
-        self._listener.close()  # nobody may connect to a socket that is no longer served
+        for listener in self._listeners:
+            listener.close()  # nobody may connect to a socket that is no longer served
         for worker in self._workers:
             worker.terminate()
         for worker in self._workers:
@@ -111,7 +112,9 @@ def _stop_signal() -> Iterator[socket.socket]:
             signal.signal(number, handler)
 
 
-def _serve(settings: Settings, listener: socket.socket, ready: Connection, make: Callable[[Settings], "Quart"]) -> None:
+def _serve(
+    settings: Settings, listeners: Sequence[socket.socket], ready: Connection, make: Callable[[Settings], "Quart"]
+) -> None:
     """A worker's whole life."""
     from profilesvc.cli.logs import log_requests, log_to_stderr
     from profilesvc.serving import serve_forever
@@ -127,7 +130,7 @@ def _serve(settings: Settings, listener: socket.socket, ready: Connection, make:
     with until_stopped():
         app = make(settings)
         draining = app.extensions["profilesvc.draining"].set
-        serve_forever(app, [listener], tell, draining, settings.drain_seconds, shared=True)
+        serve_forever(app, list(listeners), tell, draining, settings.drain_seconds, shared=True)
 
 
 def _follow_parent() -> None:

@@ -62,11 +62,18 @@ class DevIssuer:
 
     async def users(self, services: Services) -> list[Linked]:
         """Who can sign in: the demo users that are there, linked when this is first asked, and whoever was linked."""
-        async with services.storage.write() as session:
+        async with services.storage.read() as session:
+            linked = await identities.of_issuer(session, self.url)
+            known, found = {user.subject for user in linked}, {}
             for person in self._demo_users:
-                user = await accounts.user_by_email(session, person["email"])
-                if user is not None:
-                    await identities.link(session, self.url, f"demo-{person['id']}", user.id, services.clock.now())
+                if (subject := f"demo-{person['id']}") not in known:
+                    found[subject] = await accounts.user_by_email(session, person["email"])
+        missing = {subject: user for subject, user in found.items() if user is not None}
+        if not missing:
+            return linked
+        async with services.storage.write() as session:
+            for subject, user in missing.items():
+                await identities.link(session, self.url, subject, user.id, services.clock.now())
             return await identities.of_issuer(session, self.url)
 
     def takes(self, redirect_uri: str) -> bool:

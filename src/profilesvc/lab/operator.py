@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from profilesvc.lab.embedded import Embedded
-from profilesvc.services import holds, keys, locations, operator, signing_keys
+from profilesvc.services import census, holds, keys, locations, operator, signing_keys
 
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
 
@@ -94,6 +94,11 @@ class OperatorControl:
         """`profilesvc signing-keys remove`: every token that the key signed ends. ServiceError for an unknown one."""
         lab = self._embedded()
         lab.run(signing_keys.remove(lab.services, kid))
+
+    def count(self) -> None:
+        """What the service does by itself every minute: count keys, sites and posts for `/metrics`."""
+        lab = self._embedded()
+        lab.run(census.count(lab.services))
 
     def keep_signing_schedule(self) -> None:
         """What the service does by itself every few seconds: announce what is due, remove what outlived its tokens."""

@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import HOUR
-from profilesvc.services import audit, idempotency
+from profilesvc.services import audit, census, idempotency
 from profilesvc.services.context import Services
 from profilesvc.storage import upkeep
 from profilesvc.storage.upkeep import What
 
 log = logging.getLogger("profilesvc")
-FIRST_SECONDS, PAUSE_SECONDS = 60.0, 3600.0
+PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
+CENSUS_PAUSES = (60.0, 60.0)
+Work = Callable[[Services], Awaitable[None]]
 # For how long things are kept, in milliseconds after the time that stands in them.
 KEPT: dict[What, int] = {
     "audit": audit.KEPT,
@@ -41,16 +43,21 @@ async def once(services: Services) -> None:
                 more = await upkeep.is_mine(session) and await upkeep.prune(session, what, now - kept)
 
 
-async def run(services: Services, stopped: Callable[[float], Awaitable[bool]]) -> None:
-    """A round soon after the start and every hour; one that fails is made up for by the next.
+async def run(
+    services: Services,
+    stopped: Callable[[float], Awaitable[bool]],
+    work: Work = once,
+    pauses: tuple[float, float] = PAUSES,
+) -> None:
+    """A round soon after the start and then again and again; one that fails is made up for by the next.
 
     `stopped` waits for as many seconds, or less: True ends the rounds.
     """
-    pause = FIRST_SECONDS
+    pause, then = pauses
     while not await stopped(pause):
-        pause = PAUSE_SECONDS
+        pause = then
         try:
-            await once(services)
+            await work(services)
         except ServiceError as error:
             log.warning("upkeep: %s", error.kind.code)
         except Exception:  # a defect must not end the rounds
@@ -67,7 +74,7 @@ async def kept_up(services: Services) -> AsyncIterator[None]:
             await asyncio.wait_for(stop.wait(), seconds)
         return stop.is_set()
 
-    rounds = asyncio.create_task(run(services, stopped))
+    rounds = asyncio.gather(run(services, stopped), run(services, stopped, census.renew, CENSUS_PAUSES))
     try:
         yield
     finally:

@@ -175,7 +175,7 @@ async def count_live(session: Executor, location: str, now: int) -> int:
     return int((await session.execute(query)).scalar_one())
 
 
-def live(now: int) -> ColumnElement[bool]:
+def live(now: int | ColumnElement[int]) -> ColumnElement[bool]:
     """Neither revoked nor expired: a condition for other queries."""
     return and_(keys.c.revoked_at.is_(None), or_(keys.c.expires_at.is_(None), keys.c.expires_at > now))
 

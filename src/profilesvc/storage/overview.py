@@ -1,11 +1,12 @@
 """What a dashboard shows of all of a user's locations and keys, each in one statement however many there are."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import BigInteger, Row, bindparam, func, select
 
 from profilesvc.storage.engine import Executor
 from profilesvc.storage.keys import live
+from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import businesses, connections, holds, keys, locations, posts
 
 
@@ -68,15 +69,26 @@ async def of_posts(session: Executor, user_id: int) -> dict[tuple[str, str], int
     return {(row.location_name, row.state): row.many for row in await session.execute(query)}
 
 
-async def of_badge(session: Executor, digest: str, now: int) -> Row[Any] | None:
-    """The live key that a badge's link stands for: its name, last contact and worst hold."""
-    query = (
-        select(keys.c.name, connections.c.last_heartbeat_at, holds.c.reason.label("hold_reason"))
-        .select_from(
-            keys.outerjoin(connections, connections.c.key_id == keys.c.id).outerjoin(holds, holds.c.key_id == keys.c.id)
-        )
-        .where(keys.c.badge_digest == digest, live(now))
-        .order_by(holds.c.severity.desc())
-        .limit(1)
+class BadgeState(NamedTuple):
+    """A key as its badge shows it: its name, last contact and worst hold."""
+
+    name: str
+    last_heartbeat_at: int | None
+    hold_reason: str | None
+
+
+_BADGE = Prepared(
+    select(keys.c.name, connections.c.last_heartbeat_at, holds.c.reason)
+    .select_from(
+        keys.outerjoin(connections, connections.c.key_id == keys.c.id).outerjoin(holds, holds.c.key_id == keys.c.id)
     )
-    return (await session.execute(query)).first()
+    .where(keys.c.badge_digest == bindparam("digest"), live(bindparam("now", type_=BigInteger)))
+    .order_by(holds.c.severity.desc())
+    .limit(1)
+)
+
+
+async def of_badge(session: Executor, digest: str, now: int) -> BadgeState | None:
+    """The live key that a badge's link stands for."""
+    rows = await fetch(session, _BADGE, digest=digest, now=now)
+    return BadgeState(*rows[0]) if rows else None

@@ -339,6 +339,17 @@ class AuditRow(Table, table=True):
     times: int = Field(default=1, sa_column=Column(BigInteger, nullable=False, server_default="1"))
 
 
+class CensusRow(Table, table=True):
+    """What was counted over whole tables for the operator's metrics: how many there are of a state, and when."""
+
+    __tablename__ = "census"
+
+    name: str = Field(sa_column=Column(String(64), primary_key=True))
+    state: str = Field(sa_column=Column(String(32), primary_key=True))
+    amount: int = Field(sa_column=Column(BigInteger, nullable=False))
+    counted_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
 # The same tables for queries that select columns (reads never build entities).
 users = metadata.tables["users"]
 businesses = metadata.tables["businesses"]
@@ -359,3 +370,4 @@ signing_keys = metadata.tables["signing_keys"]
 identities = metadata.tables["identities"]
 exchanges = metadata.tables["exchanges"]
 audit = metadata.tables["audit"]
+census = metadata.tables["census"]

@@ -1,0 +1,94 @@
+"""What anybody may ask for costs little more than an empty answer, so that a flood of it is no lever."""
+
+import re
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from quart import Quart
+
+from profilesvc.services import census
+from profilesvc.services.context import Services
+
+# An empty answer takes a tenth of a millisecond or less: as many of them take one, on any machine.
+MOST = 12
+ASKED = 25
+PKCE = "a" * 43
+VALUES = {
+    "/docs/<name>": {"name": "swagger-ui.css"},
+    "/dashboard/static/<name>": {"name": "icon.svg"},
+    "/dashboard/badge/<badge>": {"badge": f"{'x' * 43}.svg"},
+}
+LOGIN = {
+    "response_type": "code",
+    "client_id": "dashboard",
+    "redirect_uri": "http://profiles.test/dashboard/callback",
+    "scope": "openid",
+    "code_challenge": PKCE,
+    "code_challenge_method": "S256",
+}
+FORM = {"grant_type": "client_credentials", "client_id": "svcid_1_1_x", "client_secret": "x" * 64, "token": "x" * 300}
+Request = tuple[str, str, dict[str, Any]]
+
+
+def requests(app: Quart) -> Iterator[Request]:
+    """Every path by every method, as somebody sends them who has no token; and what is not there."""
+    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
+        values = VALUES.get(rule.rule, {})
+        path = re.sub(r"<(?:[^:>]*:)?([^>]+)>", lambda found: values.get(found[1], "111"), rule.rule)  # noqa: B023
+        for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
+            yield method, path, {} if method == "GET" or not path.startswith("/api/") else {"json": FORM}
+    for path in ("/oauth2/token", "/oauth2/introspect", "/oauth2/revoke", "/dev/issuer/token"):
+        yield "POST", path, {"data": FORM}
+    yield "GET", "/dev/issuer/authorize", {"params": LOGIN}
+    for path in ("/nothing", "/api/v1/nothing", "/dashboard/nothing", "//twice", "/" + "x" * 4000):
+        yield "GET", path, {}
+    yield "PUT", "/healthz", {}
+    yield "GET", "/api/v1/posts", {"headers": {"Authorization": "Bearer a.b.c"}}
+    yield "GET", "/openapi.json", {"headers": {"Accept-Encoding": "gzip"}}
+    yield "GET", "/openapi.json", {"headers": {"If-None-Match": 'W/"x"'}}
+
+
+async def answered(app: Quart, request: httpx.Request) -> float:
+    """Processor time of an answer, of all threads, in seconds: without a client, which costs more than most answers."""
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": request.url.path,
+        "query_string": request.url.query,
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8000),
+    }
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": request.content, "more_body": False}
+
+    async def send(_message: object) -> None:
+        pass
+
+    begun = time.process_time()
+    await app(scope, receive, send)  # type: ignore[arg-type]  # what uvicorn gives
+    return time.process_time() - begun
+
+
+@pytest.mark.in_process("measures the process")
+async def test_no_more_than_a_few_empty_answers(app: Quart, http: httpx.AsyncClient, services: Services) -> None:
+    """The medians of a request and of an empty answer between its repeats; the first one may make what is kept."""
+    await census.count(services)
+    http.headers.pop("Accept-Encoding")
+    empty, expensive = http.build_request("GET", "/healthz"), {}
+    for method, path, options in requests(app):
+        request = http.build_request(method, path, **options)
+        for _ in range(5):
+            await answered(app, request)
+        pairs = [(await answered(app, request), await answered(app, empty)) for _ in range(ASKED)]
+        asked, nothing = (statistics.median(column) for column in zip(*pairs, strict=True))
+        if asked > MOST * nothing:
+            expensive[f"{method} {path[:80]}"] = round(asked / nothing, 1)
+    assert expensive == {}

@@ -1,0 +1,75 @@
+"""What anybody may ask for is made as often as a little of the processor pays for, and no more often."""
+
+import asyncio
+import time
+
+import pytest
+
+from profilesvc.api.sparing import Sparing
+
+
+class Maker:
+    """Numbers what it makes; each takes some of the processor."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    async def __call__(self) -> int:
+        self.made += 1
+        begun = time.thread_time()
+        while time.thread_time() - begun < 0.002:
+            pass
+        await asyncio.sleep(0)
+        return self.made
+
+
+async def test_who_asks_now_and_then_gets_a_new_one() -> None:
+    maker, sparing = Maker(), Sparing[int](saved=10)
+    assert [await sparing.get(maker) for _ in range(3)] == [1, 2, 3]
+
+
+async def test_a_flood_is_answered_with_the_last_one() -> None:
+    maker, sparing = Maker(), Sparing[int](saved=0.003)
+    begun = time.monotonic()
+    got = [await sparing.get(maker) for _ in range(100)]
+    took = time.monotonic() - begun
+    assert got == sorted(got)
+    assert maker.made <= 3 + took * 0.05 / 0.002
+
+
+async def test_a_flood_is_over_in_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker, sparing = Maker(), Sparing[int](saved=0.001)
+    assert await sparing.get(maker) == 1
+    await sparing.get(maker)
+    made, later = maker.made, time.monotonic() + 2
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert await sparing.get(maker) == made + 1
+
+
+async def test_nothing_is_made_while_nothing_has_changed() -> None:
+    maker, sparing = Maker(), Sparing[int](saved=10)
+    assert [await sparing.get(maker, stamp) for stamp in ("a", "a", "b", "b", "a")] == [1, 1, 2, 2, 3]
+
+
+async def test_those_who_come_meanwhile_share_it() -> None:
+    maker, sparing = Maker(), Sparing[int](saved=10)
+    assert await asyncio.gather(*(sparing.get(maker) for _ in range(20))) == [1] * 20
+
+
+async def test_who_leaves_takes_nothing_from_the_others() -> None:
+    maker, sparing = Maker(), Sparing[int](saved=10)
+    first = asyncio.create_task(sparing.get(maker))
+    await asyncio.sleep(0)
+    others = asyncio.gather(*(sparing.get(maker) for _ in range(3)))
+    first.cancel()
+    assert await others == [1, 1, 1]
+
+
+async def test_a_failure_is_not_kept() -> None:
+    async def fails() -> int:
+        raise RuntimeError("broken")
+
+    maker, sparing = Maker(), Sparing[int](saved=10)
+    with pytest.raises(RuntimeError):
+        await sparing.get(fails)
+    assert await sparing.get(maker) == 1
