@@ -26,6 +26,7 @@ from profilesvc.contract.errors import (
     NOT_FOUND,
     PAYLOAD_TOO_LARGE,
     RATE_LIMITED,
+    REQUEST_TIMEOUT,
     UNSUPPORTED_MEDIA_TYPE,
     VALIDATION_ERROR,
     ErrorKind,
@@ -50,6 +51,7 @@ class Endpoint:
     access: Access
     handler: Callable[..., Coroutine[Any, Any, Any]]
     data: Any
+    data_name: str | None = None  # of the one schema for several kinds of data
     query: type[Query] | None = None
     body: type[BaseModel] | type[dict[str, Any]] | None = None
     body_schema: type[BaseModel] | None = None
@@ -76,7 +78,7 @@ class Endpoint:
         if not self.access.public:
             kinds += [AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS]
         if self.body is not None:
-            kinds += [VALIDATION_ERROR, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE]
+            kinds += [VALIDATION_ERROR, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE]
         if self.query is not None or "location" in self.wants:
             kinds += [VALIDATION_ERROR]
         if "location" in self.wants:
@@ -97,8 +99,8 @@ class Routes:
     def endpoint(self, route: str, *, access: Access, data: Any, **options: Any) -> Callable[[Handler], Handler]:
         """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
 
-        Options are the fields of Endpoint: query, body, body_schema, status, errors, max_body, no_store, media_hint,
-        counted_as, ahead, handed_over.
+        Options are the fields of Endpoint: data_name, query, body, body_schema, status, errors, max_body, no_store,
+        media_hint, counted_as, ahead, handed_over.
         """
         method, path = route.split(" ", 1)
 

@@ -6,7 +6,7 @@ REPLAYED_HEADER = {
     "Idempotency-Replayed": {"description": "`true` on a repeated answer.", "schema": {"type": "string"}}
 }
 RETRY_AFTER = {"description": "Seconds, at least 1, until a repeat may succeed.", "schema": {"type": "integer"}}
-LIMIT_HEADERS = {
+HEADERS = {
     "RateLimit-Policy": {
         "description": "The bucket with the least left: its name, quota (q) and window in seconds (w), as "
         '`"reads-per-key";q=300;w=60`. Absent where limits are off (draft-ietf-httpapi-ratelimit-headers-10).',
@@ -17,9 +17,18 @@ LIMIT_HEADERS = {
         '`"reads-per-key";r=299;t=60`.',
         "schema": {"type": "string"},
     },
+    "WWW-Authenticate": {
+        "description": 'How to authenticate, and what was wrong, as `Bearer error="invalid_token"` (RFC 6750 §3).',
+        "schema": {"type": "string"},
+    },
 }
 
 
 def limit_headers() -> dict[str, Any]:
     """References to the fields that every answer of a limited route carries."""
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in LIMIT_HEADERS}
+    return header_references("RateLimit-Policy", "RateLimit")
+
+
+def header_references(*names: str) -> dict[str, Any]:
+    """References to headers that are described once."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
