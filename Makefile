@@ -10,7 +10,7 @@ RUNTIME := .venv/.runtime
 DEV := .venv/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium clients docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,20 @@ chromium:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
 		apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji
+
+# Generators, linters and OAuth libraries, from PyPI, npm and Debian; the tests of what cannot be installed are skipped.
+CLIENTS := build/clients
+clients: $(DEV) ## other people's generators, linters and OAuth libraries on the OpenAPI document and a running service
+	@mkdir -p $(CLIENTS)
+	@test -x $(CLIENTS)/venv/bin/python || $(BIN)/python -m venv $(CLIENTS)/venv
+	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tests/clients/python.txt || \
+		echo "PyPI cannot be reached" >&2
+	@{ command -v npm >/dev/null && test -d /usr/share/php/GuzzleHttp; } || { apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends npm php-cli php-curl php-mbstring php-xml php-guzzlehttp-guzzle; } || \
+		echo "npm or Guzzle cannot be installed here" >&2
+	@npm install --prefix $(CLIENTS) --silent --no-save --no-audit --no-fund $$(cat tests/clients/npm.txt) || \
+		echo "npm packages cannot be installed here" >&2
+	$(BIN)/pytest -q -rs -m clients tests/clients
 
 docs: $(DEV) ## the static site of notebooks, guides and references, in build/site
 	@$(PIP) --group docs
