@@ -2,6 +2,7 @@
 
 import contextlib
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import orjson
@@ -16,6 +17,7 @@ from profilesvc.services import census, readiness
 blueprint = Blueprint("health", __name__)
 STATIC = Path(__file__).parent / "static"
 _FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "docs.js": "text/javascript"}
+_SWAGGER_UI = "swagger_ui"  # the package swagger-ui-py; its own pages and handlers are not used
 # The page must not load anything from elsewhere, even if its scripts wanted to.
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 
@@ -23,7 +25,16 @@ _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' 
 @cache
 def _file(name: str) -> bytes:
     """Read once: a copy for each reader would let slow ones fill the memory."""
-    return (STATIC / name).read_bytes()
+    return (_folder(name) / name).read_bytes()
+
+
+def _folder(name: str) -> Path:
+    """Where a file is: Swagger UI's come from its package, which is found without importing it."""
+    if not name.startswith("swagger-ui"):
+        return STATIC
+    package = find_spec(_SWAGGER_UI)
+    assert package is not None and package.origin is not None, "swagger-ui-py is a dependency"  # noqa: PT018
+    return Path(package.origin).parent / "static"
 
 
 def _json(document: object, status: int = 200) -> Response:
@@ -67,7 +78,7 @@ async def openapi() -> Response:
 
 @blueprint.get("/docs")
 async def docs() -> Response:
-    """The document in Swagger UI, from our own files."""
+    """The document in Swagger UI; every file of it is served here."""
     page = (STATIC / "docs.html").read_text("utf-8")
     return Response(page, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": _POLICY})
 
