@@ -127,6 +127,7 @@ def test_promises_one_success_and_the_errors_that_follow(document: dict[str, Any
         statuses = set(operation["responses"])
         success = {status for status in statuses if status < "400"}
         assert success == ({"201"} if operation["operationId"] in ("create_key", "create_post") else {"200"}), name
+        assert ("Location" in operation["responses"][min(success)]["headers"]) is (success == {"201"}), name
         assert {"500", "503"} <= statuses
         if operation["security"]:
             assert {"401", "403"} <= statuses, name

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import orjson
 from pydantic import BaseModel
 from quart import Blueprint, Request, Response
 from quart_schema import operation_id, tag
@@ -56,6 +57,7 @@ class Endpoint:
     body: type[BaseModel] | type[dict[str, Any]] | None = None
     body_schema: type[BaseModel] | None = None
     status: int = 200
+    created_at: Callable[[dict[str, Any]], str] | None = None  # by the data of a 201: the path of the new resource
     errors: tuple[ErrorKind, ...] = ()
     max_body: int = 256 * KB
     no_store: bool = False
@@ -99,8 +101,8 @@ class Routes:
     def endpoint(self, route: str, *, access: Access, data: Any, **options: Any) -> Callable[[Handler], Handler]:
         """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
 
-        Options are the fields of Endpoint: data_name, query, body, body_schema, status, errors, max_body, no_store,
-        media_hint, counted_as, ahead, handed_over.
+        Options are the fields of Endpoint: data_name, query, body, body_schema, status, created_at, errors, max_body,
+        no_store, media_hint, counted_as, ahead, handed_over.
         """
         method, path = route.split(" ", 1)
 
@@ -231,6 +233,8 @@ def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
     response = JsonResponse(b'{"status":"ok","data":' + rendered.data + b"}", rendered.status or endpoint.status)
     if rendered.headers:
         response.headers.update(rendered.headers)
+    if endpoint.created_at is not None:
+        response.headers["Location"] = PREFIX + endpoint.created_at(orjson.loads(rendered.data))
     if endpoint.no_store:
         response.headers["Cache-Control"] = "no-store"
     return response

@@ -174,6 +174,8 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     success["headers"] = limit_headers()
     if "idempotency" in endpoint.wants:
         success["headers"] |= REPLAYED_HEADER
+    if endpoint.created_at is not None:
+        success["headers"] |= header_references("Location")
     if endpoint.handler.__name__ in _LINKS:
         links = _LINKS[endpoint.handler.__name__].items()
         success["links"] = {name: {"operationId": name, "parameters": parameters} for name, parameters in links}

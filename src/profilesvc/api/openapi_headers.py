@@ -17,6 +17,10 @@ HEADERS = {
         '`"reads-per-key";r=299;t=60`.',
         "schema": {"type": "string"},
     },
+    "Location": {
+        "description": "The path of the new resource, by which it is changed or deleted.",
+        "schema": {"type": "string", "format": "uri-reference"},
+    },
     "WWW-Authenticate": {
         "description": 'How to authenticate, and what was wrong, as `Bearer error="invalid_token"` (RFC 6750 §3).',
         "schema": {"type": "string"},
