@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx docs fmt openapi clean
+.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx clients docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -90,8 +90,29 @@ nginx:
 	@command -v nginx >/dev/null || test -x /usr/sbin/nginx || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; }
 
+# npm comes by apt where that is possible.
+NPM := { command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; }; } && \
+	npm install --silent --no-save --no-audit --no-fund --prefix
+
+# Generators, linters and OAuth libraries, from PyPI, npm and Debian; the tests of what cannot be installed are skipped.
+CLIENTS := build/clients
+clients: $(DEV) ## other people's generators, linters and OAuth libraries on the OpenAPI document and a running service
+	@mkdir -p $(CLIENTS)
+	@test -x $(CLIENTS)/venv/bin/python || $(BIN)/python -m venv $(CLIENTS)/venv
+	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tests/clients/python.txt || \
+		echo "PyPI cannot be reached" >&2
+	@test -d /usr/share/php/GuzzleHttp || { apt-get update -qq && \
+		apt-get install -y -qq --no-install-recommends php-cli php-curl php-mbstring php-xml php-guzzlehttp-guzzle; } || \
+		echo "Guzzle cannot be installed here" >&2
+	@$(NPM) $(CLIENTS) $$(cat tests/clients/npm.txt) || echo "npm packages cannot be installed here" >&2
+	$(BIN)/pytest -q -rs -m clients tests/clients
+
+MERMAID := mermaid@11.17.2
 docs: $(DEV) ## the static site of notebooks, guides and references, in build/site
 	@$(PIP) --group docs
+	@mkdir -p build/docs/static
+	@{ $(NPM) build/docs $(MERMAID) && cp build/docs/node_modules/mermaid/dist/mermaid.min.js build/docs/static; } || \
+		echo "Mermaid cannot be installed here: the diagrams of the site stay text" >&2
 	$(BIN)/sphinx-build -q -W -c docs . build/site
 
 fmt: $(DEV) ## format the code

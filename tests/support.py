@@ -1,5 +1,7 @@
 """What tests say again and again: one assert per envelope, and who is calling."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,15 @@ BUSINESSES = {
     "locations/219": 20,
     "locations/311": 30,
 }
+
+
+TOO_MANY_HEADERS = {"X-Large": "x" * 17_000}
+
+
+async def unfinished() -> AsyncIterator[bytes]:
+    """A body that begins and never ends."""
+    yield b"{"
+    await asyncio.sleep(60)
 
 
 def owner_of(location: str) -> str:

@@ -19,11 +19,13 @@ def _type(schema: dict[str, Any]) -> str:
         return f"`{schema['$ref'].rsplit('/', 1)[1]}`"
     if "anyOf" in schema:
         return " or ".join(_type(option) for option in schema["anyOf"])
+    if isinstance(schema.get("type"), list):
+        return " or ".join(_type({**schema, "type": each}) for each in schema["type"])
     if schema.get("type") == "array":
         return f"list of {_type(schema['items'])}"
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
-    return str(schema.get("const", schema.get("type", "any")))
+    return str(schema.get("type", "any"))
 
 
 def _security(operation: dict[str, Any]) -> str:

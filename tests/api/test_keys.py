@@ -290,3 +290,11 @@ async def test_businesses_are_the_callers(as_user: AsUser) -> None:
 async def test_a_key_sees_no_key_management(plugin: Site, as_service: AsService) -> None:
     for method, path in [("GET", PATH), ("POST", PATH), ("DELETE", f"{PATH}/x")]:
         assert_error(await plugin.http.request(method, path), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+
+
+async def test_the_response_says_where_the_key_is(alice: httpx.AsyncClient) -> None:
+    body = {"name": "Ü & Co/1?", "business_id": 10, "assigned_location_id": "locations/111"}
+    made = await alice.post("/api/v1/developer/credentials", json=body)
+    client_id = assert_ok(made, 201)["client_id"]
+    assert made.headers["location"].startswith("/api/v1/developer/credentials/svcid_1_")
+    assert assert_ok(await alice.delete(made.headers["location"]))["client_id"] == client_id

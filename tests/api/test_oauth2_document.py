@@ -13,7 +13,7 @@ from oauth_support import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN
 from parts import AWAY, NO_ROOM, Broken
 from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
-from support import Site
+from support import TOO_MANY_HEADERS, Site, unfinished
 
 Promise = tuple[str, str, str]  # operation, status, word of the error or ""
 
@@ -94,6 +94,16 @@ class Record:
         self.seen.add((name, str(response.status_code), response.json().get("error", "")))
 
 
+async def refusals_of_what_arrives(http: httpx.AsyncClient, app: Quart) -> None:
+    for path in (METADATA, JWKS):
+        await http.get(path, headers=TOO_MANY_HEADERS)
+    usual, app.config["BODY_TIMEOUT"] = app.config["BODY_TIMEOUT"], 0.05
+    for path in (TOKEN, INTROSPECT, REVOKE):
+        await http.post(path, headers=TOO_MANY_HEADERS)
+        await http.post(path, content=unfinished(), headers=FORM)
+    app.config["BODY_TIMEOUT"] = usual
+
+
 async def refusals(http: httpx.AsyncClient, plugin: Site) -> None:
     headers = basic(plugin)
     refresh = {"grant_type": "refresh_token", "refresh_token": "x"}
@@ -112,6 +122,7 @@ async def refusals(http: httpx.AsyncClient, plugin: Site) -> None:
 
 async def test_every_promised_status_is_given_and_fits_its_schema(
     change: Change,
+    app: Quart,
     http: httpx.AsyncClient,
     plugin: Site,
     as_service: AsService,
@@ -122,6 +133,7 @@ async def test_every_promised_status_is_given_and_fits_its_schema(
     http.event_hooks["response"].append(record)
     form = {**GRANT, "token": plugin.tokens["access_token"]}
     await refusals(http, bound)
+    await refusals_of_what_arrives(http, app)
     failing: list[dict[str, Any]] = [{"database": AWAY}, {"storage": Broken()}]
     for status, word, part in zip((503, 500), ("temporarily_unavailable", "server_error"), failing, strict=True):
         change(**part)

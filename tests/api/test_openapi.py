@@ -132,6 +132,7 @@ def test_promises_one_success_and_the_errors_that_follow(document: dict[str, Any
         is_conditional = any(parameter["name"] == "If-None-Match" for parameter in operation["parameters"])
         assert is_conditional is ("304" in statuses), name
         assert success == ({"201"} if operation["operationId"] in ("create_key", "create_post") else {"200"}), name
+        assert ("Location" in operation["responses"][min(success)]["headers"]) is (success == {"201"}), name
         assert {"500", "503"} <= statuses
         if operation["security"]:
             assert {"401", "403"} <= statuses, name
@@ -146,3 +147,82 @@ def test_tells_no_defaults_of_null_and_no_machine(document: dict[str, Any]) -> N
     assert '"default":null' not in text
     for word in (str(COMMITTED.parent), str(Path.home()), "localhost", "127.0.0.1"):
         assert word not in text
+
+
+def nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Every schema object in a part of the document."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from nodes(inner)
+
+
+class TestForGenerators:
+    """What generated clients were seen to fail at; tests/clients runs five of them."""
+
+    def test_there_is_one_schema_per_response(self, document: dict[str, Any]) -> None:
+        """Of alternatives a client tries the first, and loses what that one does not know."""
+        for name, schema in document["components"]["schemas"].items():
+            if name.endswith("Success"):
+                assert set(schema["properties"]["data"]) == {"$ref"}, name
+            for node in nodes(schema):
+                alternatives = [option for option in node.get("anyOf", []) if option != {"type": "null"}]
+                assert len(alternatives) <= 1, name
+                assert name == "TokenRequest" or "oneOf" not in node
+
+    def test_there_is_no_const_and_no_discriminator(self, document: dict[str, Any]) -> None:
+        for node in nodes(document["components"]["schemas"]):
+            assert not {"const", "discriminator"} & set(node)
+            assert node.get("type") != "boolean" or "enum" not in node
+
+    def test_names_are_those_of_the_contract(self, document: dict[str, Any]) -> None:
+        for name in document["components"]["schemas"]:
+            assert re.fullmatch(r"([A-Z][a-z0-9]*)+", name), name
+        for node in nodes(document["components"]["schemas"]):
+            assert not isinstance(node.get("title"), str)  # a generator would name a type after it
+
+    def test_what_is_always_sent_is_required(self, document: dict[str, Any]) -> None:
+        schemas = document["components"]["schemas"]
+        for name, field in [
+            ("HeartbeatReceived", "received"),
+            ("PostDeleted", "deleted"),
+            ("KeyRevoked", "revoked"),
+            ("Failure", "status"),
+            ("Token", "token_type"),
+            ("OAuthToken", "token_type"),
+            ("CredentialsChecked", "valid"),
+            ("SyncResult", "fieldsUpdated"),
+            ("ConnectionStatus", "reason_hint"),
+        ]:
+            assert field in schemas[name]["required"], name
+            assert "default" not in schemas[name]["properties"][field], name
+        for name, field in [("Token", "refresh_token"), ("SyncResult", "syncId"), ("ConnectionStatus", "history")]:
+            assert field in schemas[name]["properties"]
+            assert field not in schemas[name]["required"]
+
+    def test_error_codes_are_an_enum(self, document: dict[str, Any]) -> None:
+        assert document["components"]["schemas"]["ErrorBody"]["properties"]["code"]["enum"] == list(CATALOGUE)
+
+    def test_every_operation_promises_what_the_server_may_say(self, document: dict[str, Any]) -> None:
+        for name, operation in operations(document, "/"):
+            assert "431" in operation["responses"], name
+            assert ("408" in operation["responses"]) is ("requestBody" in operation), name
+            for status in {"401", "403"} & set(operation["responses"]):
+                challenged = "WWW-Authenticate" in operation["responses"][status].get("headers", {})
+                public = not operation["security"] or (status == "403" and "/api/" not in name)
+                assert challenged is not public, (name, status)
+
+    @pytest.mark.parametrize(
+        ("schema", "field"),
+        [("KeyCreate", "name"), ("KeyCreate", "primary_domain"), ("ReplyBody", "comment"), ("LocalPostEvent", "title")],
+    )
+    def test_states_what_must_not_be_empty(self, document: dict[str, Any], schema: str, field: str) -> None:
+        described = document["components"]["schemas"][schema]["properties"][field]
+        assert described.get("minLength") == 1
+
+    def test_states_which_bodies_must_not_be_empty(self, document: dict[str, Any]) -> None:
+        schemas = document["components"]["schemas"]
+        assert [name for name, schema in schemas.items() if schema.get("minProperties") == 1] == [
+            "LocalPost",
+            "Location",
+        ]

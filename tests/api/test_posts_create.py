@@ -58,6 +58,17 @@ class TestAnswer:
         }
         assert assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][0] == data
 
+    async def test_says_where_the_post_is(self, plugin: Site) -> None:
+        """Also to a repeat; the path is the one that changes and deletes it."""
+        first = await create(plugin.http, headers=KEY)
+        ident = assert_ok(first, 201)["name"].rpartition("/")[2]
+        assert first.headers["location"] == f"{PATH}/{ident}?locationId=locations/111"
+        assert (await create(plugin.http, headers=KEY)).headers["location"] == first.headers["location"]
+        changed = await plugin.http.patch(first.headers["location"], json={"summary": "Changed"})
+        assert assert_ok(changed)["summary"] == "Changed"
+        assert "location" not in changed.headers
+        assert_ok(await plugin.http.delete(first.headers["location"]))
+
     async def test_says_processing_even_where_the_provider_was_faster(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:

@@ -16,7 +16,7 @@ from parts import AWAY, NO_ROOM, Broken
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import post_usage
-from support import Site, assert_error
+from support import TOO_MANY_HEADERS, Site, assert_error, unfinished
 
 
 class Record:
@@ -50,6 +50,9 @@ class Record:
         if response.status_code >= 400:
             code = response.json()["error"]["code"]
             assert code in promised["content"]["application/json"]["examples"], (operation["operationId"], code)
+        for header in ("www-authenticate", "retry-after", "location"):
+            documented = {name.lower() for name in promised.get("headers", {})}
+            assert header in documented or header not in response.headers, (operation["operationId"], header)
         self.seen.add((operation["operationId"], str(response.status_code)))
 
     def _operation(self, request: httpx.Request) -> dict[str, Any]:
@@ -189,6 +192,15 @@ async def refusals_of_the_request(surface: Surface) -> None:
         )
 
 
+async def refusals_of_what_arrives(surface: Surface, app: Quart) -> None:
+    for name in surface.promising("431"):
+        await surface.ask(name, headers=TOO_MANY_HEADERS)
+    usual, app.config["BODY_TIMEOUT"] = app.config["BODY_TIMEOUT"], 0.05
+    slow = [surface.ask(name, content=unfinished(), headers=JSON) for name in surface.promising("408")]
+    await asyncio.gather(*slow)
+    app.config["BODY_TIMEOUT"] = usual
+
+
 async def refusals_of_the_state(surface: Surface, emulator: httpx.AsyncClient, services: Services) -> None:
     await surface.ask("create_key", body={**NEW_KEY, "assigned_location_id": "114"})
     held = REQUESTS["roll_key"][1].replace("CLIENT", surface.client_id("held"))
@@ -237,10 +249,11 @@ async def too_many(surface: Surface, change: Change) -> None:
 
 
 async def test_every_promised_status_is_given_and_fits_its_schema(
-    surface: Surface, emulator: httpx.AsyncClient, change: Change, services: Services
+    surface: Surface, app: Quart, emulator: httpx.AsyncClient, change: Change, services: Services
 ) -> None:
     await refusals_of_the_caller(surface)
     await refusals_of_the_request(surface)
+    await refusals_of_what_arrives(surface, app)
     await refusals_of_the_state(surface, emulator, services)
     await failures_behind(surface, emulator)
     await failures_within(surface, change)

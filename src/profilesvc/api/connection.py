@@ -55,6 +55,7 @@ async def send_heartbeat(caller: Caller, body: Heartbeat) -> HeartbeatReceived:
     access=PUBLIC,
     body=CredentialCheck,
     data=CredentialsValid | CredentialsInvalid,
+    data_name="CredentialsChecked",
     max_body=64 * KB,
     no_store=True,
     errors=(AUTH_INSUFFICIENT_PERMISSIONS,),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
+import orjson
 from pydantic import BaseModel
 from quart import Blueprint, Request, Response
 from quart_schema import operation_id, tag
@@ -29,6 +30,7 @@ from profilesvc.contract.errors import (
     NOT_FOUND,
     PAYLOAD_TOO_LARGE,
     RATE_LIMITED,
+    REQUEST_TIMEOUT,
     UNSUPPORTED_MEDIA_TYPE,
     VALIDATION_ERROR,
     ErrorKind,
@@ -53,11 +55,13 @@ class Endpoint:
     access: Access
     handler: Callable[..., Coroutine[Any, Any, Any]]
     data: Any
+    data_name: str | None = None  # of the one schema for several kinds of data
     query: type[Query] | None = None
     body: type[BaseModel] | type[dict[str, Any]] | None = None
     body_schema: type[BaseModel] | None = None
     rules: Callable[[Services, dict[str, Any]], list[Problem]] | None = None
     status: int = 200
+    created_at: Callable[[dict[str, Any]], str] | None = None  # by the data of a 201: the path of the new resource
     errors: tuple[ErrorKind, ...] = ()
     max_body: int = 256 * KB
     no_store: bool = False
@@ -85,7 +89,7 @@ class Endpoint:
         if not self.access.public:
             kinds += [AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS]
         if self.body is not None:
-            kinds += [VALIDATION_ERROR, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE]
+            kinds += [VALIDATION_ERROR, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE]
         if self.query is not None or "location" in self.wants:
             kinds += [VALIDATION_ERROR]
         if "location" in self.wants:
@@ -106,8 +110,8 @@ class Routes:
     def endpoint(self, route: str, *, access: Access, data: Any, **options: Any) -> Callable[[Handler], Handler]:
         """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
 
-        Options are the fields of Endpoint: query, body, body_schema, rules, status, errors, max_body, no_store,
-        media_hint, counted_as, ahead, handed_over.
+        Options are the fields of Endpoint: data_name, query, body, body_schema, rules, status, created_at, errors,
+        max_body, no_store, media_hint, counted_as, ahead, handed_over.
         """
         method, path = route.split(" ", 1)
 
@@ -256,6 +260,8 @@ def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
     response = JsonResponse(body, rendered.status or endpoint.status, keeping)
     if rendered.headers:
         response.headers.update(rendered.headers)
+    if endpoint.created_at is not None:
+        response.headers["Location"] = PREFIX + endpoint.created_at(orjson.loads(rendered.data))
     if endpoint.no_store:
         response.headers["Cache-Control"] = "no-store"
     return response

@@ -3,6 +3,7 @@
 import contextlib
 import hmac
 import platform
+from importlib.util import find_spec
 from pathlib import Path
 
 import orjson
@@ -22,8 +23,18 @@ from profilesvc.services.access import bearer_token, refused
 blueprint = Blueprint("health", __name__)
 STATIC = Path(__file__).parent / "static"
 _FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "docs.js": "text/javascript"}
+_SWAGGER_UI = "swagger_ui"  # the package swagger-ui-py; its own pages and handlers are not used
 # The page must not load anything from elsewhere, even if its scripts wanted to.
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+
+
+def _folder(name: str) -> Path:
+    """Where a file is: Swagger UI's come from its package, which is found without importing it."""
+    if not name.startswith("swagger-ui"):
+        return STATIC
+    package = find_spec(_SWAGGER_UI)
+    assert package is not None and package.origin is not None, "swagger-ui-py is a dependency"  # noqa: PT018
+    return Path(package.origin).parent / "static"
 
 
 def _json(document: object, status: int = 200) -> Response:
@@ -88,7 +99,7 @@ async def openapi() -> Response:
 
 @blueprint.get("/docs")
 async def docs() -> Response:
-    """The document in Swagger UI, from our own files."""
+    """The document in Swagger UI; every file of it is served here."""
     headers = {**PUBLIC, "Content-Security-Policy": _POLICY}
     return await documents().answer("docs", (STATIC / "docs.html").read_bytes, "text/html; charset=utf-8", headers)
 
@@ -98,4 +109,4 @@ async def docs_file(name: str) -> Response:
     """A file of the page."""
     if name not in _FILES:
         raise ServiceError(NOT_FOUND)
-    return await documents().answer(f"docs/{name}", (STATIC / name).read_bytes, _FILES[name])
+    return await documents().answer(f"docs/{name}", (_folder(name) / name).read_bytes, _FILES[name])

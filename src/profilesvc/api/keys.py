@@ -1,5 +1,7 @@
 """API keys: the dashboard user's routes."""
 
+from urllib.parse import quote
+
 from profilesvc.api.access import USER, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, PLAN_RESTRICTION
@@ -28,6 +30,7 @@ KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
     rules=credentials.problems,
     data=KeyCreated,
     status=201,
+    created_at=lambda key: f"{KEYS}/{quote(key['client_id'])}",
     no_store=True,
     errors=(NOT_FOUND, CONFLICT, PLAN_RESTRICTION),
 )

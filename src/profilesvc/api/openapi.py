@@ -5,10 +5,8 @@ leaves out `required`, inlines models and cannot name several failures per statu
 """
 
 import re
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 from quart_schema.openapi import OpenAPIProvider
 from werkzeug.routing import Rule
 
@@ -16,21 +14,32 @@ from profilesvc.api import openapi_standard
 from profilesvc.api.endpoint import PREFIX, Endpoint
 from profilesvc.api.openapi_headers import (
     CONDITION,
-    LIMIT_HEADERS,
+    HEADERS,
     NOT_MODIFIED,
     REPLAYED_HEADER,
     RETRY_AFTER,
     TAG_HEADER,
+    header_references,
     limit_headers,
 )
+from profilesvc.api.openapi_schemas import Schema, body_model, components, reference, success_name
 from profilesvc.api.standard import Standard
 from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
-from profilesvc.contract.envelope import Failure
-from profilesvc.contract.errors import INTERNAL_ERROR, RATE_LIMITED, SERVICE_UNAVAILABLE, ErrorKind
-from profilesvc.contract.provider_format import OpenMessage, access_of
+from profilesvc.contract.errors import (
+    CONFLICT,
+    HEADERS_TOO_LARGE,
+    IDEMPOTENCY_IN_PROGRESS,
+    INTERNAL_ERROR,
+    PROVIDER_API_ERROR,
+    QUOTA_EXCEEDED,
+    RATE_LIMITED,
+    SERVICE_UNAVAILABLE,
+    ErrorKind,
+)
 
+_CHALLENGED = (401, 403)
+_RETRIED = {CONFLICT, IDEMPOTENCY_IN_PROGRESS, PROVIDER_API_ERROR, QUOTA_EXCEEDED, RATE_LIMITED, SERVICE_UNAVAILABLE}
 _VARIABLE = re.compile(r"<(?:[^:>]*:)?([^>]+)>")
-_REF = "#/components/schemas/{model}"
 _TEXT = {"type": "string"}
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "locationId": {
@@ -54,6 +63,19 @@ _LINKS: dict[str, dict[str, dict[str, str]]] = {
     "create_key": {"get_connection_status": _KEY_LINK, "roll_key": _KEY_LINK, "revoke_key": _KEY_LINK},
     "create_post": {"change_post": _POST_LINK, "delete_post": _POST_LINK},
 }
+_INFO = {"contact": {"name": "The profilesvc maintainers"}, "license": {"name": "MIT", "identifier": "MIT"}}
+_TAGS = {
+    "keys": "API keys: create, list, replace the secret, deactivate, revoke.",
+    "tokens": "Tokens for a client id and secret, as JSON.",
+    "connection": "Heartbeats of site plugins, and whether a site is connected.",
+    "locations": "Locations at the provider and their verification.",
+    "posts": "Local posts of a location.",
+    "reviews": "Reviews of a location and the replies to them.",
+    "sync": "Compare a profile with the provider's and send it there.",
+    "audit": "What happened to the caller's keys.",
+    "oauth2": "Tokens as RFC 6749, 7662 and 7009 define them, as forms.",
+    "wellknown": "Where the OAuth endpoints are, and the public keys.",
+}
 _IDEMPOTENCY_HEADER = {
     "name": "X-Idempotency-Key",
     "in": "header",
@@ -61,31 +83,6 @@ _IDEMPOTENCY_HEADER = {
     "description": "Repeats with the same value and body get the first answer (D-40). `Idempotency-Key` works too.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"},
 }
-
-
-class _Schema(GenerateJsonSchema):
-    """pydantic's JSON schema without `default: null`, which generated clients read as required.
-
-    Nor does it forbid what is filtered: in `bodies` what the provider alone writes, in a profile also the unknown.
-    """
-
-    bodies: ClassVar[set[type[BaseModel]]] = set()
-
-    def model_schema(self, schema: Any) -> Any:
-        made, cls = super().model_schema(schema), schema["cls"]
-        if issubclass(cls, OpenMessage):
-            made.pop("additionalProperties", None)
-        if issubclass(cls, OpenMessage) or cls in self.bodies:
-            for name, field in cls.model_fields.items():
-                if access_of(field) is not None:
-                    made["properties"][name] = {"description": "Ignored."}
-        return made
-
-    def default_schema(self, schema: Any) -> Any:
-        made = super().default_schema(schema)
-        if made.get("default", ...) is None:
-            del made["default"]
-        return made
 
 
 class Document(OpenAPIProvider):
@@ -97,10 +94,12 @@ class Document(OpenAPIProvider):
         declared = [self._declared(rule) for rule in self.generate_rules()]
         endpoints = [found for found in declared if isinstance(found, Endpoint)]
         standards = [found for found in declared if isinstance(found, Standard)]
-        document["components"]["schemas"] = _components(endpoints, standards)
-        document["components"]["headers"] = LIMIT_HEADERS
+        document["components"]["schemas"] = components(endpoints, standards)
+        document["components"]["headers"] = HEADERS
+        document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
+        document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
         document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}
-        document["info"] = {name: value for name, value in document["info"].items() if value is not None}
+        document["info"] = {name: value for name, value in document["info"].items() if value is not None} | _INFO
         return document
 
     def generate_rules(self) -> Any:
@@ -125,15 +124,23 @@ class Document(OpenAPIProvider):
 def _operation(endpoint: Endpoint, noun: str, path: str) -> dict[str, Any]:
     summary, _, description = (endpoint.handler.__doc__ or "").strip().partition("\n")
     operation: dict[str, Any] = {"operationId": endpoint.handler.__name__, "tags": [noun], "summary": summary}
-    if description.strip():
-        operation["description"] = " ".join(description.split())
+    operation["description"] = " ".join([*description.split(), _who(endpoint)])
     operation["security"] = _security(endpoint)
     operation["parameters"] = _parameters(endpoint, path)
     if endpoint.body is not None:
-        content = {"application/json": {"schema": _ref(_body_model(endpoint))}}
+        content = {"application/json": {"schema": reference(body_model(endpoint).__name__)}}
         operation["requestBody"] = {"required": True, "content": content}
     operation["responses"] = _responses(endpoint)
     return operation
+
+
+def _who(endpoint: Endpoint) -> str:
+    permission = "" if endpoint.access.permission is None else f" with `{endpoint.access.permission}`"
+    accepted = [
+        *(["a user token"] if endpoint.access.user else []),
+        *([f"a service token{permission}"] if endpoint.access.service else []),
+    ]
+    return f"Accepts {' or '.join(accepted)}." if accepted else "Accepts no token."
 
 
 def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
@@ -157,12 +164,11 @@ def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
         for name in re.findall(r"{(\w+)}", path)
     ]
     if endpoint.query is not None:
-        schema = endpoint.query.model_json_schema(schema_generator=_Schema)
+        schema = endpoint.query.model_json_schema(schema_generator=Schema)
         for name, member in schema["properties"].items():
             parameter = {"name": name, "in": "query", "required": name in schema.get("required", [])}
             if "description" in member:
                 parameter["description"] = member.pop("description")
-            member.pop("title", None)
             parameters.append({**parameter, "schema": member})
     if "idempotency" in endpoint.wants:
         parameters.append(_IDEMPOTENCY_HEADER)
@@ -174,11 +180,13 @@ def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
     success: dict[str, Any] = {
         "description": "Success",
-        "content": {"application/json": {"schema": _ref_to(_success_name(endpoint))}},
+        "content": {"application/json": {"schema": reference(success_name(endpoint))}},
     }
     success["headers"] = limit_headers()
     if "idempotency" in endpoint.wants:
         success["headers"] |= REPLAYED_HEADER
+    if endpoint.created_at is not None:
+        success["headers"] |= header_references("Location")
     if endpoint.handler.__name__ in _LINKS:
         links = _LINKS[endpoint.handler.__name__].items()
         success["links"] = {name: {"operationId": name, "parameters": parameters} for name, parameters in links}
@@ -187,78 +195,28 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         success["headers"] |= TAG_HEADER
         responses["304"] = {**NOT_MODIFIED, "headers": {**TAG_HEADER, **limit_headers()}}
     by_status: dict[int, list[ErrorKind]] = {}
-    for kind in [*endpoint.all_errors, INTERNAL_ERROR, SERVICE_UNAVAILABLE]:
+    for kind in [*endpoint.all_errors, HEADERS_TOO_LARGE, INTERNAL_ERROR, SERVICE_UNAVAILABLE]:
         by_status.setdefault(kind.status, []).append(kind)
     for status, kinds in sorted(by_status.items()):
         examples = {kind.code: {"summary": kind.message, "value": _example(kind)} for kind in kinds}
         responses[str(status)] = {
             "description": " ".join(kind.message for kind in kinds),
-            "content": {"application/json": {"schema": _ref_to("Failure"), "examples": examples}},
+            "content": {"application/json": {"schema": reference("Failure"), "examples": examples}},
         }
-        if RATE_LIMITED in kinds:
-            responses[str(status)]["headers"] = {**limit_headers(), "Retry-After": RETRY_AFTER}
+        headers = _failure_headers(endpoint, status, kinds)
+        if headers:
+            responses[str(status)]["headers"] = headers
     return responses
+
+
+def _failure_headers(endpoint: Endpoint, status: int, kinds: list[ErrorKind]) -> dict[str, Any]:
+    headers = limit_headers() if RATE_LIMITED in kinds else {}
+    if not _RETRIED.isdisjoint(kinds):
+        headers["Retry-After"] = RETRY_AFTER
+    if status in _CHALLENGED and not endpoint.access.public:
+        headers |= header_references("WWW-Authenticate")
+    return headers
 
 
 def _example(kind: ErrorKind) -> dict[str, Any]:
     return {"status": "error", "error": {"code": kind.code, "message": kind.message}}
-
-
-def _body_model(endpoint: Endpoint) -> type[BaseModel]:
-    model = endpoint.body_schema or endpoint.body
-    assert model is not None and issubclass(model, BaseModel), f"{endpoint.path} needs a body schema"  # noqa: PT018
-    return model
-
-
-def _ref_to(name: str) -> dict[str, str]:
-    return {"$ref": _REF.format(model=name)}
-
-
-def _ref(model: type[BaseModel]) -> dict[str, str]:
-    return _ref_to(model.__name__)
-
-
-def _data_models(endpoint: Endpoint) -> list[type[BaseModel]]:
-    return list(getattr(endpoint.data, "__args__", ())) or [endpoint.data]
-
-
-def _success_name(endpoint: Endpoint) -> str:
-    return f"{_data_models(endpoint)[0].__name__}Success"
-
-
-def _components(endpoints: list[Endpoint], standards: list[Standard]) -> dict[str, Any]:
-    """Every model once, by its class name, and one success envelope per `data`."""
-    inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Failure, "serialization")]
-    for endpoint in endpoints:
-        inputs += [(model, "serialization") for model in _data_models(endpoint)]
-        if endpoint.body is not None:
-            inputs.append((_body_model(endpoint), "validation"))
-    for standard in standards:
-        inputs += openapi_standard.models(standard)
-    bodies = {endpoint.body_schema for endpoint in endpoints if endpoint.body_schema}
-    generator = type("_RequestSchema", (_Schema,), {"bodies": bodies})
-    refs, definitions = models_json_schema(inputs, by_alias=True, ref_template=_REF, schema_generator=generator)
-    schemas = dict(definitions["$defs"])
-    for (model, _), ref in refs.items():
-        assert ref["$ref"] == _REF.format(model=model.__name__), f"two models are called {model.__name__}"
-    for endpoint in endpoints:
-        options = [_ref(model) for model in _data_models(endpoint)]
-        schemas[_success_name(endpoint)] = {
-            "type": "object",
-            "required": ["status", "data"],
-            "properties": {
-                "status": {"type": "string", "const": "ok"},
-                "data": options[0] if len(options) == 1 else {"anyOf": options},
-            },
-        }
-    return {name: schemas[name] for name in sorted(_reachable(schemas, {model.__name__ for model, _ in inputs}))}
-
-
-def _reachable(schemas: dict[str, Any], roots: set[str]) -> set[str]:
-    """The schemas that the roots lead to; the type of a member that is filtered is none of them."""
-    found, left = set[str](), {name for name in schemas if name in roots or name.endswith("Success")}
-    while left:
-        found |= left
-        text = str([schemas[name] for name in left])
-        left = set(re.findall(r"#/components/schemas/(\w+)", text)) - found
-    return found

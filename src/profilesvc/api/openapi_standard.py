@@ -6,7 +6,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode
 
 from profilesvc.api.forms import FORM
-from profilesvc.api.openapi_headers import CONDITION, NOT_MODIFIED, TAG_HEADER
+from profilesvc.api.openapi_headers import (
+    CONDITION,
+    NOT_MODIFIED,
+    RETRY_AFTER,
+    TAG_HEADER,
+    header_references,
+    limit_headers,
+)
 from profilesvc.api.standard import Standard
 from profilesvc.contract.errors import ErrorKind
 from profilesvc.contract.oauth2 import OAuthError, error_members
@@ -35,9 +42,8 @@ def operation(declared: Standard, noun: str) -> dict[str, Any]:
 
 def models(declared: Standard) -> list[tuple[type[BaseModel], JsonSchemaMode]]:
     """The models that it refers to."""
-    if declared.form is None:
-        return [(declared.answer, "serialization")]
-    return [(declared.answer, "serialization"), (OAuthError, "serialization"), (declared.form, "validation")]
+    forms: list[tuple[type[BaseModel], JsonSchemaMode]] = [(declared.form, "validation")] if declared.form else []
+    return [(declared.answer, "serialization"), (OAuthError, "serialization"), *forms]
 
 
 def _security(declared: Standard) -> list[dict[str, list[str]]]:
@@ -52,13 +58,20 @@ def _failures(declared: Standard) -> dict[str, Any]:
     by_status: dict[int, list[ErrorKind]] = {}
     for kind in declared.all_errors:
         by_status.setdefault(kind.status, []).append(kind)
-    return {
+    failures = {
         str(status): {
             "description": " ".join(kind.message for kind in kinds),
             "content": {"application/json": {"schema": _ref(OAuthError), "examples": _examples(kinds)}},
         }
         for status, kinds in sorted(by_status.items())
     }
+    if "401" in failures:
+        failures["401"]["headers"] = header_references("WWW-Authenticate")
+    if "503" in failures:
+        failures["503"]["headers"] = {"Retry-After": RETRY_AFTER}
+    if "429" in failures:
+        failures["429"]["headers"] = {**limit_headers(), "Retry-After": RETRY_AFTER}
+    return failures
 
 
 def _examples(kinds: list[ErrorKind]) -> dict[str, Any]:

@@ -15,6 +15,12 @@ from profilesvc.services.idempotency import IdempotencyKey
 routes = Routes("posts")
 
 
+def _path(name: str) -> str:
+    """The path of a post by its resource name."""
+    location, _, ident = name.partition("/localPosts/")
+    return f"/posts/{ident}?locationId={location}"
+
+
 @routes.endpoint(
     "GET /posts",
     access=either(Permission.READ),
@@ -39,6 +45,7 @@ async def list_posts(caller: Caller, location: Reached, query: PostListQuery) ->
     body_schema=LocalPost,
     data=Post,
     status=201,
+    created_at=lambda post: _path(post["name"]),
     errors=(PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR),
 )
 async def create_post(

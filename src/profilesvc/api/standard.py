@@ -27,12 +27,14 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVAL
 from profilesvc.contract.oauth2 import (
     ACCESS_DENIED,
     COMPRESSED,
+    HEADERS,
     INVALID_CLIENT,
     INVALID_REQUEST,
     INVALID_SCOPE,
     INVALID_TOKEN,
     SERVER_ERROR,
     TOO_LARGE,
+    TOO_LATE,
     TOO_MANY,
     UNAVAILABLE,
     ClientForm,
@@ -67,8 +69,8 @@ class Standard:
     def all_errors(self) -> list[ErrorKind]:
         """The declared errors and those that follow from the rest; what takes no form looks up nothing."""
         if self.form is None:
-            return []
-        kinds = {*self.errors, INVALID_REQUEST, TOO_LARGE, TOO_MANY, INVALID_CLIENT, ACCESS_DENIED}
+            return [HEADERS]
+        kinds = {*self.errors, HEADERS, INVALID_REQUEST, TOO_LATE, TOO_LARGE, TOO_MANY, INVALID_CLIENT, ACCESS_DENIED}
         kinds |= {SERVER_ERROR, UNAVAILABLE, COMPRESSED}
         if "caller" in self.wants:
             kinds.add(INVALID_TOKEN)

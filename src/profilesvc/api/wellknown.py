@@ -16,7 +16,10 @@ _AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
     headers={"Cache-Control": "max-age=3600"},
 )
 async def find_server_metadata() -> ServerMetadata:
-    """Where the OAuth endpoints are and what they take, as RFC 8414 has it. Ours (D-13)."""
+    """Where the OAuth endpoints are and what they take, as RFC 8414 has it.
+
+    Needs no token. Ours (D-13).
+    """
     issuer = services().signer.base_url
     return ServerMetadata(
         issuer=issuer,
@@ -36,5 +39,8 @@ async def find_server_metadata() -> ServerMetadata:
 
 @routes.standard("GET /.well-known/jwks.json", answer=JwkSet, headers={"Cache-Control": "max-age=300"})
 async def list_public_keys() -> JwkSet:
-    """The public parts of every key that a good token can be signed with, also of those to come. Ours (D-13)."""
+    """The public parts of every key that a good token can be signed with, also of those to come.
+
+    Needs no token. Ours (D-13).
+    """
     return JwkSet.model_validate({"keys": services().signer.keyring.jwks()})

@@ -4,6 +4,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
+from profilesvc.contract.errors import CATALOGUE
+
 T = TypeVar("T")
 
 
@@ -17,7 +19,11 @@ class Success(BaseModel, Generic[T]):
 class ErrorBody(BaseModel):
     """What went wrong: a code to switch on, a sentence to read, members that depend on the code."""
 
-    code: str = Field(description="Stable, upper case; see the error catalogue.", examples=["VALIDATION_ERROR"])
+    code: str = Field(
+        description="Stable, upper case; see the error catalogue.",
+        examples=["VALIDATION_ERROR"],
+        json_schema_extra={"enum": list(CATALOGUE)},
+    )
     message: str = Field(description="For people; may change.")
     details: dict[str, Any] | None = Field(default=None, description="Depends on the code.")
 

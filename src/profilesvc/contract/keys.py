@@ -21,7 +21,7 @@ from profilesvc.contract.common import (
 
 SECRET_WARNING = "Store client_secret now: it is shown only in this answer and cannot be retrieved again."  # noqa: S105
 MAX_LIMIT = 100
-Domain = Annotated[str, Field(max_length=2048), STORABLE]
+Domain = Annotated[str, Field(max_length=2048, json_schema_extra={"minLength": 1}), STORABLE]
 
 
 class KeyCreate(Body):
@@ -32,7 +32,7 @@ class KeyCreate(Body):
         Field(
             description="1-100 characters without the blanks around them.",
             examples=["Website plugin"],
-            json_schema_extra={"maxLength": 100, "pattern": r"\S"},
+            json_schema_extra={"minLength": 1, "maxLength": 100, "pattern": r"\S"},
         ),
     ]
     business_id: Annotated[Id, Field(examples=[10])]

@@ -9,14 +9,18 @@ from profilesvc.contract.common import Body, Data
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
     AUTH_INVALID_TOKEN,
+    HEADERS_TOO_LARGE,
     INTERNAL_ERROR,
     RATE_LIMITED,
+    REQUEST_TIMEOUT,
     SERVICE_UNAVAILABLE,
     ErrorKind,
 )
 from profilesvc.contract.tokens import GRANT_TYPES
 
 INVALID_REQUEST = ErrorKind("invalid_request", 400, "The request is not valid.")
+TOO_LATE = ErrorKind("invalid_request", 408, REQUEST_TIMEOUT.message)
+HEADERS = ErrorKind("invalid_request", 431, HEADERS_TOO_LARGE.message)
 TOO_LARGE = ErrorKind("invalid_request", 413, "The body is larger than this route accepts.")
 COMPRESSED = ErrorKind("invalid_request", 415, "Compressed bodies are not accepted: send no Content-Encoding.")
 INVALID_CLIENT = ErrorKind("invalid_client", 401, "Invalid client credentials.")
@@ -50,7 +54,11 @@ class OAuthError(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    error: str = Field(description="One of the standard's words.", examples=["invalid_client"])
+    error: str = Field(
+        description="One of the standard's words.",
+        examples=["invalid_client"],
+        json_schema_extra={"enum": [*sorted({kind.code for kind in _OWN})]},
+    )
     error_description: str = Field(description="For people; may change.")
 
 
@@ -93,7 +101,11 @@ class TokenForm(ClientForm):
 class TokenHandle(ClientForm):
     """The token that is asked about, or given up."""
 
-    token: str = Field(description="An access token, a refresh token or a user token.", repr=False)
+    token: str = Field(
+        description="An access token, a refresh token or a user token.",
+        repr=False,
+        json_schema_extra={"minLength": 1},
+    )
     token_type_hint: Annotated[str | None, Field(description="Taken and not needed.")] = None
 
 

@@ -87,7 +87,7 @@ class RecurrenceInfo(Message):
 class LocalPostEvent(Message):
     """An event's title (58 characters) and schedule."""
 
-    title: Annotated[str, Field(max_length=58), STORABLE] | None = None
+    title: Annotated[str, Field(max_length=58, json_schema_extra={"minLength": 1}), STORABLE] | None = None
     schedule: TimeInterval | None = None
     recurrenceInfo: RecurrenceInfo | None = None
     recurringInstanceTime: Annotated[Timestamp | None, OUTPUT_ONLY] = None

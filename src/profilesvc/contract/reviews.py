@@ -48,7 +48,9 @@ class ReviewList(Data):
 class ReplyBody(ReviewReply):
     """The reply to set; it may be sent back as it was read."""
 
-    comment: ReplyText = Field(examples=["Thank you for coming by."])
+    comment: ReplyText = Field(
+        examples=["Thank you for coming by."], json_schema_extra={"minLength": 1, "pattern": r"\S"}
+    )
 
 
 class ReplyDeleted(Data):

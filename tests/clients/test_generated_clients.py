@@ -1,0 +1,67 @@
+"""Clients that generators make of the OpenAPI document: generate, compile, and run the whole story with each."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tools import DOCUMENT, STORIES, guzzle, java, node, python, run
+
+pytestmark = pytest.mark.clients
+Story = dict[str, str]
+
+
+def generated(generator: str, folder: Path, *options: str) -> Path:
+    """What openapi-generator makes."""
+    program, archive = java()
+    run(program, "-jar", archive, "generate", "-i", DOCUMENT, "-g", generator, "-o", folder / generator, *options)
+    return folder / generator
+
+
+def compiled(folder: Path, *files: str) -> Path:
+    """TypeScript as JavaScript, with all checks that the compiler has."""
+    (folder / "node_modules").symlink_to(node("typescript").parent)
+    (folder / "package.json").write_text('{"type": "commonjs"}')
+    options = {
+        "strict": True,
+        "target": "es2022",
+        "module": "node16",
+        "outDir": "out",
+        "types": ["node"],
+        "skipLibCheck": True,
+    }
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "files": files}))
+    run("tsc", "--project", folder, cwd=folder)
+    return folder / "out"
+
+
+def test_openapi_python_client(story: Story, tmp_path: Path) -> None:
+    folder = tmp_path / "generated"
+    program = python("openapi-python-client")
+    run(program, "generate", "--path", DOCUMENT, "--output-path", folder, "--meta", "none", "--fail-on-warning")
+    run(python("python"), "-W", "error", STORIES / "openapi_python_client.py", PYTHONPATH=str(tmp_path), **story)
+
+
+def test_openapi_typescript(story: Story, tmp_path: Path) -> None:
+    node("openapi-typescript")
+    run("openapi-typescript", DOCUMENT, "--output", tmp_path / "schema.ts", cwd=tmp_path)
+    shutil.copy(STORIES / "openapi_typescript.ts", tmp_path / "story.ts")
+    run("node", compiled(tmp_path, "story.ts") / "story.js", **story)
+
+
+def test_openapi_generators_python(story: Story, tmp_path: Path) -> None:
+    folder = generated("python", tmp_path)
+    run(python("python"), STORIES / "openapi_generator.py", PYTHONPATH=str(folder), **story)
+
+
+def test_openapi_generators_typescript(story: Story, tmp_path: Path) -> None:
+    node("typescript")
+    folder = generated("typescript-fetch", tmp_path)
+    shutil.copy(STORIES / "openapi_generator.ts", folder / "story.ts")
+    run("node", compiled(folder, "story.ts") / "story.js", **story)
+
+
+def test_openapi_generators_php(story: Story, tmp_path: Path) -> None:
+    autoload = guzzle()
+    folder = generated("php", tmp_path)
+    run("php", STORIES / "openapi_generator.php", AUTOLOAD=str(autoload), GENERATED=str(folder / "lib"), **story)
