@@ -19,6 +19,7 @@ from quart import Quart
 
 from effort import effort
 from fleet import WORKERS, Fleet, running
+from machine import foreign
 from parts import changed
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
@@ -44,6 +45,12 @@ START = parse_iso("2026-01-02T03:04:05.678Z")
 hypothesis_settings.register_profile("short", deadline=None)
 hypothesis_settings.register_profile("full", deadline=None, max_examples=10_000)
 hypothesis_settings.load_profile(effort("short", "full"))
+
+
+def pytest_configure() -> None:
+    """The suite runs by its own settings: neither a proxy nor a PostgreSQL or a service of the machine takes part."""
+    for name in foreign(os.environ):
+        del os.environ[name]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

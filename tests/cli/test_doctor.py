@@ -240,7 +240,7 @@ class TestProduction:
     def test_counters_that_take_no_writes_fail(
         self, found: Callable[..., dict[str, Any]], redis_server: "RedisServer"
     ) -> None:
-        with redis.Redis(port=redis_server.port) as client:
+        with redis.Redis.from_url(redis_server.url) as client:
             client.replicaof("127.0.0.1", "1")
             try:
                 row = found(LIMITS__STORAGE_URL=redis_server.url)["limits"]

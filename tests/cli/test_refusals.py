@@ -194,7 +194,7 @@ class TestSettings:
         assert "word" not in said
 
     @pytest.mark.parametrize("value", ["https://profiles.example/", "https://profiles.example:8443", "https://[::1]"])
-    def test_production_accepts_an_origin(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    def test_production_accepts_an_origin(self, run: Run, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
         for variable, good in {**PRODUCTION, "BASE_URL": value}.items():
             monkeypatch.setenv(f"PROFILESVC_{variable}", good)
         assert load().base_url == value.rstrip("/")

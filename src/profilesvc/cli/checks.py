@@ -84,10 +84,10 @@ def _metrics(settings: Settings) -> Check:
 async def _database(settings: Settings) -> AsyncIterator[Check]:
     from sqlalchemy.exc import ArgumentError
 
-    from profilesvc.cli.checks_pooler import pooler
     from profilesvc.cli.failures import expected
     from profilesvc.storage import migrate
     from profilesvc.storage.engine import create_engine, parsed_url
+    from profilesvc.storage.pooler import pooling
 
     try:
         url = parsed_url(settings.effective_database_url)
@@ -100,8 +100,8 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
         return
     engine = create_engine(settings.effective_database_url, 1)
     try:
-        if url.get_backend_name() == "postgresql" and (found := await pooler(engine)):
-            yield found
+        if url.get_backend_name() == "postgresql" and (mode := await pooling(engine)):
+            yield (found := _pooler(mode))
             if found.status == "fail":
                 return
         current = await migrate.current(engine)
@@ -113,6 +113,14 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
         await engine.dispose()
     yield Check("database", "ok", where)
     yield _migrations(current, at_start=url.get_backend_name() == "sqlite")
+
+
+def _pooler(mode: str) -> Check:
+    if mode == "full":
+        return Check("pooler", "warn", "it has no server process for a second client", "raise its pool_size")
+    hint = "set pool_mode = session in PgBouncer: the service needs prepared statements and advisory locks to last"
+    is_good = mode == "session"
+    return Check("pooler", "ok" if is_good else "fail", f"it pools by {mode}", "" if is_good else hint)
 
 
 def _migrations(current: str | None, at_start: bool) -> Check:

@@ -1,14 +1,12 @@
 """What `doctor` finds out about secrets, sign-in and the counters of rate limits."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from profilesvc.cli.checks import Check, Status
 from profilesvc.settings import PREFIX, Settings, is_placeholder
 
 _LEAST_CHARACTERS, _LEAST_DIFFERENT = 16, 6
 _MAKE = "make one with `openssl rand -base64 32`"
-_TIMEOUT_SECONDS = 3
 
 
 def secrets(settings: Settings) -> Iterator[Check]:
@@ -56,20 +54,9 @@ async def limits(settings: Settings) -> Check:
 
 
 async def _counters(url: str) -> Check:
-    """A write, because a replica and a full server answer reads."""
-    from redis.asyncio import Redis
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
-    from redis.exceptions import RedisError
-
-    from profilesvc.storage.shared_windows import redis_url
+    from profilesvc.storage.shared_windows import problem_with
 
     hint = f"each process counts for itself meanwhile; is it running, and is {PREFIX}LIMITS__STORAGE_URL right?"
-    limits: dict[str, Any] = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
-    try:
-        async with Redis.from_url(redis_url(url), retry=Retry(NoBackoff(), 0), **limits) as server:
-            await server.set("profilesvc:doctor", "1", ex=1)
-    except (RedisError, OSError, ValueError) as error:
-        said = next(iter(str(error).splitlines()), "") or type(error).__name__
-        return Check("limits", "fail", f"the shared counters do not answer: {said}", hint)
+    if problem := await problem_with(url):
+        return Check("limits", "fail", f"the shared counters do not answer: {problem}", hint)
     return Check("limits", "ok", "all processes count together")

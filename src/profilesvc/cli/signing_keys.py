@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
@@ -40,7 +41,17 @@ def rotate(
     show(_row(run(lambda services: signing_keys.rotate(services, at_once=now))), as_json)
 
 
-@app.command(context_settings={"ignore_unknown_options": True})  # a kid may begin with a dash
+class _WithKid(TyperCommand):
+    """A command whose argument may begin with a dash, as every 64th kid does: only its own options are options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put a `--` before what is no option."""
+        options = [word for word in args if word in ("-h", "--help", "--json")]
+        rest = [word for word in args if word not in (*options, "--")]
+        return super().parse_args(ctx, [*options, "--", *rest])
+
+
+@app.command(cls=_WithKid)
 def remove(kid: str, as_json: AsJson = False) -> None:
     """End a key that leaked and every token that it signed; sites get new tokens by their credentials."""
     from profilesvc.services import signing_keys

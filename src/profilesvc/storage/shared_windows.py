@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from limits.aio.storage import RedisStorage
-from redis.asyncio import ConnectionPool
+from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as Disconnected
@@ -23,6 +23,7 @@ TIMEOUT_SECONDS = 0.5  # long for a counter, because a busy process is late itse
 PAUSE_SECONDS = 5.0  # how long a server that failed is left alone
 _LOG_EVERY_SECONDS = 60.0
 _CONNECTIONS = 16
+_PROBE_SECONDS = 3
 log = logging.getLogger("profilesvc")
 
 
@@ -86,3 +87,14 @@ class SharedWindows:
             log.warning(
                 "limits: the shared counters do not answer (%s); each process counts for itself", type(error).__name__
             )
+
+
+async def problem_with(url: str) -> str | None:
+    """Why nothing can be counted there, None if it can. A write, because a replica and a full server answer reads."""
+    options: dict[str, Any] = {"socket_timeout": _PROBE_SECONDS, "socket_connect_timeout": _PROBE_SECONDS}
+    try:
+        async with Redis.from_url(redis_url(url), retry=Retry(NoBackoff(), 0), **options) as server:
+            await server.set("profilesvc:doctor", "1", ex=1)
+    except (RedisError, OSError, ValueError) as error:
+        return next(iter(str(error).splitlines()), "") or type(error).__name__
+    return None

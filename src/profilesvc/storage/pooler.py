@@ -1,23 +1,19 @@
-"""Whether `doctor` finds a connection pooler between the service and PostgreSQL, and how it pools."""
+"""Whether there is a connection pooler between the service and PostgreSQL, and how it pools."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import asyncpg
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from profilesvc.cli.checks import Check
 from profilesvc.storage.postgres import connect
 
-if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncEngine
-
 _ROUNDS, _SECONDS = 4, 5
-_HINT = "set pool_mode = session in PgBouncer: the service needs prepared statements and advisory locks to last"
 
 
-async def pooler(engine: "AsyncEngine") -> Check | None:
-    """The pooler, None for none. What prevents a connection is for another check to report.
+async def pooling(engine: AsyncEngine) -> Literal["session", "transaction", "statement", "full"] | None:
+    """How it pools, None without a pooler and for what prevents a connection; full: it has no second server process.
 
     A pooler gives each client a process id of its own. If it pools by session, two clients never share a server process
     and neither changes its own.
@@ -31,15 +27,12 @@ async def pooler(engine: "AsyncEngine") -> Check | None:
                 return None
             pids = [(await _server_pid(one), await _server_pid(two)) for _ in range(_ROUNDS)]
         except TimeoutError:
-            return Check("pooler", "warn", "no server process for a second client", "is its pool_size large enough?")
+            return "full"
         except asyncpg.PostgresError as error:
-            is_by_statement = "statement pooling" in str(error)
-            return Check("pooler", "fail", "it pools by statement", _HINT) if is_by_statement else None
+            return "statement" if "statement pooling" in str(error) else None
         except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError):
             return None
-    if first != pids[0][1] and set(pids) == {(first, pids[0][1])}:
-        return Check("pooler", "ok", "it pools by session")
-    return Check("pooler", "fail", "it pools by transaction", _HINT)
+    return "session" if first != pids[0][1] and set(pids) == {(first, pids[0][1])} else "transaction"
 
 
 @asynccontextmanager
