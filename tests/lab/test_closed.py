@@ -69,7 +69,11 @@ def test_another_lab_closes_the_one_before(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(LabClosed):
             first.user("alice")
         assert len(list(tmp_path.glob("profilesvc-lab-*"))) == 1
-        assert second.user("alice").get("/api/v1/businesses").status_code == 200
+        third = open_lab()
+        assert second.user("alice").get("/api/v1/businesses").status_code == 200, "its own block closes it"
+        open_lab(beside=True).close()
+        assert third.user("alice").get("/api/v1/businesses").status_code == 200
+        third.close()
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class Lab:
         self._provider_calls: list[dict[str, Any]] = []
         self._opened: list[httpx.BaseTransport] = []
         self._attached: Attached | None = None
-        self._closed = False
+        self._closed = self.in_block = False
         self.url = target.target.rstrip("/") if embedded is None else embedded.url
         # Reading the certificates takes longer than a call, and without TLS nobody needs them.
         secure = self.url.startswith("https")
@@ -231,6 +231,7 @@ class Lab:
             raise RuntimeError("; ".join(problems))
 
     def __enter__(self) -> Self:
+        self.in_block = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -241,20 +242,25 @@ def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def open_lab(*, posts_a_month: int | None = None, provider_elsewhere: bool = False, **settings: Any) -> Lab:
+def open_lab(
+    *, posts_a_month: int | None = None, provider_elsewhere: bool = False, beside: bool = False, **settings: Any
+) -> Lab:
     """Start the service inside this process, or reach the deployed one that PROFILESVC_LAB__TARGET names.
 
     `posts_a_month` lowers every plan's quota so that a page can reach it; with `provider_elsewhere` the emulator is a
     server of its own and no location is imported yet, as on a fresh deployment; other arguments are settings
     (`limits={"enabled": False}`). All are for the embedded service only. TypeError for an unknown one. A lab that is
-    still open is closed first, so that a page can be run again from its first cell.
+    still open is closed first, so that a page can be run again from its first cell; not with `beside`, and not while
+    that lab is in a `with` block of its own.
     """
     _refuse_unknown(settings)
     spare_loopback()
     target = load().lab
-    _close_earlier(embedded=not target.target)
+    if not beside:
+        _close_earlier(embedded=not target.target)
     lab = Lab(target, None if target.target else Embedded(posts_a_month, provider_elsewhere, settings))
-    _latest[lab.embedded] = lab
+    if not beside:
+        _latest[lab.embedded] = lab
     return lab
 
 
@@ -264,7 +270,7 @@ _latest: WeakValueDictionary[bool, Lab] = WeakValueDictionary()
 
 def _close_earlier(*, embedded: bool) -> None:
     earlier = _latest.get(embedded)
-    if earlier is not None:
+    if earlier is not None and not earlier.in_block:
         earlier.close()
 
 
@@ -272,7 +278,7 @@ def _refuse_unknown(settings: dict[str, Any]) -> None:
     """Raise TypeError for an argument, or a member of a group, that is no setting: it would change nothing."""
     fields = Settings.model_fields
     for name, value in settings.items():
-        _require_known(name, [*fields, "posts_a_month", "provider_elsewhere"])
+        _require_known(name, [*fields, "posts_a_month", "provider_elsewhere", "beside"])
         members = getattr(type(fields[name].default), "model_fields", None)
         if members is not None and isinstance(value, dict):
             for member in value:
