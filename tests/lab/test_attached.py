@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from profilesvc.client import ProviderFailed
@@ -154,6 +155,33 @@ def test_desired_values_are_restored_although_the_provider_takes_no_sync(deploye
     with suppress(RuntimeError):  # it cannot be sure of the profile at the provider
         attached.close()
     deployed.provider.heal()
+    assert state_of(deployed) == before
+
+
+def test_what_was_made_although_no_response_came_is_found_and_removed(
+    deployed: Lab, attached: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, alice = state_of(deployed), attached.user("alice")
+    send = httpx.HTTPTransport.handle_request
+
+    def lose(self: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        send(self, request).read()
+        raise httpx.ReadError("lost")
+
+    with monkeypatch.context() as network:
+        network.setattr(httpx.HTTPTransport, "handle_request", lose)
+        key = {"name": " Smoke ", "business_id": attached.business_id, "assigned_location_id": "111"}
+        for path, query, body in (
+            ("/api/v1/developer/credentials", {}, key),
+            ("/api/v1/posts", {"locationId": "111"}, {"summary": "Smoke"}),
+            ("/api/v1/sync/111", {}, {"title": "Smoke"}),
+        ):
+            with pytest.raises(httpx.ReadError):
+                alice.post(path, params=query, json=body)
+    made = state_of(deployed)
+    assert len(made[0]) == len(before[0]) + 1  # type: ignore[arg-type]  # lists, both
+    assert len(made[1]) == len(before[1]) + 1  # type: ignore[arg-type]
+    attached.close()
     assert state_of(deployed) == before
 
 

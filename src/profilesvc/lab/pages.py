@@ -67,14 +67,14 @@ class _Place:
     heading: str
 
 
-def run_page(path: Path, folder: Path) -> Page:
+def run_page(path: Path, folder: Path, environment: dict[str, str]) -> Page:
     """Run the cells until one fails, in a kernel of its own; its traceback goes to a file in `folder`."""
     notebook, page = read(path), Page(path.stem)
     cells, asked = list(notebook.cells), question(notebook, _ASK)
     client = kernel_for(notebook, path.parent, _CELL_SECONDS)
     failed: tuple[_Place, Exception] | None = None
     try:
-        with client.setup_kernel(stderr=subprocess.DEVNULL):  # its advice on TCP
+        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):  # stderr has its advice on TCP
             failed = _run_cells(client, cells, page)
             if failed is None or isinstance(failed[1], CellExecutionError):
                 client.execute_cell(asked, len(cells))

@@ -4,6 +4,7 @@ Kernels only note what they make (guard.py); this process undoes it after each p
 killed run has left.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from profilesvc.lab.attached import client_of, journal_path, location_of, target_of
 from profilesvc.lab.journal import Journal
+from profilesvc.lab.notebooks import FOLDER as NOTEBOOKS
 from profilesvc.lab.pages import Page, run_page
 from profilesvc.lab.preflight import Refused, look
 from profilesvc.lab.undo import Undo
@@ -32,11 +34,13 @@ def main(paths: list[Path]) -> int:
             print(f"{PREFIX}LAB__{name.upper()} is not set ({variable} of make smoke): nothing to try", file=sys.stderr)
             return 2
     try:
-        with _journal(lab, settings.data_dir) as journal, _stoppable():
-            return _Run(lab, journal, settings.data_dir).all(paths)
+        with _stoppable(), _journal(lab, settings.data_dir) as journal:
+            return _Run(lab, journal).all(paths)
     except Refused as refusal:
         print(refusal, file=sys.stderr)
-        return 1
+    except KeyboardInterrupt:  # before the first page, or again while its work was undone
+        print("interrupted: run the same command again to have removed what may be left", file=sys.stderr)
+    return 1
 
 
 @contextmanager
@@ -66,7 +70,8 @@ def _journal(lab: LabSettings, folder: Path) -> Iterator[Journal]:
 def _finish_earlier(lab: LabSettings, folder: Path) -> None:
     """Undo what runs that were killed have left at this location; name what was left elsewhere. Raises Refused."""
     here = journal_path(lab, folder)
-    for path in sorted(here.parent.glob("*.jsonl")):
+    folders = {here.parent.resolve(), (NOTEBOOKS / here.parent).resolve()}  # a page run by hand has its own there
+    for path in sorted(path for each in folders for path in each.glob("*.jsonl")):
         with closing(Journal(path)) as journal:
             if not journal.lock():
                 continue
@@ -93,8 +98,8 @@ def _undone(lab: LabSettings, journal: Journal) -> list[str]:
 class _Run:
     """One run over pages, with its report."""
 
-    def __init__(self, lab: LabSettings, journal: Journal, folder: Path) -> None:
-        self._lab, self._journal, self._folder = lab, journal, folder
+    def __init__(self, lab: LabSettings, journal: Journal) -> None:
+        self._lab, self._journal = lab, journal
         self._pages: list[Page] = []
         self._left: list[str] = []
 
@@ -109,6 +114,7 @@ class _Run:
                     break
         except KeyboardInterrupt:
             stopped = "interrupted"
+            logging.getLogger("asyncio").disabled = True  # it would report the task of the interrupted cell
             print(f"{path.stem}: interrupted, undoing what was made", flush=True)
             self._left = _undone(self._lab, self._journal)
         if not self._left:
@@ -116,8 +122,8 @@ class _Run:
         return self._report(stopped)
 
     def _one(self, path: Path) -> None:
-        os.environ[f"{PREFIX}LAB__JOURNAL"] = str(self._journal.path)
-        page = run_page(path, self._journal.path.parent)
+        environment = {**os.environ, f"{PREFIX}LAB__JOURNAL": str(self._journal.path)}
+        page = run_page(path, self._journal.path.parent, environment)
         self._pages.append(page)
         print(page.line, flush=True)
         self._left = _undone(self._lab, self._journal)

@@ -1,0 +1,78 @@
+"""Whole runs of `make smoke` on a served demo with its default limits: minutes, because budgets are waited for."""
+
+from pathlib import Path
+
+import pytest
+from smoke_support import KEY, NOTEBOOKS, OPEN, POST, SYNC, Gate, deployed, ended, page
+
+from program import serving
+
+pytestmark = pytest.mark.long
+CLEAN = "nothing is left behind"
+WRITING = (
+    "05_posts",
+    "06_locations",
+    "07_sync",
+    "08_errors",
+    "14_the_format",
+    "15_reviews",
+    "16_dry_run",
+)
+
+
+def test_every_page_on_a_deployment(tmp_path: Path) -> None:
+    with deployed(tmp_path) as deployment:
+        before = deployment.state()
+        code, lines, errors = deployment.smoked(*sorted(NOTEBOOKS.glob("*.ipynb")))
+        assert (code, errors) == (0, ""), lines
+        assert any(line.startswith("17_connect_the_provider: skipped, no call was made, 16 skipped") for line in lines)
+        assert lines[-1].startswith("19 ok, 1 skipped; ")
+        assert lines[-1].endswith(CLEAN)
+        assert deployment.state() == before
+
+
+def test_the_pages_that_write_on_a_deployment(tmp_path: Path) -> None:
+    with deployed(tmp_path) as deployment:
+        before = deployment.state()
+        pages = [NOTEBOOKS / f"{name}.ipynb" for name in WRITING]
+        code, lines, errors = deployment.smoked(*pages, write=True)
+        assert (code, errors) == (0, ""), lines
+        assert any("waited" in line for line in lines)
+        assert lines[-1].endswith(CLEAN)
+        assert deployment.state() == before
+
+
+def test_a_provider_that_goes_down_during_a_run(tmp_path: Path) -> None:
+    """What cannot be undone is named with its remedy; the next run undoes it once the provider is back."""
+    for name in ("provider", "service"):
+        (tmp_path / name).mkdir()
+    gate = Gate(tmp_path)
+    with (
+        serving(tmp_path / "provider", "emulator", "serve", "--port", "0") as provider,
+        deployed(tmp_path / "service", PROVIDER__URL=provider.url) as deployment,
+    ):
+        before = deployment.state()
+        pages = [page(tmp_path, "goes_down", OPEN, KEY, POST, gate.cell, SYNC), NOTEBOOKS / "00_start_here.ipynb"]
+        run = deployment.smoke(*pages, write=True, LAB__PATIENCE_SECONDS="6")
+        gate.wait(run)
+        provider.kill()
+        gate.open()
+        code, lines, errors = ended(run)
+        assert (code, errors) == (1, "")
+        report = lines[7:]
+        assert report[0].startswith("goes_down: failed at cell [5] (): ProviderFailed: PROVIDER_API_ERROR (502)")
+        assert report[1].endswith("; the other pages were not run; SOMETHING IS LEFT BEHIND:")
+        assert report[2].startswith("- the profile of locations/111 at the provider may not be as it was (502 ")
+        assert '-d \'{"websiteUri": "https://harbour.example/pier"' in report[2]
+        assert report[3].startswith("- post locations/111/localPosts/")
+        assert report[3].endswith("?locationId=locations/111'")
+        assert report[4:] == ["Run the same command again to have it removed."]
+
+        code, lines, errors = deployment.smoked(NOTEBOOKS / "05_posts.ipynb", LAB__PATIENCE_SECONDS="0")
+        assert (code, lines) == (1, ["undoing what an earlier run has left"])
+        assert errors.startswith("An earlier run has left this behind:\n- ")
+        with serving(tmp_path / "provider", "emulator", "serve", "--port", str(provider.port)):
+            code, lines, errors = deployment.smoked(NOTEBOOKS / "00_start_here.ipynb")
+            assert (code, errors) == (0, ""), lines
+            assert deployment.state() == before
+            assert deployment.journals == []
