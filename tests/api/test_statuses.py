@@ -13,6 +13,7 @@ from sqlalchemy import update
 from conftest import AsService, Change
 from drive import fail, heal
 from parts import AWAY, NO_ROOM, Broken
+from profilesvc.api import body as request_body
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import post_usage
@@ -192,13 +193,13 @@ async def refusals_of_the_request(surface: Surface) -> None:
         )
 
 
-async def refusals_of_what_arrives(surface: Surface, app: Quart) -> None:
+async def refusals_of_what_arrives(surface: Surface) -> None:
     for name in surface.promising("431"):
         await surface.ask(name, headers=TOO_MANY_HEADERS)
-    usual, app.config["BODY_TIMEOUT"] = app.config["BODY_TIMEOUT"], 0.05
-    slow = [surface.ask(name, content=unfinished(), headers=JSON) for name in surface.promising("408")]
-    await asyncio.gather(*slow)
-    app.config["BODY_TIMEOUT"] = usual
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(request_body, "GRACE_SECONDS", 0.05)
+        for name in surface.promising("408"):
+            await surface.ask(name, content=unfinished(), headers=JSON)
 
 
 async def refusals_of_the_state(surface: Surface, emulator: httpx.AsyncClient, services: Services) -> None:
@@ -249,11 +250,14 @@ async def too_many(surface: Surface, change: Change) -> None:
 
 
 async def test_every_promised_status_is_given_and_fits_its_schema(
-    surface: Surface, app: Quart, emulator: httpx.AsyncClient, change: Change, services: Services
+    surface: Surface,
+    emulator: httpx.AsyncClient,
+    change: Change,
+    services: Services,
 ) -> None:
     await refusals_of_the_caller(surface)
     await refusals_of_the_request(surface)
-    await refusals_of_what_arrives(surface, app)
+    await refusals_of_what_arrives(surface)
     await refusals_of_the_state(surface, emulator, services)
     await failures_behind(surface, emulator)
     await failures_within(surface, change)

@@ -22,7 +22,7 @@ TOLD = {
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch, open_lab(provider={"timeout_seconds": 1.0}) as opened:
+    with pytest.MonkeyPatch.context() as patch, open_lab(provider={"timeout_seconds": 3.0}) as opened:
         patch.chdir(tmp_path_factory.mktemp("lab"))
         yield opened
 

@@ -80,6 +80,7 @@ def test_readiness_tells_that_it_is_draining(settings: Settings) -> None:
         assert (answer.status_code, answer.json()["status"]) == (503, "unavailable")
         assert answer.json()["checks"] == {
             "database": True,
+            "writable": True,
             "migrations": True,
             "signing_key": True,
             "accepting": False,

@@ -41,7 +41,7 @@ if __name__ == "__main__":
     listener = bind("127.0.0.1", 0)
     print(listener.getsockname()[1], flush=True)
     settings = Settings(_env_file=None, base_url="http://x", data_dir=pathlib.Path("."))
-    sys.exit(0 if Supervisor(settings, listener, make).run(2, lambda: print("ready", flush=True)) else 1)
+    sys.exit(0 if Supervisor(settings, listener, make=make).run(2, lambda: print("ready", flush=True)) else 1)
 """
 
 

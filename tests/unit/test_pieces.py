@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 import uvicorn
-from uvicorn.server import ServerState
 
-from profilesvc.protocol import Protocol
+from profilesvc.protocol import Protocol, State
 from profilesvc.scope import BEFORE
 
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
@@ -46,7 +45,7 @@ class Transport:
         """All has been read."""
 
 
-async def ended(state: ServerState) -> None:
+async def ended(state: State) -> None:
     """No request is being answered any more."""
     for _ in range(100):
         await asyncio.sleep(0)
@@ -56,7 +55,7 @@ async def ended(state: ServerState) -> None:
 async def answered(app: Any, request: bytes) -> Transport:
     """What an app writes to it."""
     transport: Any = Transport()
-    state = ServerState()
+    state = State()
     protocol = Protocol(uvicorn.Config(app, log_config=None, date_header=False), state, {})
     protocol.connection_made(transport)
     protocol.data_received(request)
@@ -114,7 +113,7 @@ async def test_who_waits_to_be_asked_for_the_body_is_asked_before_the_answer() -
 
     asked = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"
     transport: Any = Transport()
-    state = ServerState()
+    state = State()
     protocol = Protocol(uvicorn.Config(app, log_config=None, date_header=False), state, {})
     protocol.connection_made(transport)
     protocol.data_received(asked)
@@ -154,7 +153,7 @@ async def test_requests_that_are_answered_do_not_count_as_waiting() -> None:
         await send(BODY)
 
     transport: Any = Transport()
-    state = ServerState()
+    state = State()
     answered, waits = asyncio.ensure_future(asyncio.sleep(0)), asyncio.ensure_future(asyncio.sleep(60))
     await answered
     state.tasks |= {answered, waits}
