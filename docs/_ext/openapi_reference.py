@@ -60,9 +60,9 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
         lines += [f"Body: {_type(body['schema'])}{form}", ""]
     lines += ["| Status | Answer |", "|---|---|"]
     for status, response in operation["responses"].items():
-        content = response["content"]["application/json"]
+        content = response.get("content", {}).get("application/json", {})  # a 304 has none
         codes = ", ".join(f"`{code}`" for code in content.get("examples", {}))
-        lines.append(_row(status, codes or _type(content.get("schema", {}))))
+        lines.append(_row(status, codes or (_type(content["schema"]) if content else "no body")))
     return [*lines, ""]
 
 
