@@ -8,7 +8,7 @@ import httpx
 import pytest
 from test_dashboard import PHONE, PICTURES, Tab
 
-from program import Server, demo_token, serving
+from program import Server, controls, demo_token, serving
 
 SITE = "/dashboard/sites/111"
 IN_VIEW = """id => {
@@ -143,7 +143,8 @@ def test_a_table_of_hours_has_columns_that_can_be_read(alice_live: Tab, demo: Se
         for day in ("MONDAY", "TUESDAY", "FRIDAY")
     ]
     change = {"locations": {"locations/111": {"regularHours": {"periods": hours}}}}
-    httpx.put(f"{provider}/__emulator/state", json=change, trust_env=False).raise_for_status()
+    with controls(demo.folder / "var", provider) as control:
+        control.put("state", json=change).raise_for_status()
     page = alice_live.page
     for width in (1280, 700, PHONE["width"]):
         page.set_viewport_size({"width": width, "height": 900})
