@@ -20,7 +20,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "domain": ({"contract"}, {"pydantic", "pydantic_core", "idna", "tldextract"}),
     "fixtures": (set(), set()),
     "limit_settings": ({"domain.rates"}, {"pydantic", "pydantic_settings"}),
-    "settings": ({"limit_settings"}, {"pydantic", "pydantic_settings"}),
+    "settings": ({"limit_settings"}, {"dotenv", "pydantic", "pydantic_settings"}),
     "metrics": (set(), {"prometheus_client"}),
     "private": (set(), set()),
     "loopback": (set(), set()),

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
+from dotenv import dotenv_values
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from profilesvc.limit_settings import LimitSettings
 
 PREFIX = "PROFILESVC_"
+ENV_FILE = ".env"
 _PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|it|this)\b|…|\A<[^<>]*>\Z", re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\Z")
 
@@ -203,7 +206,7 @@ class Settings(BaseSettings):
     """Everything that can be configured; see the README for the table."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter="__", env_file=".env", extra="ignore", frozen=True
+        env_prefix=PREFIX, env_nested_delimiter="__", env_file=ENV_FILE, extra="ignore", frozen=True
     )
 
     environment: Literal["development", "production"] = "development"
@@ -302,12 +305,8 @@ def refuse_in_production(what: str) -> None:
 
 def load(**overrides: Any) -> Settings:
     """Read the environment; raises SettingsError with one clear line. `overrides` win field by field."""
-    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
-    for variable in os.environ:
-        top = variable.upper().split("__")[0]
-        if variable.upper().startswith(PREFIX) and top not in known:
-            near = difflib.get_close_matches(top, known, n=1)
-            raise SettingsError(f"{variable} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
+    file = overrides.get("_env_file", ENV_FILE)
+    _refuse_unknown([*os.environ, *(() if file is None else dotenv_values(file))])
     try:
         return Settings(**overrides)
     except ValueError as error:
@@ -315,4 +314,24 @@ def load(**overrides: Any) -> Settings:
         if problems is None:
             raise SettingsError(str(error)) from None
         lines = [f"{PREFIX}{'__'.join(str(p) for p in e['loc']).upper()}: {e['msg']}" for e in problems()]
-        raise SettingsError("; ".join(line.removeprefix(f"{PREFIX}: Value error, ") for line in lines)) from None
+        texts = [line.replace("Value error, ", "", 1).removeprefix(f"{PREFIX}: ") for line in lines]
+        raise SettingsError("; ".join(texts)) from None
+
+
+def _refuse_unknown(variables: list[str]) -> None:
+    """SettingsError for a variable of ours that is no setting, with the nearest one."""
+    groups = {f"{PREFIX}{name}".upper(): field for name, field in Settings.model_fields.items()}
+    for variable in variables:
+        if not variable.upper().startswith(PREFIX) or variable.upper().split("__")[0] in groups:
+            continue
+        near = difflib.get_close_matches(variable.upper(), _all_variables(groups), n=1)
+        raise SettingsError(f"{variable} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+def _all_variables(groups: dict[str, FieldInfo]) -> list[str]:
+    """Every variable, those of groups with their two underscores."""
+    names: list[str] = []
+    for name, field in groups.items():
+        members = getattr(type(field.default), "model_fields", None)
+        names += [name] if members is None else [f"{name}__{member}".upper() for member in members]
+    return names

@@ -26,6 +26,7 @@ from pgbouncer import pooling
 
 from command_line import Run, printed, refused
 from conftest import make_settings
+from identity_support import FakeIssuer
 from profilesvc.bootstrap import World, create_app
 from profilesvc.cli.checks import clock
 from profilesvc.cli.checks_outside import outside
@@ -207,16 +208,30 @@ class TestProduction:
             assert f"PROFILESVC_{variable}" in rows[name]["hint"]
 
     def test_everything_is_configured(self, found: Callable[..., dict[str, Any]], redis_server: "RedisServer") -> None:
-        login = {"ISSUER": "https://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
         rows = found(
             SECRET_PEPPER=GOOD,
             TOKENS__KEY_PASSPHRASE=GOOD,
             LIMITS__STORAGE_URL=redis_server.url.replace("redis://", "valkey://"),
-            **{f"IDENTITY__{name}": value for name, value in login.items()},
         )
-        for name in ("settings", "pepper", "passphrase", "sign-in", "limits"):
+        for name in ("settings", "pepper", "passphrase", "limits"):
             assert rows[name]["status"] == "ok", rows[name]
             assert GOOD not in rows[name]["message"]
+
+    @pytest.mark.parametrize(
+        ("answered", "status"),
+        [({}, "ok"), ({"content": b'{"keys": []}'}, "fail"), ({"content": b"{}", "status": 404}, "fail")],
+    )
+    def test_the_keys_of_the_identity_provider_are_read(
+        self, found: Callable[..., dict[str, Any]], answered: dict[str, Any], status: str
+    ) -> None:
+        with FakeIssuer() as issuer:
+            if answered:
+                issuer.serve(**answered)
+            login = {"ISSUER": "https://login.example", "JWKS_URL": issuer.url, "CLIENT_ID": "us"}
+            named = {f"IDENTITY__{name}": value for name, value in login.items()}
+            row = found(ENVIRONMENT="development", **named)["sign-in"]
+        assert row["status"] == status, row
+        assert ("JWKS" in row["hint"]) is (status == "fail")
 
     @pytest.mark.parametrize("secret", ["secret", "pepper", "correct horse", "a" * 64, "abcabcabcabcabcabcabc"])
     def test_a_secret_that_can_be_guessed_fails(self, found: Callable[..., dict[str, Any]], secret: str) -> None:

@@ -73,3 +73,8 @@ def test_the_real_pages_leave_a_deployed_service_as_it_was(monkeypatch: pytest.M
 def test_wrong_usage_is_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROFILESVC_LAB__TARGET", raising=False)
     assert [main([]), main(["destroy"]), main(["smoke"])] == [2, 2, 2]
+
+
+def test_a_page_that_does_not_exist_is_named_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["smoke", "05_posts", "notebooks/nope.ipynb"]) == 2
+    assert capsys.readouterr().err == "no such notebook: notebooks/nope.ipynb; nothing was run\n"

@@ -130,5 +130,5 @@ def test_a_page_without_a_call_is_skipped() -> None:
     made = Page("17_connect_the_provider", ran=2, skipped=Counter({"the provider": 9, "the clock": 1}))
     assert (made.state, made.line) == (
         "skipped",
-        "17_connect_the_provider: skipped, no call was made, 10 skipped (9 the provider, 1 the clock)",
+        "17_connect_the_provider: skipped, no call was made, 10 skipped (9 need the provider, 1 needs the clock)",
     )

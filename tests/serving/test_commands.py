@@ -211,6 +211,9 @@ def test_a_second_server_on_the_same_sqlite_file_is_refused_and_commands_are_not
         assert "PROFILESVC_DATABASE_URL=postgresql+asyncpg" in second.stderr
         assert len(second.stderr.splitlines()) == 1
         assert command(tmp_path, "demo", "--port", "0").returncode == 1
+        emulator = command(tmp_path, "emulator", "serve", "--port", "0")
+        assert (emulator.returncode, "another server runs on var/emulator.db" in emulator.stderr) == (1, True)
+        assert not (tmp_path / "var" / "emulator_token").exists()
         assert "alice" in command(tmp_path, "users", "list").stdout
         first.kill()
     with serving(tmp_path, "serve", "--port", "0") as again:  # the lock ended with its holder

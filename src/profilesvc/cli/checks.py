@@ -46,7 +46,7 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
     yield _environment(settings)
     for secret in checks_settings.secrets(settings):
         yield secret
-    yield checks_settings.sign_in(settings)
+    yield await checks_settings.sign_in(settings)
     yield await checks_settings.limits(settings)
     if settings.production:
         yield _metrics(settings)

@@ -18,6 +18,9 @@ _DAY = 86_400
 
 def outside(url: str, transport: httpx.BaseTransport | None = None) -> Iterator[Check]:
     """Reachable, TLS, clock, readiness, metadata, public keys; after an unreachable one nothing more."""
+    if not url.startswith(("http://", "https://")):
+        yield Check("reachable", "fail", f"{url} is not a URL", "begin with https:// or http://")
+        return
     with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, transport=transport) as http:
         try:
             with http.stream("GET", "/healthz") as answer:
@@ -60,7 +63,7 @@ def _tls(url: str, certificate: dict[str, Any], now: float) -> Check:
         return Check("tls", "ok", "the certificate is good")
     days = int((ssl.cert_time_to_seconds(ends) - now) // _DAY)
     if days < _CERTIFICATE_WARN_DAYS:
-        return Check("tls", "warn", f"the certificate ends in {days} days", "renew it")
+        return Check("tls", "warn", f"the certificate ends in {days} {'day' if days == 1 else 'days'}", "renew it")
     return Check("tls", "ok", f"the certificate is good for {days} days")
 
 

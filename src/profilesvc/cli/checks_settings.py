@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from profilesvc.cli.checks import Check, Status
-from profilesvc.settings import PREFIX, Settings, is_placeholder
+from profilesvc.settings import PREFIX, IdentitySettings, Settings, is_placeholder
 
 _LEAST_CHARACTERS, _LEAST_DIFFERENT = 16, 6
 _MAKE = "make one with `openssl rand -base64 32`"
@@ -31,14 +31,29 @@ def _secret(name: str, variable: str, value: str, settings: Settings) -> Check:
     return Check(name, "ok", "set")
 
 
-def sign_in(settings: Settings) -> Check:
-    """Whether users can get a token without the operator."""
+async def sign_in(settings: Settings) -> Check:
+    """Whether users can get a token without the operator: is there a provider, and can its keys be read?"""
     if settings.identity.issuer:
-        return Check("sign-in", "ok", f"by {settings.identity.issuer}")
+        return await _issuer(settings.identity)
     if settings.with_dev_issuer:
         return Check("sign-in", "ok", "by the bundled development issuer")
     hint = f"set {PREFIX}IDENTITY__ISSUER, __JWKS_URL and __CLIENT_ID (docs/identity.md)"
     return Check("sign-in", "warn", "no identity provider: users cannot sign in", hint)
+
+
+async def _issuer(identity: IdentitySettings) -> Check:
+    from profilesvc.services.jwks import read_keys
+
+    try:
+        count = len(await read_keys(identity.jwks_url))
+    except Exception as error:
+        hint = f"is {PREFIX}IDENTITY__JWKS_URL right, and does the provider answer? Nobody can sign in without its keys"
+        return Check("sign-in", "fail", f"{identity.jwks_url} cannot be read ({type(error).__name__})", hint)
+    if not count:
+        return Check(
+            "sign-in", "fail", f"{identity.jwks_url} has no key that can be used", "is it the provider's JWKS?"
+        )
+    return Check("sign-in", "ok", f"by {identity.issuer}")
 
 
 async def limits(settings: Settings) -> Check:

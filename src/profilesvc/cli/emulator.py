@@ -25,6 +25,7 @@ def group() -> None:
 @app.command()
 def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max=65535)] = 8001) -> None:
     """Serve the emulator alone, for several services or for testing a plugin."""
+    from profilesvc.cli.sole import sole_emulator
     from profilesvc.domain.world import SystemClock, SystemEntropy
     from profilesvc.fixtures import load_world
     from profilesvc.provider.connect import EMULATOR_FILE
@@ -34,7 +35,7 @@ def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max
 
     refuse_in_production("the emulator")
     settings = load()
-    with until_stopped(), bound(host, port) as listener:
+    with until_stopped(), bound(host, port) as listener, sole_emulator(settings):
         guard, path = new_guard(settings, host), settings.data_dir / EMULATOR_FILE
         app = create_emulator(path, clock=SystemClock(), entropy=SystemEntropy(), world=load_world(), guard=guard)
         announced = announce(host, listener)

@@ -1,4 +1,4 @@
-"""One server on a SQLite database: its turns, its counters and its caches are in one process (D-60)."""
+"""One process for a SQLite file: its locks, its counters and its caches are in that process (D-60)."""
 
 import contextlib
 import fcntl
@@ -13,24 +13,38 @@ from profilesvc.settings import PREFIX, Settings, SettingsError
 
 @contextlib.contextmanager
 def sole_server(settings: Settings) -> Iterator[None]:
-    """A block that no other server on the same SQLite file is in; commands go on beside it. SettingsError.
+    """A block that no other server on the same SQLite file is in. SettingsError.
 
-    The lock ends with the process, however that ends; the file stays.
+    It includes the file of an embedded emulator. Commands may use both files meanwhile.
     """
     url = make_url(settings.effective_database_url)
-    if url.get_backend_name() != "sqlite" or not url.database:
+    with contextlib.ExitStack() as held:
+        if url.get_backend_name() == "sqlite" and url.database:
+            other = f"set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
+            held.enter_context(_locked(Path(url.database), f"SQLite allows only one server: stop it, or {other}"))
+        if settings.provider.embedded:
+            held.enter_context(sole_emulator(settings))
         yield
-        return
-    path = Path(f"{url.database}.lock")
+
+
+def sole_emulator(settings: Settings) -> contextlib.AbstractContextManager[None]:
+    """A block that no other emulator on the same file is in. SettingsError."""
+    from profilesvc.provider.connect import EMULATOR_FILE
+
+    return _locked(settings.data_dir / EMULATOR_FILE, "each emulator needs a file of its own: stop the other one")
+
+
+@contextlib.contextmanager
+def _locked(file: Path, advice: str) -> Iterator[None]:
+    """The lock ends with the process, however that ends; its file stays."""
+    path = Path(f"{file}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise SettingsError(
-            f"another server runs on {url.database}, and SQLite is for one: stop it, name another folder in "
-            f"{PREFIX}DATA_DIR, or set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
-        ) from None
+        message = f"another server runs on {file}; {advice}, or name another folder in {PREFIX}DATA_DIR"
+        raise SettingsError(message) from None
     finally:
         os.close(descriptor)

@@ -137,13 +137,22 @@ def check(path: Path) -> str | None:
     return "\n".join(difflib.unified_diff(stored, now, "stored", "now", lineterm="", n=1)) or None
 
 
+def _found(name: str) -> Path:
+    """The notebook of a path, or of a name such as `05_posts`."""
+    by_name = FOLDER / f"{Path(name).stem}.ipynb"
+    return by_name if "/" not in name and not Path(name).is_file() else Path(name)
+
+
 def main(arguments: list[str]) -> int:
     """0 when every notebook is fine; 2 for wrong usage."""
     from profilesvc.lab import smoke
 
     actions = {"update": update, "check": check}
     name, *names = arguments or [""]
-    paths = [Path(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))
+    paths = [_found(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))
+    if missing := [name for name, path in zip(names, paths, strict=False) if not path.is_file()]:
+        print(f"no such notebook: {', '.join(missing)}; nothing was run", file=sys.stderr)
+        return 2
     if name == "smoke":
         return smoke.main(paths)
     action = actions.get(name)

@@ -22,7 +22,7 @@ print(json.dumps([[f"{call.line} {call.code or ''}".strip() for call in lab.call
 """
 _REASON = re.compile(r"Skipped here: this needs (?:control of )?([^,]+)")
 _UNKNOWN = re.compile(r"name '(\w+)' is not defined")
-_DEPENDENT = "what was skipped before"
+_DEPENDENT = "a skipped cell"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST_SENTENCE = 200
 
@@ -51,7 +51,9 @@ class Page:
     @property
     def line(self) -> str:
         """One line for a person."""
-        reasons = ", ".join(f"{number} {reason}" for reason, number in self.skipped.most_common())
+        reasons = ", ".join(
+            f"{number} {'needs' if number == 1 else 'need'} {reason}" for reason, number in self.skipped.most_common()
+        )
         skipped = f"{self.skips} skipped ({reasons})" if self.skipped else ""
         waited = f"waited {self.waited:.0f} s for rate limits" if self.waited else ""
         ran = {"ok": f"ok {self.ran} cells", "failed": f"failed {self.failure}", "skipped": "skipped, no call was made"}

@@ -51,6 +51,12 @@ class _Key:
         return named and curve and self.kty == _TYPES[alg[:2]] and self.alg in (None, alg)
 
 
+async def read_keys(url: str, seconds: float = TIMEOUT_SECONDS) -> list[_Key]:
+    """Read the usable keys at a JWKS address; raises whatever sockets, TLS, time, size or JSON bring."""
+    async with asyncio.timeout(seconds):
+        return _keys(json_object(await _read(url)))
+
+
 class RemoteKeys:
     """The keys at a JWKS address; read when one is needed, by one request at a time, whoever waits."""
 
@@ -102,8 +108,7 @@ class RemoteKeys:
 
     async def _refresh(self) -> None:
         try:
-            async with asyncio.timeout(self._seconds):
-                self._keys = _keys(json_object(await _read(self._url)))
+            self._keys = await read_keys(self._url, self._seconds)
         except Exception as error:  # sockets, TLS, time, size, JSON: what is kept is used as long as it may be
             self._failed = True
             log.warning("the identity provider's keys cannot be read: %s: %s", type(error).__name__, error)

@@ -1,0 +1,39 @@
+"""A variable that is no setting is refused, wherever it is written, with the name that was probably meant."""
+
+from pathlib import Path
+
+import pytest
+
+from profilesvc.settings import SettingsError, load
+
+MEANT = {
+    "PROFILESVC_DATABSE_URL": "PROFILESVC_DATABASE_URL",
+    "PROFILESVC_PROVIDER_URL": "PROFILESVC_PROVIDER__URL",
+    "PROFILESVC_IDENTITY_ISSUER": "PROFILESVC_IDENTITY__ISSUER",
+    "PROFILESVC_TOKENS_KEY_PASSPHRASE": "PROFILESVC_TOKENS__KEY_PASSPHRASE",
+    "PROFILESVC_LIMITS_STORAGE_URL": "PROFILESVC_LIMITS__STORAGE_URL",
+    "PROFILESVC_METRICS_TOKEN": "PROFILESVC_METRICS__TOKEN",
+}
+
+
+@pytest.mark.parametrize(("written", "meant"), MEANT.items())
+def test_a_typing_error_names_what_was_meant(written: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(written, "x")
+    with pytest.raises(SettingsError, match=f"{written} is not a setting; did you mean {meant}\\?"):
+        load(_env_file=None)
+
+
+def test_a_typing_error_in_the_file_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(".env").write_text("OTHER=1\nPROFILESVC_DATABSE_URL=x\n", "utf-8")
+    with pytest.raises(SettingsError, match="did you mean PROFILESVC_DATABASE_URL"):
+        load()
+    Path(".env").write_text("OTHER=1\nPROFILESVC_TRUSTED_HOPS=2\n", "utf-8")
+    assert load().trusted_hops == 2
+
+
+def test_a_message_names_the_setting_and_the_rule_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILESVC_DATABASE_URL", "mysql://x")
+    with pytest.raises(SettingsError) as refused:
+        load(_env_file=None)
+    assert str(refused.value).startswith("PROFILESVC_DATABASE_URL: must start with ")
