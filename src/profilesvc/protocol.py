@@ -18,7 +18,13 @@ DISCARD_SECONDS = 5
 MAX_HEAD_BYTES = 256 * 1024
 TAKE_SECONDS = 10
 LEAST_TAKEN = 64 * 1024
+MAX_PIPELINED = 16
+MAX_JOINED = 64 * 1024
 _INTERIM = b"HTTP/1.1 1"  # 100 Continue, which has no body to wait for
+
+
+class TooManyPipelinedError(Exception):
+    """A client has sent more requests than may wait on one connection."""
 
 
 class State(ServerState):
@@ -117,6 +123,9 @@ class Protocol(HttpToolsProtocol):
             waiting.pop(self, None)
 
     def on_message_begin(self) -> None:
+        """A request begins. The parser reports the error to `data_received`, which answers what came before."""
+        if len(self.pipeline) >= MAX_PIPELINED:  # each costs memory long before it is its turn
+            raise TooManyPipelinedError
         self._in_head, self._head_bytes = True, 0
         super().on_message_begin()
         waiting = sum(not task.done() for task in self.tasks)  # those of this turn that are done are there still
@@ -133,6 +142,8 @@ class Protocol(HttpToolsProtocol):
         self.server_state.waiting.pop(self, None)
         super().on_headers_complete()
         cycle = self.cycle
+        if self.scope["http_version"] == "1.0" or (b"content-length", b"0") in self.headers:
+            cycle.waiting_for_100_continue = False  # such a client does not wait for it (RFC 9110 §10.1.1)
         self.scope[ARRIVED] = lambda: (len(cycle.body), cycle.more_body)  # type: ignore[literal-required]  # ours, too
         if self.scope["method"] != "HEAD":
             cycle.transport = cast(asyncio.Transport, _Joined(self.transport, self._end))
@@ -245,7 +256,8 @@ class Protocol(HttpToolsProtocol):
 class _Joined:
     """A transport as an answer sees it: its head waits for the first piece of its body, and both go out as one.
 
-    Apart they would be two packets, and the first would wake a peer that can do nothing with it.
+    Apart they would be two packets, and the first would wake a peer that can do nothing with it. A large body is not
+    joined: that would be a copy for each client that is slow to read it.
     """
 
     def __init__(self, transport: asyncio.Transport, end: Callable[[], None]) -> None:
@@ -261,7 +273,11 @@ class _Joined:
 
     def write(self, data: bytes) -> None:
         """An interim answer at once, the head with what comes after it, all else as it comes."""
-        if self._head:
+        if self._head and len(data) > MAX_JOINED:
+            self._transport.write(self._head)
+            self._transport.write(data)
+            self._head = b""
+        elif self._head:
             self._transport.write(self._head + data)
             self._head = b""
         elif self._head is not None or data.startswith(_INTERIM):

@@ -51,6 +51,15 @@ class _Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _provider_url(value: str) -> str:
+    if value and not (_host(value, "http") or _host(value, "https")):
+        raise ValueError("must be a URL such as https://provider.example:8443, without a user")
+    return value
+
+
+_ProviderUrl = Annotated[str, AfterValidator(_provider_url)]
+
+
 class ProviderSettings(_Group):
     """Where the provider is and how to log in there; an empty `url` means the embedded emulator.
 
@@ -58,15 +67,15 @@ class ProviderSettings(_Group):
     (0: not counted; the emulator's own default).
     """
 
-    url: str = ""
-    information_url: str = ""
-    verifications_url: str = ""
-    accounts_url: str = ""
-    posts_url: str = ""
+    url: _ProviderUrl = ""
+    information_url: _ProviderUrl = ""
+    verifications_url: _ProviderUrl = ""
+    accounts_url: _ProviderUrl = ""
+    posts_url: _ProviderUrl = ""
     client_id: str = ""
     client_secret: SecretStr = SecretStr("")
     refresh_token: SecretStr = SecretStr("")
-    token_url: str = ""
+    token_url: _ProviderUrl = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 8.0
     edits_per_minute: Annotated[int, Field(ge=0, le=1000)] = 10
 
@@ -80,7 +89,7 @@ class ProviderSettings(_Group):
         for name in ("url", "information_url", "verifications_url", "accounts_url", "posts_url", "token_url"):
             value = getattr(self, name)
             if value and not _is_https_url(value):
-                return f"{name.upper()} must start with https:// in production: it is sent the login and tokens"
+                return f"{name.upper()} must be an https:// URL in production, without a user: it is sent the login"
         return None
 
 
@@ -126,6 +135,8 @@ class IdentitySettings(_Group):
             return "DEV_ISSUER: the bundled issuer signs anyone in and is refused in production"
         if self.issuer and not self.client_id:
             return "CLIENT_ID is required with an ISSUER: it is the audience of its ID tokens"
+        if self.issuer and production and not _is_https_url(self.issuer):
+            return "ISSUER must be an https:// URL in production: it names the address that gets the client secret"
         if self.issuer and not _is_jwks_url(self.jwks_url, production):
             return "JWKS_URL is required with an ISSUER and must be https:// (in development also http:// to loopback)"
         return None
@@ -141,11 +152,14 @@ def _is_https_url(value: str) -> bool:
 
 
 def _host(value: str, scheme: str) -> str | None:
+    """The host of a URL of that scheme. None if it is no such URL, names a user, or has an impossible port."""
     try:
         parts = urlsplit(value)
+        has_port = parts.port != 0
     except ValueError:
         return None
-    return parts.hostname if parts.scheme == scheme else None
+    is_plain = value.isascii() and value.isprintable() and " " not in value and "@" not in parts.netloc
+    return parts.hostname if parts.scheme == scheme and is_plain and has_port else None
 
 
 class MetricsSettings(_Group):
@@ -187,7 +201,18 @@ class TracingSettings(_Group):
 def _database_url(value: str) -> str:
     if value and not value.startswith(("sqlite+aiosqlite:///", "postgresql+asyncpg://")):
         raise ValueError("must start with postgresql+asyncpg:// or sqlite+aiosqlite:///")
+    if value.startswith("postgresql"):
+        _require_port(re.split(r"[/?]", value.split("://", 1)[1].rpartition("@")[2], maxsplit=1)[0])
     return value
+
+
+def _require_port(address: str) -> None:
+    """ValueError unless an address has no port or a possible one; the message does not repeat it."""
+    host, colon, port = address.rpartition(":") if not address.endswith("]") else (address, "", "")
+    if host.startswith("[") is not host.endswith("]"):
+        raise ValueError("has a bracket that is not closed: an IPv6 address is written [::1]:5432")
+    if colon and port and not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= 65_535):
+        raise ValueError("has a port that is not a number from 1 to 65535")
 
 
 def _is_origin(value: str) -> bool:

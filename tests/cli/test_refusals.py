@@ -174,6 +174,14 @@ class TestSettings:
                 for scheme in ("http://", "HTTP://", "", "ftp://")
             ),
             ("PROVIDER__URL", "https://"),
+            ("PROVIDER__URL", "https://user:word@provider.example"),
+            ("PROVIDER__URL", "https://provider example"),
+            ("PROVIDER__URL", "https://provider.example\thttp://x"),
+            ("PROVIDER__URL", "https://provider.example:port"),
+            ("PROVIDER__TOKEN_URL", "https://provider.example:99999/token"),
+            ("DATABASE_URL", "postgresql+asyncpg://user:word@127.0.0.1:port/db"),
+            ("DATABASE_URL", "postgresql+asyncpg://user:word@127.0.0.1:99999/db"),
+            ("DATABASE_URL", "postgresql+asyncpg://user:word@[::1/db"),
             ("PROVIDER__TOKEN_URL", "http://127.0.0.1:9"),
             ("SECRET_PEPPER", "change-me"),
             ("TOKENS__KEY_PASSPHRASE", "CHANGE_ME"),
@@ -192,6 +200,25 @@ class TestSettings:
         said = refused(run("users", "list"))
         assert said.startswith(f"profilesvc: PROFILESVC_{name}")
         assert "word" not in said
+
+    def test_the_issuer_of_production_speaks_https(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        login = {"ISSUER": "http://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
+        for variable, value in {**PRODUCTION, **{f"IDENTITY__{name}": value for name, value in login.items()}}.items():
+            monkeypatch.setenv(f"PROFILESVC_{variable}", value)
+        assert "PROFILESVC_IDENTITY__ISSUER must be an https:// URL" in refused(run("users", "list"))
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "postgresql+asyncpg://u:p%40ss@127.0.0.1:5432/db",
+            "postgresql+asyncpg://u@[::1]:5432/db",
+            "postgresql+asyncpg://u@/db?host=a:5432&host=b:5432",
+            "postgresql+asyncpg://u@/db?host=/run/postgresql",
+        ],
+    )
+    def test_a_url_of_a_database_is_accepted(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", value)
+        assert load(_env_file=None).database_url == value
 
     @pytest.mark.parametrize("value", ["https://profiles.example/", "https://profiles.example:8443", "https://[::1]"])
     def test_production_accepts_an_origin(self, run: Run, monkeypatch: pytest.MonkeyPatch, value: str) -> None:

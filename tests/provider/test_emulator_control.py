@@ -15,6 +15,12 @@ PIER, BOOKS, AIRPORT = "locations/111", "locations/114", "locations/113"
 PHONE = {"primaryPhone": "+81 45-555-0177"}
 
 
+@pytest.mark.parametrize("seconds", [1e308, -1e18, 1e17, -4e9])
+async def test_the_clock_stays_within_what_a_time_can_be(emulator: Rig, seconds: float) -> None:
+    answer = await emulator.http.post("/__emulator/clock", json={"advance_seconds": seconds})
+    assert answer.status_code == 400, answer.text
+
+
 async def test_put_state_makes_drift_by_hand(emulator: Rig) -> None:
     state = await emulator.put_state(locations={BOOKS: {"phoneNumbers": PHONE, "labels": None}})
     assert state["locations"][BOOKS]["document"]["phoneNumbers"] == PHONE

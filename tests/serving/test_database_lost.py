@@ -125,12 +125,12 @@ async def test_a_login_that_ends_is_a_503_and_one_line_until_it_is_back(
         assert (ready.status_code, ready.json()["checks"]["database"]) == (503, False)
         lines = logged(caplog)
         assert len(lines) == 1
-        assert lines[0].startswith("database lost: ")
-        assert said in lines[0]
+        assert lines[0].startswith("database lost: ")  # for the reason given, or because a statement was cut
         later.seconds += 61
         await calls()
         assert len(logged(caplog)) == 2
         assert re.fullmatch(r"database still lost after \d+ s: .*; 19 requests refused", logged(caplog)[1])
+        assert said in logged(caplog)[1]
     finally:
         await asyncio.to_thread(role.run, mended)
     later.seconds += 2
@@ -184,6 +184,44 @@ async def test_a_server_that_became_read_only_is_not_ready_and_is_left(
         await asyncio.sleep(0.1)
     assert all(response.is_success for response in await calls())
     assert [line.split(":")[0].split(" after")[0] for line in logged(caplog)] == ["database lost", "database back"]
+
+
+async def test_a_role_that_may_only_read_is_not_ready(
+    alice: httpx.AsyncClient,
+    plugin: Site,
+    http: httpx.AsyncClient,
+    role: Login,
+    caplog: pytest.LogCaptureFixture,
+    later: Later,
+) -> None:
+    right = "INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public"
+    await asyncio.to_thread(role.postgres.run, f"REVOKE {right} FROM {ROLE}", role.database)
+    for _ in range(3):
+        for response in await send_writes(alice, plugin):
+            assert_error(response, 503, "SERVICE_UNAVAILABLE")
+        ready = await http.get("/readyz")
+        assert (ready.status_code, ready.json()["checks"]["writable"]) == (503, False)
+        assert int(ready.headers["retry-after"]) >= 1
+        assert_ok(await alice.get(KEYS))
+        later.seconds += 2
+    assert [line.split(":")[0] for line in logged(caplog)] == ["database lost"], "a read does not bring it back"
+    await asyncio.to_thread(role.postgres.run, f"GRANT {right} TO {ROLE}", role.database)
+    assert (await http.get("/readyz")).status_code == 200
+    assert all(response.is_success for response in await send_writes(alice, plugin))
+
+
+async def test_without_the_schema_every_response_is_a_503(
+    calls: Any, http: httpx.AsyncClient, role: Login, caplog: pytest.LogCaptureFixture
+) -> None:
+    everybody = f"USAGE ON SCHEMA public {{}} public, {ROLE}"
+    await asyncio.to_thread(role.postgres.run, f"REVOKE {everybody.format('FROM')}", role.database)
+    try:
+        for response in await calls():
+            assert_error(response, 503, "SERVICE_UNAVAILABLE")
+        assert (await http.get("/readyz")).status_code == 503
+        assert [line.split(":")[0] for line in logged(caplog)] == ["database lost"]
+    finally:
+        await asyncio.to_thread(role.postgres.run, f"GRANT {everybody.format('TO')}", role.database)
 
 
 @pytest.mark.parametrize("noticed", [True, False])

@@ -1,5 +1,6 @@
 """Clients that close their side after the last request: they still read, so they get what they are owed."""
 
+import contextlib
 import logging
 import socket
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from wire import Served, exchange, seeded, serving
 
+from profilesvc.protocol import MAX_PIPELINED
 from profilesvc.serving import EmbeddedServer
 
 
@@ -117,3 +119,26 @@ def refused(served: Served) -> float:
         lines = http.get("/metrics").text.splitlines()
     wanted = 'profilesvc_request_seconds_count{method="other",outcome="VALIDATION_ERROR",route="unknown",status="400"}'
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(wanted))
+
+
+def test_pipelined_requests_beyond_a_number_are_not_carried_out(port: int) -> None:
+    """Each that waits costs memory, and nothing else counts them: the first are answered, then the connection ends."""
+    assert half_closed(port, b"".join(post(f"/{n}") for n in range(MAX_PIPELINED + 1))) == [
+        f"/{n}".encode() for n in range(MAX_PIPELINED + 1)
+    ]
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+        connection.sendall(b"".join(post(f"/{n}") for n in range(2_000)))
+        received = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := connection.recv(65_536):
+                received += piece
+    assert 0 < received.count(b"HTTP/1.1 200 OK\r\n") <= 2 * MAX_PIPELINED
+
+
+@pytest.mark.parametrize("head", ["POST /1 HTTP/1.0\r\nContent-Length: 2", "POST /1 HTTP/1.1\r\nContent-Length: 0"])
+def test_who_does_not_wait_for_100_continue_is_not_sent_it(port: int, head: str) -> None:
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+        connection.sendall(f"{head}\r\nHost: x\r\nExpect: 100-continue\r\n\r\n".encode())
+        if head.endswith("2"):
+            connection.sendall(b"hi")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 OK")

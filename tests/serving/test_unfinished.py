@@ -89,6 +89,7 @@ def test_one_address_leaves_places_to_others(served: Served) -> None:
         (f"PUT {GRANT}", 9, JSON, 405),
         (f"POST {HEARTBEAT}", 17_000_000, JSON, 413),
         (f"POST {GRANT}", 65_537, JSON, 413),
+        (f"POST {GRANT}", 2**64 - 1, JSON, 413),
         ("POST /oauth2/token", 65_537, JSON, 413),
         (f"POST {HEARTBEAT}", 9, "Content-Type: text/plain\r\n", 415),
         (f"POST {HEARTBEAT}", 9, JSON + "Content-Encoding: gzip\r\n", 415),

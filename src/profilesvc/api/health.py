@@ -60,7 +60,10 @@ async def readyz() -> Response:
     accepting = not current_app.extensions["profilesvc.draining"].is_set()
     checks = {**await current_app.extensions["profilesvc.checks"].get(_checks), "accepting": accepting}
     ready = all(checks.values())
-    return _json({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
+    response = _json({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
+    if not ready:
+        response.headers["Retry-After"] = "1"
+    return response
 
 
 async def _checks() -> dict[str, bool]:

@@ -18,8 +18,8 @@ _DAY = 86_400
 
 def outside(url: str, transport: httpx.BaseTransport | None = None) -> Iterator[Check]:
     """Reachable, TLS, clock, readiness, metadata, public keys; after an unreachable one nothing more."""
-    if not url.startswith(("http://", "https://")):
-        yield Check("reachable", "fail", f"{url} is not a URL", "begin with https:// or http://")
+    if not _is_url(url):
+        yield Check("reachable", "fail", f"{url} is not a URL", "write https:// or http://, a host and its port")
         return
     with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, transport=transport) as http:
         try:
@@ -37,6 +37,14 @@ def outside(url: str, transport: httpx.BaseTransport | None = None) -> Iterator[
         yield from _ready(http)
         yield _metadata(http, url.rstrip("/"))
         yield _keys(http)
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port
+        return False
 
 
 def _alive(answer: httpx.Response) -> Check:

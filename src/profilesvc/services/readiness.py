@@ -1,14 +1,18 @@
 """Is everything in place to answer requests?"""
 
+import asyncio
+
 from profilesvc.services.context import Services
 from profilesvc.storage import migrate
+from profilesvc.storage.postgres import BUSY_SECONDS
 
 
 async def checks(services: Services) -> dict[str, bool]:
     """Named checks; SERVICE_UNAVAILABLE when the database does not answer."""
     with services.storage.refusing():
-        current = await migrate.current(services.storage.engine)
-        is_writable = await services.storage.is_writable()
+        async with asyncio.timeout(BUSY_SECONDS):
+            current = await migrate.current(services.storage.engine)
+            is_writable = await services.storage.is_writable()
     return {
         "database": True,
         "writable": is_writable,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, insert, or_, select, text, update
+from sqlalchemy import bindparam, func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -60,8 +60,9 @@ async def list_users(session: Executor) -> list[UserState]:
 
 
 async def list_demo_users(session: Executor, emails: list[str], domain: str, limit: int) -> list[UserState]:
-    """Users with one of these addresses or an address at this domain; at most `limit`."""
-    theirs = or_(users.c.email.in_(emails), users.c.email.like(f"%@{domain}"))
+    """Users with one of these addresses, in upper or lower case, or an address at this domain; at most `limit`."""
+    email = func.lower(users.c.email)
+    theirs = or_(email.in_([each.lower() for each in emails]), email.like(f"%@{domain.lower()}"))
     return [UserState._make(row) for row in await session.execute(USER.where(theirs).order_by(users.c.id).limit(limit))]
 
 

@@ -37,7 +37,11 @@ _BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
 _RENEW_SECONDS = 1.0  # a server that stays read-only is not asked for new connections by every request
 _OF_SQLALCHEMY = ("prepared_statement_cache_size", "prepared_statement_name_func")
-_IS_WRITABLE = text("SELECT current_setting('transaction_read_only')")  # "on" in a standby, too
+# "on" in a standby, too; the privilege stands for those on all tables, and is NULL while there is no such table.
+_IS_WRITABLE = text(
+    "SELECT current_setting('transaction_read_only') = 'off' AND "
+    "COALESCE(has_table_privilege(to_regclass('keys'), 'UPDATE'), true)"
+)
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON")
 
 
@@ -220,7 +224,7 @@ class Storage:
         if self.is_sqlite:
             return True
         async with self.engine.connect() as connection:
-            is_writable = bool((await connection.execute(_IS_WRITABLE)).scalar_one() == "off")
+            is_writable = bool((await connection.execute(_IS_WRITABLE)).scalar_one())
         if is_writable:
             self.outage.worked(wrote=True)
         else:

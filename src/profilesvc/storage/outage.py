@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from profilesvc.domain.errors import ServiceError
-from profilesvc.storage.trouble import READ_ONLY, is_lost, reason, refusal, sqlstate
+from profilesvc.storage.trouble import is_for_writing, is_lost, reason, refusal, sqlstate
 
 log = logging.getLogger("profilesvc")
 EVERY_SECONDS = 60.0
@@ -32,7 +32,7 @@ class Outage:
             self._lost_at = self._logged_at = self._failed_at
             self._refused = 0
             log.error("database lost: %s", reason(error))
-        self._for_writing = sqlstate(error) == READ_ONLY
+        self._for_writing = is_for_writing(error)
 
     def worked(self, *, wrote: bool) -> None:
         """A unit succeeded."""

@@ -11,6 +11,7 @@ from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
 
 READ_ONLY = "25006"
+_NO_PRIVILEGE = "42501"
 _UNAVAILABLE = (
     sqlalchemy.exc.OperationalError,
     sqlalchemy.exc.InterfaceError,
@@ -21,9 +22,10 @@ _UNAVAILABLE = (
     TimeoutError,
     OSError,
 )
-# PostgreSQL's codes and classes of codes. Lost: no connection is made or kept, or it is read-only, or (42501) its
-# tables are another role's, so that no request can use them. Busy: lock, deadlock, cancelled, out of resources, disk.
-_LOST = ("08", "28", "3D000", "42501", READ_ONLY, "53300", "57P01", "57P02", "57P03", "57P05")
+# PostgreSQL's codes and classes of codes. Lost: no connection is made or kept, or it is read-only, or the role may not
+# use the tables (42501) or see their schema (3F000, 42P01), so that no request can be answered. Busy: lock, deadlock,
+# cancelled, out of resources, disk.
+_LOST = ("08", "28", "3D000", "3F000", _NO_PRIVILEGE, "42P01", READ_ONLY, "53300", "57P01", "57P02", "57P03", "57P05")
 _BUSY = ("25P03", "25P04", "40", "53", "55", "57", "58")
 
 
@@ -35,6 +37,11 @@ def sqlstate(error: BaseException) -> str:
             return str(code)
         seen = getattr(seen, "orig", None) or seen.__cause__
     return ""
+
+
+def is_for_writing(error: BaseException) -> bool:
+    """Whether the database may still be read: it is read-only, or the role is."""
+    return sqlstate(error) in (READ_ONLY, _NO_PRIVILEGE)
 
 
 def reason(error: BaseException) -> str:

@@ -75,12 +75,16 @@ class StateChange(BaseModel):
     reviews: dict[str, Document | None] = {}
 
 
+_CENTURY = 100 * 366 * 86_400  # seconds
+_LATEST = 253_370_764_800_000  # the year 9999, in milliseconds
+
+
 class ClockChange(BaseModel):
     """What POST clock takes: one of the two."""
 
     model_config = ConfigDict(extra="forbid")
 
-    advance_seconds: float | None = Field(None, allow_inf_nan=False)
+    advance_seconds: float | None = Field(None, allow_inf_nan=False, ge=-_CENTURY, le=_CENTURY)
     now: str | None = None
 
 
@@ -225,6 +229,8 @@ async def post_clock() -> Document:
             offset = switches.clock_offset_ms + round(change.advance_seconds * 1000)
         else:
             raise ApiError(400, "advance_seconds or now is required")
+        if not 0 < shared.clock.now() + offset < _LATEST:
+            raise ApiError(400, "advance_seconds: leads out of the years that a time can have")
         await _set_switches(session, {**switches.model_dump(), "clock_offset_ms": offset})
         return {"now": iso(shared.clock.now() + offset)}
 
