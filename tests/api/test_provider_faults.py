@@ -18,7 +18,7 @@ from support import ALICE, assert_error, assert_ok
 PIER = {"locationId": "locations/111"}
 LOCATION = "/api/v1/external-business/locations/111"
 METADATA = {"headers": {"Location": "http://169.254.169.254/latest/meta-data/"}}
-SECONDS = 1.0  # what one request may spend at the provider where that is slow
+SECONDS = 2.0  # what one request may spend at the provider where that is slow
 
 
 @dataclass(frozen=True)

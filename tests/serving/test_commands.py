@@ -216,5 +216,7 @@ def test_a_second_server_on_the_same_sqlite_file_is_refused_and_commands_are_not
         assert not (tmp_path / "var" / "emulator_token").exists()
         assert "alice" in command(tmp_path, "users", "list").stdout
         first.kill()
+    with serving(tmp_path, "emulator", "serve", "--port", "0"):
+        assert "another server runs on var/emulator.db" in command(tmp_path, "serve", "--port", "0").stderr
     with serving(tmp_path, "serve", "--port", "0") as again:  # the lock ended with its holder
         assert again.stop() == 0

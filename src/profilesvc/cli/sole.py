@@ -15,7 +15,8 @@ from profilesvc.settings import PREFIX, Settings, SettingsError
 def sole_server(settings: Settings) -> Iterator[None]:
     """A block that no other server on the same SQLite file is in. SettingsError.
 
-    It includes the file of an embedded emulator. Commands may use both files meanwhile.
+    Servers on PostgreSQL may share the file of their embedded emulator, but not with an emulator that is a server of
+    its own. Commands may use both files meanwhile.
     """
     url = make_url(settings.effective_database_url)
     with contextlib.ExitStack() as held:
@@ -23,25 +24,29 @@ def sole_server(settings: Settings) -> Iterator[None]:
             other = f"set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
             held.enter_context(_locked(Path(url.database), f"SQLite allows only one server: stop it, or {other}"))
         if settings.provider.embedded:
-            held.enter_context(sole_emulator(settings))
+            held.enter_context(_emulator_lock(settings, fcntl.LOCK_SH))
         yield
 
 
 def sole_emulator(settings: Settings) -> contextlib.AbstractContextManager[None]:
-    """A block that no other emulator on the same file is in. SettingsError."""
+    """A block that no other process serves the emulator's file in. SettingsError."""
+    return _emulator_lock(settings, fcntl.LOCK_EX)
+
+
+def _emulator_lock(settings: Settings, kind: int) -> contextlib.AbstractContextManager[None]:
     from profilesvc.provider.connect import EMULATOR_FILE
 
-    return _locked(settings.data_dir / EMULATOR_FILE, "each emulator needs a file of its own: stop the other one")
+    return _locked(settings.data_dir / EMULATOR_FILE, "each emulator needs a file of its own: stop the other one", kind)
 
 
 @contextlib.contextmanager
-def _locked(file: Path, advice: str) -> Iterator[None]:
+def _locked(file: Path, advice: str, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
     """The lock ends with the process, however that ends; its file stays."""
     path = Path(f"{file}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
         message = f"another server runs on {file}; {advice}, or name another folder in {PREFIX}DATA_DIR"

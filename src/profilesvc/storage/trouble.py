@@ -9,6 +9,7 @@ import sqlalchemy.exc
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
+from profilesvc.storage.tables import metadata
 
 READ_ONLY = "25006"
 _NO_PRIVILEGE = "42501"
@@ -23,9 +24,9 @@ _UNAVAILABLE = (
     OSError,
 )
 # PostgreSQL's codes and classes of codes. Lost: no connection is made or kept, or it is read-only, or the role may not
-# use the tables (42501) or see their schema (3F000, 42P01), so that no request can be answered. Busy: lock, deadlock,
-# cancelled, out of resources, disk.
-_LOST = ("08", "28", "3D000", "3F000", _NO_PRIVILEGE, "42P01", READ_ONLY, "53300", "57P01", "57P02", "57P03", "57P05")
+# use the tables (42501) or their schema (3F000), so that no request can be answered. Busy: lock, deadlock, cancelled,
+# out of resources, disk.
+_LOST = ("08", "28", "3D000", "3F000", _NO_PRIVILEGE, READ_ONLY, "53300", "57P01", "57P02", "57P03", "57P05")
 _BUSY = ("25P03", "25P04", "40", "53", "55", "57", "58")
 
 
@@ -59,9 +60,8 @@ def refusal(error: BaseException) -> ServiceError | None:
         return None if _is_wrong_statement(error) else _unavailable()
     if not isinstance(error, sqlalchemy.exc.DBAPIError | asyncpg.PostgresError):
         return None
-    if getattr(error, "connection_invalidated", False) or sqlstate(error).startswith((*_LOST, *_BUSY)):
-        return _unavailable()
-    return None
+    is_trouble = sqlstate(error).startswith((*_LOST, *_BUSY)) or _is_without_schema(error)
+    return _unavailable() if is_trouble or getattr(error, "connection_invalidated", False) else None
 
 
 def is_lost(error: BaseException) -> bool:
@@ -70,8 +70,13 @@ def is_lost(error: BaseException) -> bool:
     A timeout alone does not say which.
     """
     if code := sqlstate(error):
-        return code.startswith(_LOST)
+        return code.startswith(_LOST) or _is_without_schema(error)
     return not isinstance(error, TimeoutError | sqlalchemy.exc.TimeoutError) and not _is_of_sqlite(error)
+
+
+def _is_without_schema(error: BaseException) -> bool:
+    """A table of ours is not found: the role may not use the schema. Of any other table it is the statement's fault."""
+    return sqlstate(error) == "42P01" and any(f'"{name}"' in reason(error) for name in metadata.tables)
 
 
 def _is_of_sqlite(error: BaseException) -> bool:
