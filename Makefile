@@ -90,9 +90,9 @@ nginx:
 	@command -v nginx >/dev/null || test -x /usr/sbin/nginx || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; }
 
-# npm comes by apt where that is possible.
+# npm comes by apt where that is possible; without a registry it would retry for many minutes.
 NPM := { command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; }; } && \
-	npm install --silent --no-save --no-audit --no-fund --prefix
+	timeout 300 npm install --silent --no-save --no-audit --no-fund --fetch-retries=1 --prefix
 
 # Generators, linters and OAuth libraries, from PyPI, npm and Debian; the tests of what cannot be installed are skipped.
 CLIENTS := build/clients
