@@ -163,7 +163,7 @@ def _host(value: str, scheme: str) -> str | None:
 
 
 class MetricsSettings(_Group):
-    """Who may read `/metrics`: whoever has the token; `port`: it is served there, and nowhere else."""
+    """Who may read `/metrics`: callers with the token; with `port` it is served only there."""
 
     token: Annotated[SecretStr, AfterValidator(_strong_token)] = SecretStr("")
     port: Annotated[int, Field(ge=1, le=65_535)] | None = None

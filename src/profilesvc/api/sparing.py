@@ -10,7 +10,7 @@ _SHARE, _MOST_AT_ONCE = 0.05, 0.05
 
 
 class Sparing(Generic[Result]):
-    """Something that is made anew while a twentieth of a processor pays for it; else whoever asks gets the last one.
+    """A result that is computed again while that costs at most a twentieth of a processor; else the last one is used.
 
     Those who ask while it is made share it, and nothing is made while nothing has changed. `saved`: CPU seconds that
     may be spent at once, so that who asks now and then always gets a new one.

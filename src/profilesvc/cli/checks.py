@@ -76,9 +76,9 @@ def _metrics(settings: Settings) -> Check:
     if settings.metrics.port is not None:
         return Check("metrics", "ok", f"on port {settings.metrics.port} alone")
     if settings.metrics.token.get_secret_value():
-        return Check("metrics", "ok", "for whoever has the token")
+        return Check("metrics", "ok", "only with the token")
     hint = "set PROFILESVC_METRICS__TOKEN, or PROFILESVC_METRICS__PORT and keep that port to yourselves"
-    return Check("metrics", "warn", "whoever reaches this service can read /metrics", hint)
+    return Check("metrics", "warn", "everyone who reaches this service can read /metrics", hint)
 
 
 async def _database(settings: Settings) -> AsyncIterator[Check]:

@@ -1,6 +1,6 @@
 """How many keys there are and how their sites are doing, for the operator's metrics.
 
-To count them reads whole tables: upkeep does it from time to time, and who asks is told what was counted last.
+Counting them reads whole tables, so housekeeping does it once a minute, and a request reads the last counts.
 """
 
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
