@@ -18,9 +18,10 @@ from benchmarks.work import Request, check, request_of
 from benchmarks.world import prepare_service, service_environment
 from profilesvc.bootstrap import World, open_services
 from profilesvc.fixtures import load_world
-from profilesvc.services import generate, tokens
+from profilesvc.operations import generate
+from profilesvc.operations.generate import Amounts
+from profilesvc.services import tokens
 from profilesvc.services.context import Reached, Services
-from profilesvc.services.generate import Amounts
 from profilesvc.services.page_tokens import seal
 from profilesvc.settings import load
 from profilesvc.storage.tables import locations, posts, users

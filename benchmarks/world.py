@@ -12,15 +12,17 @@ from benchmarks.work import LOCATION, POSTS, Access
 from profilesvc.bootstrap import World, open_services
 from profilesvc.contract.keys import KeyCreate
 from profilesvc.contract.tokens import ClientCredentialsGrant
+from profilesvc.database import migrate
+from profilesvc.database.engine import create_engine
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import parse_iso
 from profilesvc.fixtures import fixture_path, load_world
-from profilesvc.services import credentials, seed, tokens
+from profilesvc.operations import seeding
+from profilesvc.services import credentials, tokens
 from profilesvc.services.context import Caller, Services
 from profilesvc.settings import load
-from profilesvc.storage import accounts, migrate
+from profilesvc.storage import accounts
 from profilesvc.storage import posts as mirror
-from profilesvc.storage.engine import create_engine
 from profilesvc.storage.posts import StoredPost
 
 OWNER = "alice@example.com"
@@ -66,7 +68,7 @@ async def prepare_service(environment: dict[str, str]) -> Access:
     await migrate.upgrade(engine)
     await engine.dispose()
     async with open_services(settings, World()) as services:
-        await seed.load(services, load_world())
+        await seeding.load(services, load_world())
         await _store_posts(services)
         return await _make_key(services)
 

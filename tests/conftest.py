@@ -22,16 +22,17 @@ from fleet import WORKERS, Fleet, running
 from machine import foreign
 from parts import changed
 from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.database import migrate
+from profilesvc.database.engine import create_engine
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
-from profilesvc.limit_settings import LimitSettings
-from profilesvc.services import seed, tokens
+from profilesvc.limits.counters import MemoryWindows
+from profilesvc.limits.settings import LimitSettings
+from profilesvc.operations import seeding
+from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, TokenSettings
-from profilesvc.storage import migrate
-from profilesvc.storage.engine import create_engine
 from profilesvc.storage.tables import metadata
-from profilesvc.storage.windows import MemoryWindows
 from support import ALICE, BUSINESSES, Site, assert_ok, owner_of
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ async def _seeded(settings: Settings) -> None:
     await migrate.upgrade(engine)
     await engine.dispose()
     async with open_services(settings, World(FrozenClock(START), SeededEntropy("template"))) as services:
-        await seed.load(services, load_world())
+        await seeding.load(services, load_world())
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from conftest import BASE_URL
-from profilesvc.issuer.provider import s256
+from profilesvc.dev_issuer.provider import s256
 
 ISSUER = f"{BASE_URL}/dev/issuer"
 CALLBACK = "http://127.0.0.1:9999/callback"

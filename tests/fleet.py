@@ -16,14 +16,14 @@ from fleet_worker import CHANGE, DEPLOYMENT, Board, SharedClock
 from parts import changed
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import SeededEntropy
+from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
-from profilesvc.limit_settings import LimitSettings
+from profilesvc.limits.counters import MemoryWindows
+from profilesvc.limits.settings import LimitSettings
 from profilesvc.provider.connect import EMULATOR_FILE
-from profilesvc.provider.emulator.app import create_emulator
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services.context import Services
-from profilesvc.serving import EmbeddedServer
 from profilesvc.settings import Settings
-from profilesvc.storage.windows import MemoryWindows
 from program import environment
 
 WORKERS = int(os.environ.get("PROFILESVC_DEPLOYED", "0"))

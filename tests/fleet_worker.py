@@ -20,8 +20,8 @@ from quart import Quart
 
 from parts import changed
 from profilesvc.bootstrap import World, create_app
-from profilesvc.cli.listening import announce, bound
-from profilesvc.cli.workers import Supervisor
+from profilesvc.cli._process.listening import announce, bound
+from profilesvc.cli._process.workers import Supervisor
 from profilesvc.domain.rates import Standing, Window
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import signing_keys

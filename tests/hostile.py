@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.domain.world import DAY
-from profilesvc.services.keyring import Keyring, SigningKey, public_jwk
-from profilesvc.services.signing import Signer
+from profilesvc.tokens.keyring import Keyring, SigningKey, public_jwk
+from profilesvc.tokens.signer import Signer
 
 Case = tuple[str, str]
 COMMON_SECRETS = (

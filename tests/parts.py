@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from profilesvc.database.engine import Storage
 from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.world import MINUTE
-from profilesvc.limit_settings import LimitSettings
+from profilesvc.limits.limiter import Limiter
+from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
-from profilesvc.services.limits import Limiter
-from profilesvc.storage.engine import Storage
 
 AWAY = "postgresql+asyncpg://postgres@127.0.0.1:1/nothing"
 NO_ROOM = LimitSettings().model_copy(

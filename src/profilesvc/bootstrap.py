@@ -11,28 +11,29 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional, cast
 
 from sqlalchemy import make_url
 
+from profilesvc.database import migrate
+from profilesvc.database.engine import Storage
+from profilesvc.dev_issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.rates import Windows
 from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
 from profilesvc.fixtures import TEST_KEY_ID, fixture_path, load_world
-from profilesvc.issuer.provider import CLIENT_ID, DevIssuer
-from profilesvc.metrics import Metrics
+from profilesvc.limits.limiter import Limiter
+from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
-from profilesvc.services import demo_data, signing_keys, upkeep
+from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
-from profilesvc.services.id_tokens import TrustedIssuer
-from profilesvc.services.keyring import Keyring, SigningKey, generate, signing_key
-from profilesvc.services.limits import Limiter
-from profilesvc.services.signing import Signer
 from profilesvc.settings import PREFIX, Settings, SettingsError
-from profilesvc.storage import migrate
-from profilesvc.storage.engine import Storage
-from profilesvc.watching import Watcher, open_watcher
+from profilesvc.telemetry.metrics import Metrics
+from profilesvc.telemetry.watching import Watcher, open_watcher
+from profilesvc.tokens.id_tokens import TrustedIssuer
+from profilesvc.tokens.keyring import Keyring, SigningKey, generate, signing_key
+from profilesvc.tokens.signer import Signer
 
 if TYPE_CHECKING:
     from quart import Quart
 
-    from profilesvc.provider.emulator.guard import Guard
+    from profilesvc.emulator.guard import Guard
 
 SIGNING_KEY_FILE = "signing_key.pem"
 DEMO_KEY_FILE = "demo.json"
@@ -111,12 +112,12 @@ def open_limiter(settings: Settings, clock: Clock, metrics: Metrics, *, serving:
 
 def _open_windows(settings: Settings, clock: Clock) -> Windows:
     """Where requests are counted: in this process, or for all of them in Redis or Valkey."""
-    from profilesvc.storage.windows import MemoryWindows
+    from profilesvc.limits.counters import MemoryWindows
 
     memory = MemoryWindows(clock)
     if not settings.limits.shared:
         return memory
-    from profilesvc.storage.shared_windows import SharedWindows
+    from profilesvc.limits.redis import SharedWindows
 
     try:
         return SharedWindows(settings.limits.storage_url.get_secret_value(), memory)
@@ -150,7 +151,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         if settings.production:
             await _refuse_demo_data(services)
         await _open_signing_keys(services)
-        async with signing_keys.kept(services), upkeep.kept_up(services) if provider else nullcontext():
+        async with signing_keys.kept(services), housekeeping.kept_up(services) if provider else nullcontext():
             yield services
         services.background.spawn(services.notes.write(services))
         await services.background.drain()
@@ -161,7 +162,7 @@ def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:
     """Whose ID tokens are taken: the configured issuer's, else in development the bundled one's (D-15)."""
     wanted = settings.identity
     if wanted.issuer:
-        from profilesvc.services.jwks import RemoteKeys
+        from profilesvc.tokens.jwks import RemoteKeys
 
         keys = RemoteKeys(wanted.jwks_url, world.clock)
         return TrustedIssuer(wanted.issuer, wanted.client_id, wanted.algorithms, keys)
@@ -238,7 +239,7 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
     world = world or World()
     blueprints = [routes.blueprint()]
     if settings.with_dev_issuer:
-        from profilesvc.issuer.routes import blueprint
+        from profilesvc.dev_issuer.routes import blueprint
 
         blueprints.append(blueprint(lambda: cast(DevIssuer, world.issuer)))
     world.watcher = open_watcher(settings)

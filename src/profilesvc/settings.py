@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from profilesvc.limit_settings import LimitSettings
+from profilesvc.limits.settings import LimitSettings
 
 PREFIX = "PROFILESVC_"
 ENV_FILE = ".env"

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from conftest import Change
-from profilesvc.limit_settings import LimitSettings
+from profilesvc.limits.settings import LimitSettings
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from conftest import AsService
 from drive import calls, drift, fail, heal
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import upkeep
+from profilesvc.operations import housekeeping
 from profilesvc.services.context import Services
 from support import Site, assert_error, assert_ok, fields
 
@@ -119,6 +119,6 @@ async def test_old_idempotency_keys_are_forgotten(plugin: Site, services: Servic
     for value in ("a", "b"):
         assert_ok(await plugin.http.post("/api/v1/sync/111", json={"title": "x"}, headers={"X-Idempotency-Key": value}))
         clock.advance(hours=49)
-        await upkeep.once(services)
+        await housekeeping.once(services)
     async with services.storage.read() as session:
         assert (await session.execute(select(func.count()).select_from(idempotency))).scalar_one() == 0

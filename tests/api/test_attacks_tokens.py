@@ -11,13 +11,13 @@ import pytest
 
 from conftest import AsService
 from profilesvc.contract.tokens import RefreshGrant
+from profilesvc.database.engine import Storage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import FrozenClock
-from profilesvc.limit_settings import LimitSettings
+from profilesvc.limits.settings import LimitSettings
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from profilesvc.storage.engine import Storage
 from support import Site, assert_error, assert_ok
 from token_support import PATH, grant
 

@@ -9,7 +9,8 @@ from sqlalchemy import Table, func, select
 from conftest import AsService, AsUser
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.domain.world import FrozenClock, iso
-from profilesvc.services import audit, holds, operator, upkeep
+from profilesvc.operations import housekeeping, operator
+from profilesvc.services import audit, holds
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, tables
@@ -116,7 +117,7 @@ class TestKey:
         self, alice: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
     ) -> None:
         short = await as_service(expires_at="2026-01-03T00:00:00Z")
-        await upkeep.once(services)
+        await housekeeping.once(services)
         assert "key.expired" not in names(await events(alice, short))
         clock.advance(days=1)
         found = await events(alice, short)
@@ -125,7 +126,7 @@ class TestKey:
             "2026-01-03T00:00:00.000Z",
             "service",
         )
-        await upkeep.once(services)
+        await housekeeping.once(services)
         assert await events(alice, short) == found
 
 

@@ -11,7 +11,7 @@ from hostile import Forge, hostile
 from profilesvc.domain.world import SECOND
 from profilesvc.fixtures import fixture_path
 from profilesvc.services.context import Services
-from profilesvc.services.keyring import signing_key
+from profilesvc.tokens.keyring import signing_key
 from support import Site, assert_error, assert_ok
 
 ELSEWHERE = {"A075", "A078", "A079", "A080"}  # rows on the key behind a good token

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from quart import Quart
 
-from profilesvc.services import census
+from profilesvc.operations import counts
 from profilesvc.services.context import Services
 
 # An empty answer takes a tenth of a millisecond or less: as many of them take one, on any machine.
@@ -80,7 +80,7 @@ async def answered(app: Quart, request: httpx.Request) -> float:
 @pytest.mark.in_process("measures the process")
 async def test_no_more_than_a_few_empty_answers(app: Quart, http: httpx.AsyncClient, services: Services) -> None:
     """The medians of a request and of an empty answer between its repeats; the first one may make what is kept."""
-    await census.count(services)
+    await counts.count(services)
     http.headers.pop("Accept-Encoding")
     empty, expensive = http.build_request("GET", "/healthz"), {}
     for method, path, options in requests(app):

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import AsService, Dial
 from post_support import PATH, PIER
-from profilesvc.api.delivery import fitted, tag_of
+from profilesvc.api.compression import fitted, tag_of
 from support import Site, assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"

@@ -17,13 +17,13 @@ from conftest import make_settings
 from dev_issuer_support import CALLBACK, ISSUER, REQUEST, VERIFIER, Form, assert_oauth_error, picked, redeemed
 from identity_support import PATH, assert_refused, body
 from profilesvc.bootstrap import World, create_app
+from profilesvc.dev_issuer.provider import DevIssuer, s256
 from profilesvc.domain.world import FrozenClock
 from profilesvc.fixtures import fixture_path
-from profilesvc.issuer.provider import DevIssuer, s256
-from profilesvc.services import operator
+from profilesvc.operations import operator
 from profilesvc.services.context import Services
-from profilesvc.services.keyring import signing_key
 from profilesvc.settings import IdentitySettings, Settings
+from profilesvc.tokens.keyring import signing_key
 from support import assert_ok
 
 

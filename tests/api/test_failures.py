@@ -9,9 +9,9 @@ import pytest
 
 from conftest import Change
 from parts import AWAY, Broken
-from profilesvc.api.edge import Edge
+from profilesvc.api.guard import Edge
 from profilesvc.domain.world import SeededEntropy
-from profilesvc.scope import BEFORE
+from profilesvc.server.scope import BEFORE
 from support import Site, assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"

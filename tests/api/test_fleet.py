@@ -14,7 +14,7 @@ from conftest import AsUser
 from effort import FULL, effort
 from profilesvc.domain.world import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.services import generate, upkeep
+from profilesvc.operations import generate, housekeeping
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from simulated_sites import GRACE, KEYS, Clone, Owner, Process, SimulatedSite, Simulation, exchange
@@ -82,7 +82,7 @@ def _do_not_wait_for_the_disk(services: Services) -> None:
 async def kept_up(services: Services) -> Process:
     """What the service does every hour by the machine's clock, once a simulated day."""
     while True:
-        await upkeep.once(services)
+        await housekeeping.once(services)
         yield DAY
 
 

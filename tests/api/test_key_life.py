@@ -9,7 +9,8 @@ import pytest
 from conftest import AsService
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import FrozenClock, iso
-from profilesvc.services import holds, operator
+from profilesvc.operations import operator
+from profilesvc.services import holds
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from support import ALICE, Site, assert_error, assert_ok

@@ -11,7 +11,7 @@ from limit_support import CREDENTIALS, HEARTBEAT, LOCATION, NEW_KEY, VALIDATE, a
 from profilesvc.domain.plans import Catalogue
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import FrozenClock
-from profilesvc.limit_settings import LimitSettings
+from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support import ALICE, BOB, Site, assert_error, assert_ok

@@ -9,7 +9,7 @@ import pytest
 from conftest import ON_ONE_DATABASE, AsService
 from limit_support import LOCATION, VALIDATE, assert_limited, fields, from_address
 from profilesvc.domain.world import FrozenClock
-from profilesvc.limit_settings import LimitSettings
+from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import Settings
 from support import Site, assert_error, assert_ok
 from token_support import PATH as TOKEN

@@ -18,17 +18,17 @@ from conftest import START, AsService, AsUser, Change, client_of, make_settings
 from post_support import PATH, PIER
 from profilesvc import __version__
 from profilesvc.bootstrap import World, create_app
+from profilesvc.database.pools import Pool
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import MINUTE, SECOND, FrozenClock, month_start
-from profilesvc.limit_settings import LimitSettings
-from profilesvc.services import census, upkeep
+from profilesvc.limits.counters import MemoryWindows
+from profilesvc.limits.limiter import Limiter
+from profilesvc.limits.settings import LimitSettings
+from profilesvc.operations import counts, housekeeping
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from profilesvc.services.limits import Limiter
 from profilesvc.settings import MetricsSettings, Settings
-from profilesvc.storage.pools import Pool
 from profilesvc.storage.tables import post_usage
-from profilesvc.storage.windows import MemoryWindows
 from support import BOB, Site, assert_error, assert_ok
 
 Labels = dict[str, str]
@@ -86,7 +86,7 @@ async def test_counts_keys_and_how_their_sites_are_doing(
     await key_service_deactivate(services, held)
     bob = await as_user(BOB)
     assert_ok(await bob.delete(f"/api/v1/developer/credentials/{gone.key['client_id']}"))
-    await census.count(services)
+    await counts.count(services)
     found = await scraped(http)
     assert {labels["state"]: value for labels, value in found["profilesvc_keys"]} == {
         "active": 3,
@@ -100,7 +100,7 @@ async def test_counts_keys_and_how_their_sites_are_doing(
 
 @pytest.mark.in_process("records the statements of the process")
 async def test_who_asks_makes_nobody_count(http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
-    await census.count(services)
+    await counts.count(services)
     before = await scraped(http)
     for _ in range(3):
         assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={}))
@@ -121,7 +121,7 @@ async def test_one_process_counts_and_not_too_often(
         await as_service()
         clock.advance(seconds=seconds)
         for _ in range(3):
-            await census.renew(services)
+            await counts.renew(services)
         counted.append(count(await scraped(http), "profilesvc_keys", state="active"))
     assert counted == [1, 1, 3]
 
@@ -134,7 +134,7 @@ async def test_upkeep_counts_every_minute(http: httpx.AsyncClient, services: Ser
         pauses.append(seconds)
         return len(pauses) == 3
 
-    await upkeep.run(services, stopped, census.renew, upkeep.CENSUS_PAUSES)
+    await housekeeping.run(services, stopped, counts.renew, housekeeping.CENSUS_PAUSES)
     assert pauses == [60.0, 60.0, 60.0]
     found = await scraped(http)
     assert count(found, "profilesvc_counted_at_seconds") == (clock.now() - 60 * SECOND) / SECOND

@@ -12,9 +12,10 @@ from test_statuses import REQUESTS, Record, Surface
 from conftest import START, AsService
 from profilesvc.domain.world import DAY
 from profilesvc.fixtures import load_world
-from profilesvc.services import generate, keys, upkeep
+from profilesvc.operations import generate, housekeeping
+from profilesvc.operations.generate import Amounts
+from profilesvc.services import keys
 from profilesvc.services.context import Services
-from profilesvc.services.generate import Amounts
 from profilesvc.storage import bulk, tables
 from support import assert_ok
 
@@ -130,6 +131,6 @@ async def test_no_work_of_the_background_reads_a_whole_table_that_it_need_not(
     with statements(services) as seen:
         await keys.deactivate(services, site.key["client_id"], "billing_issue")
         await keys.reactivate(services, site.key["client_id"])
-        await upkeep.once(services)
+        await housekeeping.once(services)
     by_statement = await found(scans, seen)
     assert set().union(*by_statement.values()) <= ONCE_AN_HOUR, by_statement

@@ -9,8 +9,8 @@ from profilesvc.domain.world import DAY, SECOND, FrozenClock
 from profilesvc.fixtures import fixture_path
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from profilesvc.services.keyring import signing_key
 from profilesvc.storage.tables import keys
+from profilesvc.tokens.keyring import signing_key
 from support import ALICE, Site, assert_error, assert_ok, fields
 from token_support import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, refresh
 

@@ -8,7 +8,7 @@ import pytest
 from conftest import AsService, AsUser, Change
 from parts import Odd
 from post_support import calls, fail
-from profilesvc.contract.provider_review import ReviewReply
+from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReviewDetail, ReviewList
 from profilesvc.domain.world import FrozenClock
 from profilesvc.fixtures import load_world

@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 from conftest import AsService, client_of, make_settings
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import DAY, SECOND, FrozenClock, SeededEntropy
-from profilesvc.services import rotation, upkeep
+from profilesvc.operations import housekeeping
+from profilesvc.services import rotation
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, TokenSettings
 from profilesvc.storage.tables import audit
@@ -195,7 +196,7 @@ class TestLifetime:
             stored = (await session.execute(select(family_table.c.successor))).scalar_one()
         assert successor["refresh_token"].split(".")[1] not in stored
         clock.advance(days=31)
-        await upkeep.once(services)
+        await housekeeping.once(services)
         async with services.storage.read() as session:
             assert (await session.execute(select(func.count()).select_from(family_table))).scalar_one() == 0
             assert (await session.execute(select(func.count()).select_from(revoked_table))).scalar_one() == 1

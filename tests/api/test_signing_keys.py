@@ -24,11 +24,11 @@ from profilesvc.domain.world import DAY, SECOND, FrozenClock, SeededEntropy
 from profilesvc.fixtures import fixture_path
 from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
-from profilesvc.services.keyring import SigningKey, generate, pem_of, signing_key
-from profilesvc.services.signing import Signer
 from profilesvc.services.tokens import user_token
 from profilesvc.settings import ProviderSettings, Settings, SettingsError, TokenSettings
 from profilesvc.storage import tables
+from profilesvc.tokens.keyring import SigningKey, generate, pem_of, signing_key
+from profilesvc.tokens.signer import Signer
 from support import ALICE, Site, assert_error, assert_ok
 from token_support import LOCATIONS, PATH, assert_bad_refresh, claims, grant, refresh
 

@@ -7,12 +7,13 @@ import httpx
 from sqlalchemy import Table, func, insert, select
 
 from profilesvc.contract.audit import AuditQuery
+from profilesvc.database.engine import Storage
 from profilesvc.domain.world import DAY, HOUR, FrozenClock
-from profilesvc.services import audit, upkeep
+from profilesvc.operations import housekeeping
+from profilesvc.services import audit
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
-from profilesvc.storage.engine import Storage
-from profilesvc.storage.upkeep import PIECE
+from profilesvc.storage.housekeeping import PIECE
 from support import Site, assert_ok
 
 
@@ -32,7 +33,7 @@ class TestUpkeep:
         async def remaining() -> dict[str, int]:
             return {name: await rows_of(services, table) for name, table in seeded.items()}
 
-        seeded = {name: tables.metadata.tables[name] for name in upkeep.KEPT}
+        seeded = {name: tables.metadata.tables[name] for name in housekeeping.KEPT}
         before = await remaining()
         rows: dict[str, list[dict[str, Any]]] = {
             "audit": [{"at": at, "event": "user.login", "user_id": 1, "actor": "user"} for at in old(400 * DAY)],
@@ -65,14 +66,14 @@ class TestUpkeep:
         async with services.storage.write() as session:
             for name, values in rows.items():
                 await session.execute(insert(seeded[name]), values)
-        await upkeep.once(services)
+        await housekeeping.once(services)
         assert await remaining() == {name: count + 1 for name, count in before.items()}
 
     async def test_forgets_more_than_a_piece(self, plugin: Site, services: Services) -> None:
         row = {"event": "user.login", "user_id": 1, "actor": "user", "at": services.clock.now() - 401 * DAY}
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row] * (2 * PIECE + 1))
-        await upkeep.once(services)
+        await housekeeping.once(services)
         async with services.storage.read() as session:
             count = select(func.count()).select_from(tables.audit).where(tables.audit.c.event == "user.login")
             assert (await session.execute(count)).scalar_one() == 0
@@ -82,10 +83,10 @@ class TestUpkeep:
     ) -> None:
         roll = f"/api/v1/developer/credentials/{plugin.key['client_id']}/roll"
         assert_ok(await alice.post(roll, json={"overlap_seconds": 60}))
-        await upkeep.once(services)
+        await housekeeping.once(services)
         assert await rows_of(services, tables.secrets) == 2
         clock.advance(hours=2)
-        await upkeep.once(services)
+        await housekeeping.once(services)
         assert await rows_of(services, tables.secrets) == 1
 
     async def test_goes_on_after_a_round_that_failed(self, services: Services, clock: FrozenClock) -> None:
@@ -109,6 +110,6 @@ class TestUpkeep:
             pauses.append(seconds)
             return len(pauses) == 3
 
-        await upkeep.run(replace(services, storage=cast(Storage, Failing())), stopped)
+        await housekeeping.run(replace(services, storage=cast(Storage, Failing())), stopped)
         assert pauses == [60.0, 3600.0, 3600.0]
         assert (await audit.of_user(services, None, AuditQuery())).events == []

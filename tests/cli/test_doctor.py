@@ -31,9 +31,9 @@ from profilesvc.bootstrap import World, create_app
 from profilesvc.cli.checks import clock
 from profilesvc.cli.checks_outside import outside
 from profilesvc.domain.world import SystemClock, SystemEntropy
+from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
-from profilesvc.provider.emulator.app import create_emulator
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.serving import EmbeddedServer
 
 if TYPE_CHECKING:
     from conftest import Postgres

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from command_line import Run, printed, refused
+from profilesvc.database import migrate
+from profilesvc.database.engine import create_engine
 from profilesvc.settings import load
-from profilesvc.storage import migrate
-from profilesvc.storage.engine import create_engine
 
 if TYPE_CHECKING:
     from conftest import Postgres

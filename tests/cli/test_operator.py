@@ -9,7 +9,8 @@ from conftest import AsService, AsUser
 from profilesvc.contract.keys import KeyListQuery
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import keys, operator, tokens
+from profilesvc.operations import operator
+from profilesvc.services import keys, tokens
 from profilesvc.services.context import Services
 from profilesvc.storage import locations
 from support import ALICE, BUSINESSES, CAROL, Site, assert_error, assert_ok

@@ -11,7 +11,7 @@ import pytest
 
 from command_line import Run, create_key, printed, refused
 from profilesvc.fixtures import fixture_path
-from profilesvc.serving import bind
+from profilesvc.server.serving import bind
 from profilesvc.settings import load
 from support import ALICE
 

@@ -4,7 +4,7 @@ import pytest
 
 from command_line import Run, printed, refused
 from profilesvc.fixtures import fixture_path
-from profilesvc.services.keyring import signing_key
+from profilesvc.tokens.keyring import signing_key
 
 KID = signing_key(fixture_path("signing_key.pem").read_bytes()).kid
 

@@ -9,11 +9,11 @@ import httpx
 from profilesvc.bootstrap import World, create_app
 from profilesvc.client import ProfileClient
 from profilesvc.contract.keys import KeyCreated
+from profilesvc.dev_issuer.provider import DevIssuer
 from profilesvc.domain.world import FrozenClock, SeededEntropy
-from profilesvc.issuer.provider import DevIssuer
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import keys, tokens
 from profilesvc.services.context import Services
-from profilesvc.serving import EmbeddedServer
 from profilesvc.settings import Settings
 from support import ALICE, BUSINESSES
 

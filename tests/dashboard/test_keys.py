@@ -9,7 +9,7 @@ import pytest
 from conftest import AsService
 from dashboard_browser import Browser, SignIn
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import operator
+from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from support import ALICE, BOB, assert_ok
 

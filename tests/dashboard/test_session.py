@@ -9,7 +9,8 @@ from conftest import BASE_URL
 from dashboard_browser import COOKIE, SIGN_IN, Browser, SignIn
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import FrozenClock, SeededEntropy
-from profilesvc.services import operator, signing_keys
+from profilesvc.operations import operator
+from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support import ALICE, BOB, Site

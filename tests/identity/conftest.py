@@ -8,7 +8,7 @@ from quart import Quart
 
 from identity_support import CLIENT, ISSUER, FakeIssuer, Logins
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import operator
+from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
 from support import ALICE

@@ -12,8 +12,8 @@ from quart import Quart
 
 from identity_support import FakeIssuer, Logins, exchanged, jwk, rsa_key, signed
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import jwks
 from profilesvc.services.context import Services
+from profilesvc.tokens import jwks
 from support import assert_error, assert_ok
 
 pytestmark = [

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from conftest import Dial
 from identity_support import NOW, FakeIssuer, assert_refused, claims, exchanged, jwk, signed
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import operator
+from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import audit, exchanges
 from support import ALICE, assert_error, assert_ok

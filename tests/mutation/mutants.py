@@ -27,8 +27,8 @@ SECONDS = 200
 AT_ONCE = 2
 UNTRIED = 255  # how a child ends whose change cannot be put into running code
 TESTS: dict[str, list[str]] = {
-    "services/signing.py": ["unit/test_signing.py", "unit/test_token_mutation.py", "api/test_bad_bearers.py"],
-    "services/jose.py": ["unit/test_jose.py", "unit/test_signing.py"],
+    "tokens/signer.py": ["unit/test_signing.py", "unit/test_token_mutation.py", "api/test_bad_bearers.py"],
+    "tokens/jose.py": ["unit/test_jose.py", "unit/test_signing.py"],
     "services/access.py": [
         "api/test_access_states.py",
         "api/test_bad_bearers.py",

@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from quart import Quart, Response, g, request
 
 from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
+from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
-from profilesvc.provider.emulator.app import create_emulator
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import ProviderSettings
 
 START = parse_iso("2026-03-04T05:06:07.890Z")

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from profilesvc.contract.provider_location import Location
-from profilesvc.contract.provider_post import LocalPost
+from profilesvc.contract.provider.location import Location
+from profilesvc.contract.provider.post import LocalPost
 from profilesvc.fixtures import fixture_path, load_world
 
 WORLD = load_world()

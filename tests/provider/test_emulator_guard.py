@@ -11,9 +11,9 @@ import pytest
 from provider_rig import START, emulator_at, served
 
 from profilesvc.domain.world import FrozenClock, SeededEntropy
+from profilesvc.emulator.app import create_emulator
+from profilesvc.emulator.guard import Guard
 from profilesvc.fixtures import load_world
-from profilesvc.provider.emulator.app import create_emulator
-from profilesvc.provider.emulator.guard import Guard
 
 TOKEN = "the-token-of-this-start"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from provider_rig import Rig
 
-from profilesvc.contract.provider_location import Location
+from profilesvc.contract.provider.location import Location
 from profilesvc.provider.port import ProviderError
 
 ALICE, PIER, BOOKS, AIRPORT = "accounts/1", "locations/111", "locations/114", "locations/113"

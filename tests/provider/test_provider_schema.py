@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 
-from profilesvc.contract import (
-    provider_account,
-    provider_attributes,
-    provider_location,
-    provider_post,
-    provider_review,
-    provider_verification,
-)
-from profilesvc.contract.provider_format import OUTPUT_ONLY, Message, access_of
+from profilesvc.contract.provider import account, attributes, location, post, review, verification
+from profilesvc.contract.provider.format import OUTPUT_ONLY, Message, access_of
 from profilesvc.fixtures import fixture_path
 
 FACTS = json.loads(fixture_path("provider_v4.json").read_text("utf-8"))
@@ -77,10 +70,10 @@ def read_only(model: type[Message]) -> set[str]:
 V1 = [
     (api, name, model)
     for api, module in (
-        (INFORMATION, provider_location),
-        (INFORMATION, provider_attributes),
-        (VERIFICATIONS, provider_verification),
-        (ACCOUNTS, provider_account),
+        (INFORMATION, location),
+        (INFORMATION, attributes),
+        (VERIFICATIONS, verification),
+        (ACCOUNTS, account),
     )
     for name, model in messages(module).items()
 ]
@@ -94,7 +87,7 @@ def test_v1_message_equals_the_shipped_schema(api: str, name: str, model: type[M
     assert read_only(model) - {"name"} == marked  # the name is an identifier, which nobody writes
 
 
-V4 = messages(provider_post) | messages(provider_review)
+V4 = messages(post) | messages(review)
 
 
 def test_v4_messages_are_those_of_the_facts() -> None:
@@ -116,7 +109,7 @@ def test_v4_message_equals_the_facts(name: str) -> None:
 
 def test_every_message_that_the_location_and_the_attributes_need_is_there() -> None:
     """Followed from the shipped schemas, so that a new nested message is noticed too."""
-    schemas, known = shipped(INFORMATION), messages(provider_location) | messages(provider_attributes)
+    schemas, known = shipped(INFORMATION), messages(location) | messages(attributes)
     waiting, seen = ["Location", "Attributes", "AttributeMetadata", "Category"], set()
     while waiting:
         name = waiting.pop()

@@ -13,8 +13,8 @@ from wire import KEYS, seeded
 
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.world import FrozenClock
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
-from profilesvc.serving import EmbeddedServer
 from profilesvc.settings import Settings
 from support import ALICE, assert_ok
 

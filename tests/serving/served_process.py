@@ -20,7 +20,7 @@ _SERVE = """
 import sys
 from profilesvc import serving
 from profilesvc.bootstrap import World, create_app
-from profilesvc.provider.emulator.faults import Fault
+from profilesvc.emulator.faults import Fault
 from profilesvc.settings import load
 
 world = World()
@@ -66,9 +66,9 @@ def started(program: str, arguments: Sequence[str], settings: Settings) -> subpr
 
 
 _IMPORTED = """
-aiosqlite httptools httpx uvicorn.loops.auto profilesvc.bootstrap profilesvc.serving profilesvc.api.app
-profilesvc.dashboard.routes profilesvc.issuer.routes profilesvc.provider.connect profilesvc.provider.emulator.app
-profilesvc.services.operator
+aiosqlite httptools httpx uvicorn.loops.auto profilesvc.bootstrap profilesvc.server.serving profilesvc.api.app
+profilesvc.dashboard.routes profilesvc.dev_issuer.routes profilesvc.provider.connect profilesvc.emulator.app
+profilesvc.operations.operator
 """
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(_IMPORTED.split())

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from profilesvc.serving import bind
+from profilesvc.server.serving import bind
 from program import Server, caller, command, controls, data, demo_token, environment, serving
 
 POSTS = {"locationId": "locations/111"}

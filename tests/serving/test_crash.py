@@ -22,7 +22,8 @@ from wire import seeded
 
 from effort import effort
 from profilesvc.bootstrap import World, open_services
-from profilesvc.services import operator, tokens
+from profilesvc.operations import operator
+from profilesvc.services import tokens
 from profilesvc.settings import Settings
 from support import ALICE, BOB, assert_ok
 

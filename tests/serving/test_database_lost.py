@@ -17,14 +17,15 @@ from sqlalchemy import update
 from conftest import Postgres, make_settings
 from profilesvc.bootstrap import World, open_services
 from profilesvc.contract.audit import AuditQuery
+from profilesvc.database.outage import Outage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import audit, connection, readiness, upkeep
+from profilesvc.operations import housekeeping, readiness
+from profilesvc.services import audit, connection
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
-from profilesvc.storage.outage import Outage
 from profilesvc.storage.tables import users
 from support import Site, assert_error, assert_ok
 from token_support import PATH as TOKEN
@@ -253,7 +254,7 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     await restarted()
     assert (await http.get("/readyz")).status_code == 200
     await restarted()
-    await upkeep.once(services)
+    await housekeeping.once(services)
     await restarted()
     assert all(response.is_success for response in await send_writes(alice, plugin))
     trail = await audit.of_user(services, None, AuditQuery())

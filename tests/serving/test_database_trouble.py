@@ -14,7 +14,7 @@ from trouble import HEARTBEAT, Database, assert_unavailable, locked_sqlite, prov
 from wire import KEYS, POSTS, Served, serving
 
 from conftest import Postgres
-from profilesvc.provider.emulator.faults import Fault
+from profilesvc.emulator.faults import Fault
 from profilesvc.settings import Settings
 from support import assert_error, assert_ok
 

@@ -12,7 +12,7 @@ from wire import KEYS, connect, seeded, serving, slow_call
 
 from conftest import make_settings
 from profilesvc.bootstrap import create_app
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
 from support import assert_ok
 
@@ -153,7 +153,7 @@ import sys
 from pathlib import Path
 import httpx
 from profilesvc.bootstrap import create_app
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
 
 server = EmbeddedServer(create_app(Settings(_env_file=None, base_url="http://x", data_dir=Path(sys.argv[1])))).start()

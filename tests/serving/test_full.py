@@ -12,8 +12,8 @@ import httpx
 import pytest
 from wire import REFRESH, Served, seeded, serving, slow_call
 
-from profilesvc.scope import BEFORE
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.scope import BEFORE
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
 from program import caller, command
 from program import serving as running

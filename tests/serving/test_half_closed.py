@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from wire import Served, exchange, seeded, serving
 
-from profilesvc.protocol import MAX_PIPELINED
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.protocol import MAX_PIPELINED
+from profilesvc.server.serving import EmbeddedServer
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:

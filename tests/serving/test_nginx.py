@@ -26,7 +26,7 @@ from cryptography.x509.oid import NameOID
 from profilesvc.bootstrap import create_app
 from profilesvc.contract.errors import CATALOGUE
 from profilesvc.domain.addresses import client_address
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.serving import EmbeddedServer
 from support import assert_error
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

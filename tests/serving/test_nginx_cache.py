@@ -13,8 +13,8 @@ import pytest
 
 from conftest import make_settings
 from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
-from profilesvc.serving import EmbeddedServer
 from support import ALICE, BOB, assert_error, assert_ok
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")

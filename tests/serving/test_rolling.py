@@ -16,8 +16,8 @@ from wire import KEYS
 import profilesvc
 from balancer import Balancer
 from conftest import Postgres
+from profilesvc.database import migrate
 from profilesvc.fixtures import fixture_path
-from profilesvc.storage import migrate
 from profilesvc.storage.tables import metadata
 from program import Server, command, data
 

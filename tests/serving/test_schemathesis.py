@@ -19,7 +19,7 @@ from conftest import Postgres
 from dev_issuer_support import REQUEST
 from effort import effort
 from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE
-from profilesvc.services import keyring
+from profilesvc.tokens import keyring
 from support import ALICE, assert_ok
 from token_support import PATH as TOKEN
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from profilesvc.serving import EmbeddedServer, bind
+from profilesvc.server.serving import EmbeddedServer, bind
 from program import environment
 
 # Workers whose app starts when the file `go` exists; the supervisor prints its port before it starts them.
 _WORKERS = """
 import asyncio, pathlib, sys
 from quart import Quart
-from profilesvc.cli.workers import Supervisor
-from profilesvc.serving import bind
+from profilesvc.cli._process.workers import Supervisor
+from profilesvc.server.serving import bind
 from profilesvc.settings import Settings
 
 def make(settings):

@@ -16,9 +16,9 @@ import orjson
 
 from conftest import make_settings
 from profilesvc.bootstrap import World, create_app, open_services
-from profilesvc.provider.emulator.faults import Fault
+from profilesvc.emulator.faults import Fault
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
-from profilesvc.serving import EmbeddedServer
 from profilesvc.settings import Settings
 from support import ALICE, assert_ok
 

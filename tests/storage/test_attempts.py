@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from profilesvc.database.engine import Storage
 from profilesvc.settings import Settings
 from profilesvc.storage import idempotency
-from profilesvc.storage.engine import Storage
 from profilesvc.storage.idempotency import LET_GO, Attempt
 
 FIRST = Attempt("print", 1, 60, 10, None, None)

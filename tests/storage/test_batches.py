@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from profilesvc.database import batches
+from profilesvc.database.batches import Batches
+from profilesvc.database.postgres import BUSY_SECONDS
 from profilesvc.domain.errors import ServiceError
-from profilesvc.storage import batches
-from profilesvc.storage.batches import Batches
-from profilesvc.storage.postgres import BUSY_SECONDS
 
 
 class Slow:

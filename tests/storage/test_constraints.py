@@ -8,8 +8,8 @@ from sqlalchemy import Table, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from conftest import START
+from profilesvc.database.engine import Storage
 from profilesvc.settings import Settings
-from profilesvc.storage.engine import Storage
 from profilesvc.storage.tables import (
     businesses,
     connections,

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import Postgres
-from profilesvc.storage.drivers import Drivers
+from profilesvc.database.drivers import Drivers
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from sqlalchemy import func, insert, select, text, update
 
 from conftest import START
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.database.engine import Storage, create_engine
+from profilesvc.database.writers import Executions
 from profilesvc.domain.errors import ServiceError
 from profilesvc.settings import Settings
-from profilesvc.storage.engine import Storage, create_engine
 from profilesvc.storage.tables import businesses, users
-from profilesvc.storage.writers import Executions
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy import insert, select
 
+from profilesvc.database.engine import Storage
 from profilesvc.settings import Settings
 from profilesvc.storage import families
-from profilesvc.storage.engine import Storage
 from profilesvc.storage.families import Family, Step
 from profilesvc.storage.tables import families as rows
 from profilesvc.storage.tables import keys

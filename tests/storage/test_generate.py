@@ -8,9 +8,10 @@ from conftest import AsUser
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.errors import ServiceError
 from profilesvc.fixtures import load_world
-from profilesvc.services import generate, tokens
+from profilesvc.operations import generate
+from profilesvc.operations.generate import DOMAIN, Amounts
+from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.services.generate import DOMAIN, Amounts
 from profilesvc.storage.tables import metadata, secrets, users
 from support import ALICE, assert_ok
 

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from conftest import Postgres
-from profilesvc.storage import migrate
+from profilesvc.database import migrate
+from profilesvc.database.engine import create_engine
 from profilesvc.storage.domains import ANY, NEVER
-from profilesvc.storage.engine import create_engine
 from profilesvc.storage.tables import businesses, key_domains, keys, locations, metadata, users
 
 TABLES = set(metadata.tables)

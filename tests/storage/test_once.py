@@ -19,6 +19,7 @@ from profilesvc.contract.errors import (
     VALIDATION_ERROR,
     ErrorKind,
 )
+from profilesvc.database.engine import Storage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.world import FrozenClock
@@ -27,7 +28,6 @@ from profilesvc.services.context import Caller, Reached, Rendered
 from profilesvc.services.idempotency import KEPT, Claim, key_of, once
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.settings import Settings
-from profilesvc.storage.engine import Storage
 from profilesvc.storage.tables import idempotency as rows
 
 PLAN = next(iter(load_catalogue(None)))

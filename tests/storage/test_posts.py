@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from profilesvc.database.engine import Storage
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.post_mirror import stored
+from profilesvc.services.post_cache import stored
 from profilesvc.settings import Settings
 from profilesvc.storage import posts
-from profilesvc.storage.engine import Storage
 from profilesvc.storage.posts import StoredPost
 
 HERE, ELSEWHERE = "locations/111", "locations/112"

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import Postgres
-from profilesvc.storage.engine import Storage
+from profilesvc.database.engine import Storage
 
 NAME = "posts of locations/111"
 CUT_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'work'"

@@ -7,10 +7,10 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from profilesvc.contract import common, connection, keys, locations, tokens
-from profilesvc.contract.provider_format import Message, access_of, message_of
-from profilesvc.contract.provider_location import Location
-from profilesvc.contract.provider_post import LocalPost
-from profilesvc.contract.provider_review import ReviewReply
+from profilesvc.contract.provider.format import Message, access_of, message_of
+from profilesvc.contract.provider.location import Location
+from profilesvc.contract.provider.post import LocalPost
+from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document
 from profilesvc.domain.posts import check_create

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from profilesvc.api import body, places
+from profilesvc.api import body, concurrency
 from profilesvc.api.body import KB, AwaitedBody
-from profilesvc.api.places import PLACE, Place, Places, Shares
+from profilesvc.api.concurrency import PLACE, Place, Places, Shares
 from profilesvc.domain.errors import ServiceError
 
 Receive = Callable[[], Any]
@@ -116,7 +116,7 @@ async def test_without_a_place_when_its_body_is_there_it_is_refused(shared: Plac
 
 
 async def test_unfinished_bodies_of_all_have_bounded_room(shared: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "ROOM_BYTES", 1000)
+    monkeypatch.setattr(concurrency, "ROOM_BYTES", 1000)
     mine, other = place(shared), place(shared, "192.0.2.2")
     reading = asyncio.ensure_future(awaited(never, mine, 800).read(KB))
     await asyncio.sleep(0)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from profilesvc import entrance
-from profilesvc.entrance import AT_ONCE, PAUSE_SECONDS, Entrance, most_files
+from profilesvc.server import entrance
+from profilesvc.server.entrance import AT_ONCE, PAUSE_SECONDS, Entrance, most_files
 
 
 class Listener(socket.socket):

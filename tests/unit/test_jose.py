@@ -2,7 +2,7 @@
 
 import pytest
 
-from profilesvc.services.jose import b64, b64_decode, is_compact, is_instant, json_object, taken_apart
+from profilesvc.tokens.jose import b64, b64_decode, is_compact, is_instant, json_object, taken_apart
 
 HEADER, PAYLOAD = b64(b'{"alg":"x"}'), b64(b'{"a":1}')
 

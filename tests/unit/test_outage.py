@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 import sqlalchemy.exc
 
+from profilesvc.database.outage import Outage
+from profilesvc.database.unavailable import refusal
 from profilesvc.domain.errors import ServiceError
-from profilesvc.storage.outage import Outage
-from profilesvc.storage.trouble import refusal
 
 LOST = asyncpg.InvalidPasswordError('password authentication failed for user "x"')
 BUSY = asyncpg.LockNotAvailableError("canceling statement due to lock timeout")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from profilesvc.protocol import Protocol, State
-from profilesvc.scope import BEFORE
+from profilesvc.server.protocol import Protocol, State
+from profilesvc.server.scope import BEFORE
 
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
 START = {"type": "http.response.start", "status": 200}

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from effort import effort
-from profilesvc.contract.provider_format import Int32, Int64, Message, Number, message_of
-from profilesvc.contract.provider_location import (
+from profilesvc.contract.provider.format import Int32, Int64, Message, Number, message_of
+from profilesvc.contract.provider.location import (
     Date,
     Location,
     PostalAddress,

@@ -10,7 +10,7 @@ from conftest import make_settings
 from profilesvc.bootstrap import warns_workers
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import HOUR, MINUTE, SECOND
-from profilesvc.limit_settings import LimitSettings
+from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import SettingsError, load
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from profilesvc.services.refresh import Refreshes
+from profilesvc.tokens.single_flight import Refreshes
 
 
 class Source:

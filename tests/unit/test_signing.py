@@ -14,8 +14,8 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.domain.world import DAY
 from profilesvc.fixtures import fixture_path
-from profilesvc.services.keyring import Keyring, SigningKey, generate, public_jwk, signing_key
-from profilesvc.services.signing import MAX_TOKEN_LENGTH, Signer, TokenRefused, TokenType
+from profilesvc.tokens.keyring import Keyring, SigningKey, generate, public_jwk, signing_key
+from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Signer, TokenRefused, TokenType
 
 BASE = "http://profiles.test"
 NOW = 1_767_323_045_678

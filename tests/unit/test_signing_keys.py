@@ -23,8 +23,8 @@ from profilesvc.domain.signing_keys import (
 )
 from profilesvc.domain.world import DAY
 from profilesvc.fixtures import fixture_path
-from profilesvc.services.jose import b64_decode
-from profilesvc.services.keyring import generate, load_or_create, pem_of, signing_key, thumbprint
+from profilesvc.tokens.jose import b64_decode
+from profilesvc.tokens.keyring import generate, load_or_create, pem_of, signing_key, thumbprint
 
 NOW = 1_000 * DAY
 PLAN = Schedule(rotate=90 * DAY, announce=14 * DAY, keep=91 * DAY)

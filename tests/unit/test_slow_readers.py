@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from profilesvc.protocol import LEAST_TAKEN, LINGER_SECONDS, TAKE_SECONDS, Protocol, State
+from profilesvc.server.protocol import LEAST_TAKEN, LINGER_SECONDS, TAKE_SECONDS, Protocol, State
 
 MB = 1024 * 1024
 

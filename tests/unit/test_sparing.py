@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from profilesvc.api.sparing import Sparing
+from profilesvc.api.brief_cache import Sparing
 
 
 class Maker:

@@ -10,8 +10,8 @@ import pytest
 from effort import effort
 from hostile import b64, dumps, signer_of
 from profilesvc.fixtures import fixture_path
-from profilesvc.services.keyring import signing_key
-from profilesvc.services.signing import TokenRefused
+from profilesvc.tokens.keyring import signing_key
+from profilesvc.tokens.signer import TokenRefused
 
 BASE = "http://profiles.test"
 NOW = 1_767_323_045_678

@@ -9,27 +9,25 @@ from quart import Blueprint, Quart, Response
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
-from profilesvc.api import (
+from profilesvc.api import converters, failures, origin
+from profilesvc.api.brief_cache import Sparing
+from profilesvc.api.documents import Documents
+from profilesvc.api.guard import App, Edge
+from profilesvc.api.openapi import Document
+from profilesvc.api.quart_fast_app import LeanApp
+from profilesvc.api.routes import (
     audit,
     connection,
-    converters,
-    failures,
     health,
     keys,
     locations,
     oauth2,
-    origin,
     posts,
     reviews,
     sync,
     tokens,
     wellknown,
 )
-from profilesvc.api.documents import Documents
-from profilesvc.api.edge import App, Edge
-from profilesvc.api.lean_app import LeanApp
-from profilesvc.api.openapi import Document
-from profilesvc.api.sparing import Sparing
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE, ErrorKind
 from profilesvc.domain.world import Entropy
 from profilesvc.services.context import Services
@@ -76,7 +74,7 @@ def build(
     app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=None, PROPAGATE_EXCEPTIONS=False)
     app.extensions["profilesvc.draining"] = asyncio.Event()
     app.extensions["profilesvc.documents"] = Documents()
-    app.extensions["profilesvc.checks"], app.extensions["profilesvc.metrics"] = Sparing(0.02), Sparing(0.02)
+    app.extensions["profilesvc.checks"], app.extensions["profilesvc.telemetry.metrics"] = Sparing(0.02), Sparing(0.02)
     converters.install(app.url_map)
     failures.install(app)
     origin.install(app)

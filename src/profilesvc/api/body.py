@@ -6,10 +6,10 @@ from typing import Any
 
 from quart.wrappers.request import Body
 
-from profilesvc.api.places import PLACE
+from profilesvc.api.concurrency import PLACE
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT
 from profilesvc.domain.errors import ServiceError
-from profilesvc.scope import ARRIVED
+from profilesvc.server.scope import ARRIVED
 
 KB = 1024
 GRACE_SECONDS = 5

@@ -17,10 +17,10 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import parsing
 from profilesvc.api.access import Access, services
-from profilesvc.api.arrival import asked_now, begin, body_of, judge_body, read_body, tell_limits
 from profilesvc.api.body import KB
-from profilesvc.api.delivery import tag_of
-from profilesvc.api.lean import JsonResponse, fields
+from profilesvc.api.compression import tag_of
+from profilesvc.api.quart_fast import JsonResponse, fields
+from profilesvc.api.request import asked_now, begin, body_of, judge_body, read_body, tell_limits
 from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
@@ -36,10 +36,10 @@ from profilesvc.contract.errors import (
     ErrorKind,
 )
 from profilesvc.domain.errors import Problem, ServiceError, invalid
+from profilesvc.limits.limiter import Kind
 from profilesvc.services import access as callers
 from profilesvc.services import audit, connection, idempotency, origins
 from profilesvc.services.context import Ahead, Caller, Rendered, Services, deactivated
-from profilesvc.services.limits import Kind
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"

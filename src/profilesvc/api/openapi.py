@@ -12,6 +12,7 @@ from werkzeug.routing import Rule
 
 from profilesvc.api import openapi_standard
 from profilesvc.api.endpoint import PREFIX, Endpoint
+from profilesvc.api.oauth_endpoint import Standard
 from profilesvc.api.openapi_headers import (
     CONDITION,
     HEADERS,
@@ -23,7 +24,6 @@ from profilesvc.api.openapi_headers import (
     limit_headers,
 )
 from profilesvc.api.openapi_schemas import Schema, body_model, components, reference, success_name
-from profilesvc.api.standard import Standard
 from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
 from profilesvc.contract.errors import (
     CONFLICT,

@@ -8,9 +8,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json
 
 from profilesvc.api import openapi_standard
 from profilesvc.api.endpoint import Endpoint
-from profilesvc.api.standard import Standard
+from profilesvc.api.oauth_endpoint import Standard
 from profilesvc.contract.envelope import Failure
-from profilesvc.contract.provider_format import Message, OpenMessage, access_of
+from profilesvc.contract.provider.format import Message, OpenMessage, access_of
 
 _REF = "#/components/schemas/{model}"
 

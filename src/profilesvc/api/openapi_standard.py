@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode
 
 from profilesvc.api.forms import FORM
+from profilesvc.api.oauth_endpoint import Standard
 from profilesvc.api.openapi_headers import (
     CONDITION,
     NOT_MODIFIED,
@@ -14,7 +15,6 @@ from profilesvc.api.openapi_headers import (
     header_references,
     limit_headers,
 )
-from profilesvc.api.standard import Standard
 from profilesvc.contract.errors import ErrorKind
 from profilesvc.contract.oauth2 import OAuthError, error_members
 

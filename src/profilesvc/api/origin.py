@@ -5,8 +5,8 @@ from collections.abc import Container
 from quart import Quart, Response, request
 
 from profilesvc.api.access import services
-from profilesvc.api.arrival import asked_now
-from profilesvc.api.lean import fields
+from profilesvc.api.quart_fast import fields
+from profilesvc.api.request import asked_now
 from profilesvc.services import origins
 
 _READ = (

@@ -21,9 +21,9 @@ from profilesvc.cli import (
     simulate,
     users,
 )
+from profilesvc.cli._process.logs import log_to_stderr
 from profilesvc.cli.failures import Commands
-from profilesvc.cli.logs import log_to_stderr
-from profilesvc.loopback import spare_loopback
+from profilesvc.server.loopback import spare_loopback
 
 app = typer.Typer(
     cls=Commands,

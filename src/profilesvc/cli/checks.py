@@ -85,9 +85,9 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     from sqlalchemy.exc import ArgumentError
 
     from profilesvc.cli.failures import expected
-    from profilesvc.storage import migrate
-    from profilesvc.storage.engine import create_engine, parsed_url
-    from profilesvc.storage.pooler import pooling
+    from profilesvc.database import migrate
+    from profilesvc.database.engine import create_engine, parsed_url
+    from profilesvc.database.pooler import pooling
 
     try:
         url = parsed_url(settings.effective_database_url)
@@ -125,7 +125,7 @@ def _pooler(mode: str) -> Check:
 
 def _migrations(current: str | None, at_start: bool) -> Check:
     """How far the database is; `at_start`: the next start brings it up to date (D-60)."""
-    from profilesvc.storage import migrate
+    from profilesvc.database import migrate
 
     found = f"at {current or 'none'}, this version has {migrate.head()}"
     if migrate.fits(current):
@@ -139,7 +139,7 @@ async def _readiness(settings: Settings) -> AsyncIterator[Check]:
     """What a server would find when it starts now."""
     from profilesvc.bootstrap import World, open_services
     from profilesvc.cli.failures import expected
-    from profilesvc.services import readiness
+    from profilesvc.operations import readiness
 
     try:
         async with open_services(settings, World(), provider=False) as services:

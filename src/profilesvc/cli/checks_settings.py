@@ -42,7 +42,7 @@ async def sign_in(settings: Settings) -> Check:
 
 
 async def _issuer(identity: IdentitySettings) -> Check:
-    from profilesvc.services.jwks import read_keys
+    from profilesvc.tokens.jwks import read_keys
 
     try:
         count = len(await read_keys(identity.jwks_url))
@@ -69,7 +69,7 @@ async def limits(settings: Settings) -> Check:
 
 
 async def _counters(url: str) -> Check:
-    from profilesvc.storage.shared_windows import problem_with
+    from profilesvc.limits.redis import problem_with
 
     hint = f"each process counts for itself meanwhile; is it running, and is {PREFIX}LIMITS__STORAGE_URL right?"
     if problem := await problem_with(url):

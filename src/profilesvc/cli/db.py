@@ -18,8 +18,8 @@ Result = TypeVar("Result")
 
 def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
     """Work on the database as it is, whatever revision it has."""
+    from profilesvc.database.engine import create_engine
     from profilesvc.settings import load
-    from profilesvc.storage.engine import create_engine
 
     async def opened() -> Result:
         engine = create_engine(load().effective_database_url, 1, patient=True)
@@ -34,7 +34,7 @@ def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
 @app.command()
 def upgrade(as_json: AsJson = False) -> None:
     """Bring the database to the newest revision; harmless when it is there."""
-    from profilesvc.storage import migrate
+    from profilesvc.database import migrate
 
     _with_engine(migrate.upgrade)
     current(as_json)
@@ -43,7 +43,7 @@ def upgrade(as_json: AsJson = False) -> None:
 @app.command()
 def current(as_json: AsJson = False) -> None:
     """Where the database stands, and where this version needs it."""
-    from profilesvc.storage import migrate
+    from profilesvc.database import migrate
 
     show({"current": _with_engine(migrate.current), "head": migrate.head()}, as_json)
 
@@ -52,7 +52,7 @@ def current(as_json: AsJson = False) -> None:
 def seed(as_json: AsJson = False) -> None:
     """Load the demo world into an empty database."""
     from profilesvc.fixtures import load_world
-    from profilesvc.services import seed
+    from profilesvc.operations import seeding as seed
     from profilesvc.settings import refuse_in_production
 
     refuse_in_production("the demo world")
@@ -75,7 +75,7 @@ def generate(
 ) -> None:
     """Add users, keys, locations, posts, syncs and events, to try how the service does with many."""
     from profilesvc.fixtures import load_world
-    from profilesvc.services import generate
+    from profilesvc.operations import generate
     from profilesvc.settings import refuse_in_production
 
     refuse_in_production("generated data")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from profilesvc.cli._process.listening import Port, announce, bound, publish, url_of, with_base_url
+from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.emulator import control_line, new_guard
-from profilesvc.cli.listening import Port, announce, bound, publish, url_of, with_base_url
 from profilesvc.cli.opening import write_private
 from profilesvc.cli.show import utc
-from profilesvc.cli.stopping import until_stopped
 from profilesvc.settings import PREFIX, Settings, SettingsError, load, refuse_in_production
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quart import Quart
 
     from profilesvc.bootstrap import World
-    from profilesvc.issuer.provider import DevIssuer
+    from profilesvc.dev_issuer.provider import DevIssuer
     from profilesvc.services.context import Services
 
 HOST = "127.0.0.1"
@@ -51,8 +51,8 @@ curl -s {url}/api/v1/sync/{id} -H "Authorization: Bearer $TOKEN" -H 'Content-Typ
 def demo(port: Port = 8000) -> None:
     """Run the service with the demo world, one key, and the provider emulator on the next port."""
     from profilesvc.bootstrap import World, create_app
-    from profilesvc.cli.sole import sole_server
-    from profilesvc.serving import serve_forever
+    from profilesvc.cli._process.sqlite_lock import sole_server
+    from profilesvc.server.serving import serve_forever
 
     refuse_in_production("the demo")
     settings = load()
@@ -109,11 +109,11 @@ async def _prepare(settings: Settings) -> dict[str, Any]:
     """Seed an empty database; the demo key, made anew when there is none that is worth anything."""
     from profilesvc.bootstrap import DEMO_KEY_FILE, World, open_services
     from profilesvc.fixtures import load_world
-    from profilesvc.services import seed
+    from profilesvc.operations import seeding
 
     path = settings.data_dir / DEMO_KEY_FILE
     async with open_services(settings, World()) as services:
-        await seed.load_if_empty(services, load_world())
+        await seeding.load_if_empty(services, load_world())
         key = await _still_good(services, _kept_key(path))
         if key is None:
             key = await _new_key(services)
@@ -141,7 +141,8 @@ async def _new_key(services: "Services") -> dict[str, Any]:
     from profilesvc.api.parsing import checked
     from profilesvc.contract.keys import KeyCreate
     from profilesvc.domain.errors import ServiceError
-    from profilesvc.services import credentials, operator
+    from profilesvc.operations import operator
+    from profilesvc.services import credentials
 
     try:
         owner = await operator.act_for(services, OWNER)

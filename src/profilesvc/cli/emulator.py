@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profilesvc.cli.listening import Host, announce, bound
+from profilesvc.cli._process.listening import Host, announce, bound
+from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.opening import write_private
-from profilesvc.cli.stopping import until_stopped
 from profilesvc.settings import Settings
 
 if TYPE_CHECKING:
-    from profilesvc.provider.emulator.guard import Guard
+    from profilesvc.emulator.guard import Guard
 
 CONTROL_FILE = "emulator_token"
 app = typer.Typer(name="emulator", help="The provider emulator.", no_args_is_help=True)
@@ -25,12 +25,12 @@ def group() -> None:
 @app.command()
 def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max=65535)] = 8001) -> None:
     """Serve the emulator alone, for several services or for testing a plugin."""
-    from profilesvc.cli.sole import sole_emulator
+    from profilesvc.cli._process.sqlite_lock import sole_emulator
     from profilesvc.domain.world import SystemClock, SystemEntropy
+    from profilesvc.emulator.app import create_emulator
     from profilesvc.fixtures import load_world
     from profilesvc.provider.connect import EMULATOR_FILE
-    from profilesvc.provider.emulator.app import create_emulator
-    from profilesvc.serving import serve_forever
+    from profilesvc.server.serving import serve_forever
     from profilesvc.settings import load, refuse_in_production
 
     refuse_in_production("the emulator")
@@ -50,7 +50,7 @@ def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max
 
 def new_guard(settings: Settings, host: str) -> "Guard":
     """A guard with the token of this start, which is kept in DATA_DIR for scripts."""
-    from profilesvc.provider.emulator.guard import Guard
+    from profilesvc.emulator.guard import Guard
 
     guard = Guard(secrets.token_urlsafe(32), host)
     write_private(settings.data_dir / CONTROL_FILE, guard.token + "\n")

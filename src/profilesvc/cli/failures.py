@@ -57,7 +57,7 @@ def expected(error: Exception) -> str | None:
 def _database(error: Exception) -> str | None:
     from sqlalchemy import exc
 
-    from profilesvc.storage.trouble import reason, refusal, sqlstate
+    from profilesvc.database.unavailable import reason, refusal, sqlstate
 
     refused = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, TimeoutError, ConnectionError)
     code = sqlstate(error)

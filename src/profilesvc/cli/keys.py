@@ -56,7 +56,8 @@ def create(
 async def _create(services: "Services", email: str, body: dict[str, Any]) -> "KeyCreated":
     from profilesvc.api.parsing import checked
     from profilesvc.contract.keys import KeyCreate
-    from profilesvc.services import credentials, operator
+    from profilesvc.operations import operator
+    from profilesvc.services import credentials
 
     owner = await operator.act_for(services, email)
     return await credentials.create(services, owner, checked(KeyCreate, body, "key"))
@@ -75,7 +76,8 @@ def list_all(
 
 async def _list(services: "Services", email: str | None, revoked: bool) -> "list[KeyEntry]":
     from profilesvc.contract.keys import MAX_LIMIT, KeyListQuery
-    from profilesvc.services import keys, operator
+    from profilesvc.operations import operator
+    from profilesvc.services import keys
 
     owner = None if email is None else await operator.act_for(services, email)
     query, found = KeyListQuery(include_revoked="true" if revoked else "false", limit=MAX_LIMIT), []
@@ -171,7 +173,8 @@ def _words(details: dict[str, Any]) -> str:
 async def _audit(services: "Services", client_id: str | None, user: str | None, page: dict[str, Any]) -> "AuditTrail":
     from profilesvc.api.parsing import checked
     from profilesvc.contract.audit import AuditQuery
-    from profilesvc.services import audit, operator
+    from profilesvc.operations import operator
+    from profilesvc.services import audit
 
     query = checked(AuditQuery, page, "page")
     if client_id is not None:

@@ -54,7 +54,7 @@ def assign(
 @app.command()
 def unassign(location: Annotated[str, typer.Argument(callback=_location)], as_json: AsJson = False) -> None:
     """Take a location from its business; that frees a slot of the plan. It must have no live key."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     lifted = run(lambda services: operator.unassign_location(services, location))
     show({"location": location, "lifted": lifted}, as_json)

@@ -23,6 +23,6 @@ def list_all(as_json: AsJson = False) -> None:
 @app.command()
 def assign(email: str, plan: str, as_json: AsJson = False) -> None:
     """Change a user's plan; keys of locations beyond it are held, keys within it set free."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     show(run(lambda services: operator.assign_plan(services, email, plan))._asdict(), as_json)

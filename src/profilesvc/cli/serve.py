@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from profilesvc.cli.listening import Host, Port, announce, bound, publish, with_base_url
-from profilesvc.cli.logs import log_requests
-from profilesvc.cli.stopping import until_stopped
+from profilesvc.cli._process.listening import Host, Port, announce, bound, publish, with_base_url
+from profilesvc.cli._process.logs import log_requests
+from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.settings import Settings, SettingsError, load, refuse_in_production
 
 log = logging.getLogger("profilesvc")
@@ -23,10 +23,10 @@ def serve(
 ) -> None:
     """Run the service until SIGTERM or SIGINT; requests in flight finish."""
     from profilesvc.bootstrap import create_app, refuses_workers, warns_workers
-    from profilesvc.cli.sole import sole_server
-    from profilesvc.cli.workers import Supervisor
-    from profilesvc.serving import serve_forever
-    from profilesvc.watching import open_watcher
+    from profilesvc.cli._process.sqlite_lock import sole_server
+    from profilesvc.cli._process.workers import Supervisor
+    from profilesvc.server.serving import serve_forever
+    from profilesvc.telemetry.watching import open_watcher
 
     if demo:
         refuse_in_production("the demo world")
@@ -60,8 +60,8 @@ async def prepare(settings: Settings, demo: bool) -> None:
     """Open everything once, so that what is wrong is said in one line before anything is served; seed if asked."""
     from profilesvc.bootstrap import World, open_services
     from profilesvc.fixtures import load_world
-    from profilesvc.services import seed
+    from profilesvc.operations import seeding
 
     async with open_services(settings, World()) as services:
         if demo:
-            await seed.load_if_empty(services, load_world())
+            await seeding.load_if_empty(services, load_world())

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from profilesvc.cli.stopping import until_stopped
+from profilesvc.cli._process.stopping import until_stopped
 
 app = typer.Typer(name="simulate", help="Programs that stand in for others.", no_args_is_help=True)
 Result = TypeVar("Result")

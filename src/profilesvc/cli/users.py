@@ -28,7 +28,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Add a user."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     show(_row(run(lambda services: operator.add_user(services, email, name, plan))), as_json)
 
@@ -36,7 +36,7 @@ def add(
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
     """List all users, oldest first."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     show([_row(user) for user in run(operator.list_users)], as_json)
 
@@ -64,7 +64,7 @@ def link(
     as_json: AsJson = False,
 ) -> None:
     """Let a login of the identity provider be this user."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     show(run(lambda services: operator.link(services, email, subject, issuer))._asdict(), as_json)
 
@@ -72,7 +72,7 @@ def link(
 @app.command()
 def unlink(subject: str, issuer: _Issuer = None, as_json: AsJson = False) -> None:
     """Take a link to a login away."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     show(run(lambda services: operator.unlink(services, subject, issuer))._asdict(), as_json)
 
@@ -80,7 +80,7 @@ def unlink(subject: str, issuer: _Issuer = None, as_json: AsJson = False) -> Non
 @app.command()
 def suspend(email: str, as_json: AsJson = False) -> None:
     """Refuse a user and all of their keys."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     show(_row(run(lambda services: operator.suspend(services, email))), as_json)
 
@@ -88,7 +88,7 @@ def suspend(email: str, as_json: AsJson = False) -> None:
 @app.command()
 def resume(email: str, as_json: AsJson = False) -> None:
     """Let a suspended user back in."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     show(_row(run(lambda services: operator.resume(services, email))), as_json)
 
@@ -96,7 +96,7 @@ def resume(email: str, as_json: AsJson = False) -> None:
 @app.command()
 def logout(email: str, as_json: AsJson = False) -> None:
     """End all tokens of a user."""
-    from profilesvc.services import operator
+    from profilesvc.operations import operator
 
     show(_row(run(lambda services: operator.logout(services, email))), as_json)
 

@@ -18,7 +18,7 @@ from profilesvc.contract.locations import (
     VerificationRefreshed,
 )
 from profilesvc.contract.posts import Post, PostDeleted, PostList
-from profilesvc.contract.provider_review import ReviewReply
+from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReplyDeleted, ReviewDetail, ReviewList
 from profilesvc.contract.sync import MAX_LIMIT, SyncComparison, SyncHistory, SyncHistoryEntry, SyncPreview, SyncResult
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from profilesvc.contract.common import Body, Data, PageNumber, Query
-from profilesvc.contract.provider_location import BusinessHours, PhoneNumbers, PostalAddress
+from profilesvc.contract.provider.location import BusinessHours, PhoneNumbers, PostalAddress
 
 MAX_LIMIT = 100
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from profilesvc.contract.common import Data, LocationName, PageNumber, Query
-from profilesvc.contract.provider_format import String
-from profilesvc.contract.provider_post import LocalPost
+from profilesvc.contract.provider.format import String
+from profilesvc.contract.provider.post import LocalPost
 
 MAX_PAGE_SIZE = 100
 

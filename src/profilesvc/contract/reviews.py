@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from profilesvc.contract.common import Data, LocationName, PageNumber, Query
-from profilesvc.contract.provider_format import Int32, Number, String
-from profilesvc.contract.provider_review import ReplyText, Review, ReviewReply
+from profilesvc.contract.provider.format import Int32, Number, String
+from profilesvc.contract.provider.review import ReplyText, Review, ReviewReply
 
 MAX_PAGE_SIZE = 50
 

@@ -6,7 +6,7 @@ from html import escape
 from quart import Blueprint, Response
 
 from profilesvc.api.access import services
-from profilesvc.api.arrival import asked_now, begin
+from profilesvc.api.request import asked_now, begin
 from profilesvc.dashboard import words
 from profilesvc.domain.world import iso
 from profilesvc.services import badges

@@ -14,7 +14,7 @@ from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import idempotency, overview, posts
 from profilesvc.services.context import Reached
-from profilesvc.services.signing import random_id
+from profilesvc.tokens.signer import random_id
 
 _SITE = "/sites/<location:locationId>"
 _SIZE = 25

@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 from quart import Blueprint, Response, request
 
 from profilesvc.api.access import services
-from profilesvc.api.arrival import asked_now, begin
+from profilesvc.api.request import asked_now, begin
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import cookies, pages
 from profilesvc.dashboard.signing_in import Attempt, Provider

@@ -20,7 +20,7 @@ from profilesvc.dashboard.pages import PATH
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import identity
 from profilesvc.services.context import Services
-from profilesvc.services.signing import random_id
+from profilesvc.tokens.signer import random_id
 
 if TYPE_CHECKING:
     from authlib.integrations.httpx_client import AsyncOAuth2Client

@@ -14,7 +14,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import parse_iso
 from profilesvc.services import comparison, connection, idempotency, locations, overview, sync
 from profilesvc.services.context import Reached
-from profilesvc.services.signing import random_id
+from profilesvc.tokens.signer import random_id
 
 _WIDTH = 1000
 _HISTORY = 15

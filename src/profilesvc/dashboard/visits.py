@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from quart import Blueprint, Response, request
 
 from profilesvc.api.access import services
-from profilesvc.api.arrival import asked_now, begin
+from profilesvc.api.request import asked_now, begin
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.dashboard import cookies, pages

@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from profilesvc.contract.provider_format import OUTPUT_ONLY, Int64, Message, access_of, message_of
-from profilesvc.contract.provider_location import (
+from profilesvc.contract.provider.format import OUTPUT_ONLY, Int64, Message, access_of, message_of
+from profilesvc.contract.provider.location import (
     BusinessHours,
     Categories,
     Date,
@@ -23,7 +23,7 @@ from profilesvc.contract.provider_location import (
     TimeOfDay,
     TimePeriod,
 )
-from profilesvc.contract.provider_post import LocalPost, LocalPostEvent, TimeInterval, WeeklyOccurrencePattern
+from profilesvc.contract.provider.post import LocalPost, LocalPostEvent, TimeInterval, WeeklyOccurrencePattern
 from profilesvc.domain.errors import MAX_PROBLEMS, Problem
 
 Document = dict[str, Any]

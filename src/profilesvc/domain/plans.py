@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from profilesvc.contract.provider_format import access_of
-from profilesvc.contract.provider_location import Location
+from profilesvc.contract.provider.format import access_of
+from profilesvc.contract.provider.location import Location
 from profilesvc.domain.rates import Rate
 
 WRITABLE = tuple(name for name, field in Location.model_fields.items() if access_of(field) is None)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import date
 from urllib.parse import urlsplit
 
-from profilesvc.contract.provider_format import access_of
-from profilesvc.contract.provider_post import LocalPost
+from profilesvc.contract.provider.format import access_of
+from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import Problem, invalid_many
 from profilesvc.domain.messages import Document, parse, without_nulls, without_read_only
 

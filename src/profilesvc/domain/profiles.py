@@ -7,8 +7,8 @@ a null, or an empty message. An empty message says nothing: it is never sent and
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from profilesvc.contract.provider_format import Message, Writable, access_of, message_of
-from profilesvc.contract.provider_location import Location
+from profilesvc.contract.provider.format import Message, Writable, access_of, message_of
+from profilesvc.contract.provider.location import Location
 from profilesvc.domain.errors import invalid, invalid_many
 from profilesvc.domain.messages import Document, annotation_at, normal, parse, without_nulls, without_read_only
 

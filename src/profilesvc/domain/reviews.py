@@ -1,6 +1,6 @@
 """The rule of a reply: what a business may say to a review."""
 
-from profilesvc.contract.provider_review import ReviewReply
+from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.domain.errors import invalid_many
 from profilesvc.domain.messages import Document, parse, without_read_only
 

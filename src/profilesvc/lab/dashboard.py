@@ -9,7 +9,7 @@ from typing import Any
 
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import Clock
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
 
 PATH = "/dashboard"

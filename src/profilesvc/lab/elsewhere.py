@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 
 from profilesvc.domain.world import Clock, SeededEntropy
+from profilesvc.emulator.app import create_emulator
+from profilesvc.emulator.guard import Guard
 from profilesvc.fixtures import load_world
-from profilesvc.provider.emulator.app import create_emulator
-from profilesvc.provider.emulator.guard import Guard
-from profilesvc.serving import EmbeddedServer
+from profilesvc.server.serving import EmbeddedServer
 
 CONTROL = "/__emulator/"
 

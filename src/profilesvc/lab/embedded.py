@@ -23,9 +23,10 @@ from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.lab.dashboard import PATH, LocalDashboard
 from profilesvc.lab.elsewhere import ProviderElsewhere, ProviderWithin
-from profilesvc.services import seed, tokens
+from profilesvc.operations import seeding
+from profilesvc.server.serving import EmbeddedServer
+from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.serving import EmbeddedServer
 from profilesvc.settings import PREFIX, Settings
 
 T = TypeVar("T")
@@ -119,7 +120,7 @@ class Embedded:
 
     def _seed(self) -> None:
         world = load_world()
-        self.run(seed.load(self.services, {**world, "locations": []} if self._elsewhere else world))
+        self.run(seeding.load(self.services, {**world, "locations": []} if self._elsewhere else world))
 
     async def _remember_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -191,7 +192,7 @@ class Embedded:
         return ProviderWithin(self._world.emulator)
 
     def control(self, method: str, path: str, body: object = None) -> Any:
-        """Call the emulator's control surface (provider/emulator/control.py). ValueError when it refuses."""
+        """Call the emulator's control surface (emulator/control.py). ValueError when it refuses."""
 
         async def call() -> httpx.Response:
             async with self._provider.controls() as client:

@@ -19,7 +19,7 @@ from profilesvc.lab.guard import NeedsControl
 from profilesvc.lab.operator import EMAILS, OperatorControl
 from profilesvc.lab.provider import ProviderControl
 from profilesvc.lab.record import Call, LabClosed, Recording, code_of
-from profilesvc.loopback import spare_loopback
+from profilesvc.server.loopback import spare_loopback
 from profilesvc.settings import LabSettings, Settings, load
 
 _TIMEOUT_SECONDS = 30

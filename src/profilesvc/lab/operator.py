@@ -4,7 +4,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from profilesvc.lab.embedded import Embedded
-from profilesvc.services import census, holds, keys, locations, operator, signing_keys
+from profilesvc.operations import counts, operator
+from profilesvc.services import holds, keys, locations, signing_keys
 
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
 
@@ -98,7 +99,7 @@ class OperatorControl:
     def count(self) -> None:
         """What the service does by itself every minute: count keys, sites and posts for `/metrics`."""
         lab = self._embedded()
-        lab.run(census.count(lab.services))
+        lab.run(counts.count(lab.services))
 
     def keep_signing_schedule(self) -> None:
         """What the service does by itself every few seconds: announce what is due, remove what outlived its tokens."""

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 from quart import Quart
 
 from profilesvc.domain.world import Clock, Entropy
-from profilesvc.provider.emulator.app import create_emulator
-from profilesvc.provider.emulator.guard import Guard
+from profilesvc.emulator.app import create_emulator
+from profilesvc.emulator.guard import Guard
 from profilesvc.provider.port import Provider
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.provider.transport import Observe, unobserved

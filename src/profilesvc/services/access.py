@@ -11,10 +11,10 @@ from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import MINUTE
 from profilesvc.services import signing_keys
 from profilesvc.services.context import Ahead, Caller, Found, Reached, Services
-from profilesvc.services.signing import TokenRefused
 from profilesvc.storage import accounts, keys, locations
 from profilesvc.storage.accounts import UserState
 from profilesvc.storage.keys import KeyState
+from profilesvc.tokens.signer import TokenRefused
 
 _EVERYTHING = frozenset(ALL)
 _BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)

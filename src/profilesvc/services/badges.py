@@ -7,8 +7,8 @@ from profilesvc.domain.keys import secret_digest
 from profilesvc.services import audit
 from profilesvc.services.access import own_key
 from profilesvc.services.context import Caller, Services
-from profilesvc.services.signing import random_id
 from profilesvc.storage import keys, overview
+from profilesvc.tokens.signer import random_id
 
 
 async def show(services: Services, caller: Caller, client_id: str, shown: bool) -> str | None:

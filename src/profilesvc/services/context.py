@@ -8,23 +8,23 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UNAVAILABLE
+from profilesvc.database.batches import Batches
+from profilesvc.database.engine import Storage
+from profilesvc.database.prepared import Ahead as Ahead  # which the API declares
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
 from profilesvc.domain.world import Clock, Entropy, iso
-from profilesvc.metrics import Load, Metrics
+from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import Notes
-from profilesvc.services.id_tokens import TrustedIssuer
-from profilesvc.services.limits import Limiter
-from profilesvc.services.refresh import Refreshes
-from profilesvc.services.signing import Signer
 from profilesvc.settings import Settings
-from profilesvc.storage.batches import Batches
 from profilesvc.storage.connection import Beat, recording
-from profilesvc.storage.engine import Storage
 from profilesvc.storage.keys import KeyState
-from profilesvc.storage.prepared import Ahead as Ahead  # which the API declares
+from profilesvc.telemetry.metrics import Load, Metrics
+from profilesvc.tokens.id_tokens import TrustedIssuer
+from profilesvc.tokens.signer import Signer
+from profilesvc.tokens.single_flight import Refreshes
 
 Result = TypeVar("Result")
 Found = Sequence[Any]

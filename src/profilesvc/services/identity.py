@@ -7,12 +7,13 @@ from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import HOUR
-from profilesvc.services import audit, operator, origins, tokens
+from profilesvc.operations import operator
+from profilesvc.services import audit, origins, tokens
 from profilesvc.services.context import Services
-from profilesvc.services.id_tokens import Identity
-from profilesvc.services.signing import TokenRefused
 from profilesvc.storage import identities
 from profilesvc.storage.accounts import UserState
+from profilesvc.tokens.id_tokens import Identity
+from profilesvc.tokens.signer import TokenRefused
 
 _MESSAGES = {
     "malformed": "The subject_token is no ID token.",

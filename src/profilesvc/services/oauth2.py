@@ -9,8 +9,8 @@ from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import SECOND
 from profilesvc.services import access, origins, tokens
 from profilesvc.services.context import Caller, Services, deactivated
-from profilesvc.services.signing import LONGEST_TOKEN, TokenRefused, TokenType
 from profilesvc.storage import families, keys, revocations
+from profilesvc.tokens.signer import LONGEST_TOKEN, TokenRefused, TokenType
 
 INACTIVE = Introspection(active=False)
 # Stands for what is no token of ours, so that it takes the same way as one that is not the caller's.

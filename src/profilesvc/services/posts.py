@@ -7,7 +7,7 @@ import orjson
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, QUOTA_EXCEEDED
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
-from profilesvc.contract.provider_post import LocalPost
+from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document, normal
 from profilesvc.domain.posts import check_create, check_patch
@@ -16,7 +16,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Ahead, Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, once
 from profilesvc.services.page_tokens import opened, seal
-from profilesvc.services.post_mirror import forget, is_stale, refresh, stored
+from profilesvc.services.post_cache import forget, is_stale, refresh, stored
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import posts
 from profilesvc.storage.posts import Position, StoredPost

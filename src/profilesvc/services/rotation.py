@@ -15,10 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.domain.world import DAY, SECOND
 from profilesvc.services import audit
 from profilesvc.services.context import Services
-from profilesvc.services.signing import LONGEST_TOKEN, random_id
 from profilesvc.storage import families, revocations
 from profilesvc.storage.families import Family, Step
 from profilesvc.storage.keys import KeyState
+from profilesvc.tokens.signer import LONGEST_TOKEN, random_id
 
 FAMILY_LIFETIME = 365 * DAY
 

@@ -18,11 +18,11 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import KeyDates, Schedule, State
 from profilesvc.domain.world import DAY, SECOND, iso
 from profilesvc.services.context import Services
-from profilesvc.services.keyring import SigningKey, generate, pem_of, signing_key
 from profilesvc.settings import PREFIX, SettingsError
 from profilesvc.storage import revocations
 from profilesvc.storage import signing_keys as table
 from profilesvc.storage.signing_keys import StoredKey
+from profilesvc.tokens.keyring import SigningKey, generate, pem_of, signing_key
 
 RELOAD_SECONDS = 2
 log = logging.getLogger("profilesvc")

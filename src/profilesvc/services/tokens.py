@@ -11,9 +11,9 @@ from profilesvc.domain.world import MINUTE
 from profilesvc.services import audit, origins, rotation, signing_keys
 from profilesvc.services.access import ids, note_use
 from profilesvc.services.context import Services, deactivated
-from profilesvc.services.signing import DASHBOARD, TokenRefused, random_id
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
+from profilesvc.tokens.signer import DASHBOARD, TokenRefused, random_id
 
 
 def _bad_credentials() -> ServiceError:

@@ -7,9 +7,9 @@ from sqlalchemy import bindparam, func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.database.engine import Executor
+from profilesvc.database.prepared import Ahead, Prepared, fetch_one
 from profilesvc.storage import revocations
-from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Ahead, Prepared, fetch_one
 from profilesvc.storage.tables import businesses, users
 
 

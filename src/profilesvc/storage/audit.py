@@ -5,11 +5,11 @@ from typing import Any
 from sqlalchemy import Row, String, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.dialect import insert_by, insert_into
-from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import PreparedWrite
+from profilesvc.database.dialect import insert_by, insert_into
+from profilesvc.database.engine import Executor
+from profilesvc.database.prepared import PreparedWrite
+from profilesvc.database.writers import Executions
 from profilesvc.storage.tables import audit, keys
-from profilesvc.storage.writers import Executions
 
 Event = dict[str, Any]
 COLUMNS = ("at", "event", "user_id", "key_id", "actor", "ip_prefix", "request_id", "details")

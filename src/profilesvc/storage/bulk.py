@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Table, func, insert, literal, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.engine import Executor, Storage
+from profilesvc.database.engine import Executor, Storage
 from profilesvc.storage.tables import businesses, keys, metadata, users
 
 PIECE = 20_000  # rows of a transaction: below the time that one may take, so that a running service goes on

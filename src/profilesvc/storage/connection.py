@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, case, exists, func, select, update
 
+from profilesvc.database.dialect import insert_by
+from profilesvc.database.engine import Executor
+from profilesvc.database.prepared import Ahead, Prepared, PreparedWrite, fetch
+from profilesvc.database.writers import Executions
 from profilesvc.domain.connection import ONLINE_FOR, Span
-from profilesvc.storage.dialect import insert_by
-from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Ahead, Prepared, PreparedWrite, fetch
 from profilesvc.storage.tables import connections, contacts, holds, keys
-from profilesvc.storage.writers import Executions
 
 
 class Watched(NamedTuple):

@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, String, bindparam, delete, insert, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.engine import Executor
+from profilesvc.database.engine import Executor
 from profilesvc.storage.tables import holds, key_domains, keys, users
 
 ANY = ""  # stands for every domain: the row of a key that has none

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.database.dialect import insert_into
+from profilesvc.database.engine import Executor
 from profilesvc.storage.accounts import USER, UserState
-from profilesvc.storage.dialect import insert_into
-from profilesvc.storage.engine import Executor
 from profilesvc.storage.tables import exchanges, identities, users
 
 

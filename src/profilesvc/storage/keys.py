@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Row, Select, String, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.database.engine import Executor
+from profilesvc.database.prepared import Ahead, Prepared, fetch, fetch_one, separated
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, revocations, signing_keys
-from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Ahead, Prepared, fetch, fetch_one, separated
 from profilesvc.storage.tables import businesses, holds, keys, secrets, users
 
 

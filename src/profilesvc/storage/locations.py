@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Row, and_, bindparam, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Prepared, fetch
+from profilesvc.database.engine import Executor
+from profilesvc.database.prepared import Prepared, fetch
 from profilesvc.storage.tables import businesses, locations
 
 

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Row, bindparam, func, select
 
-from profilesvc.storage.engine import Executor
+from profilesvc.database.engine import Executor
+from profilesvc.database.prepared import Prepared, fetch
 from profilesvc.storage.keys import live
-from profilesvc.storage.prepared import Prepared, fetch
 from profilesvc.storage.tables import businesses, connections, holds, keys, locations, posts
 
 

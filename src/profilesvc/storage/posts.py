@@ -17,9 +17,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.dialect import insert_into
-from profilesvc.storage.engine import Executor
-from profilesvc.storage.prepared import Ahead, Prepared, fetch, joined
+from profilesvc.database.dialect import insert_into
+from profilesvc.database.engine import Executor
+from profilesvc.database.prepared import Ahead, Prepared, fetch, joined
 from profilesvc.storage.tables import locations, post_usage, posts
 
 Position = tuple[int, str]

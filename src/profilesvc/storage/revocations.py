@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy import bindparam, exists
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.dialect import insert_into
+from profilesvc.database.dialect import insert_into
 from profilesvc.storage.tables import revocations
 
 Kind = Literal["token", "family", "signing_key"]

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Row, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.storage.engine import Executor
+from profilesvc.database.engine import Executor
 from profilesvc.storage.tables import locations, syncs
 
 

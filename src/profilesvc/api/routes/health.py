@@ -1,0 +1,115 @@
+"""Paths beside the API: is the process alive, is it ready, what is it, the OpenAPI document and its page."""
+
+import contextlib
+import hmac
+import platform
+from importlib.util import find_spec
+from pathlib import Path
+
+import orjson
+from quart import Blueprint, Response, current_app, request
+from quart_schema import QuartSchema
+
+from profilesvc import __version__
+from profilesvc.api.access import services
+from profilesvc.api.documents import PUBLIC, documents
+from profilesvc.api.endpoint import PREFIX
+from profilesvc.api.guard import METRICS
+from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.domain.errors import ServiceError
+from profilesvc.operations import counts, readiness
+from profilesvc.services.access import bearer_token, refused
+
+blueprint = Blueprint("health", __name__)
+STATIC = Path(__file__).parents[1] / "static"
+_FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "docs.js": "text/javascript"}
+_SWAGGER_UI = "swagger_ui"  # the package swagger-ui-py; its own pages and handlers are not used
+# The page must not load anything from elsewhere, even if its scripts wanted to.
+_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+
+
+def _folder(name: str) -> Path:
+    """Where a file is: Swagger UI's come from its package, which is found without importing it."""
+    if not name.startswith("swagger-ui"):
+        return STATIC
+    package = find_spec(_SWAGGER_UI)
+    assert package is not None and package.origin is not None, "swagger-ui-py is a dependency"  # noqa: PT018
+    return Path(package.origin).parent / "static"
+
+
+def _json(document: object, status: int = 200) -> Response:
+    return Response(orjson.dumps(document), status, content_type="application/json")
+
+
+@blueprint.get("/healthz")
+async def healthz() -> Response:
+    """The process answers."""
+    return _json({"status": "ok"})
+
+
+@blueprint.get("/version")
+async def version() -> Response:
+    """What answers here."""
+    python = platform.python_version()
+    return _json({"name": "profilesvc", "version": __version__, "python": python, "api": PREFIX.rpartition("/")[2]})
+
+
+@blueprint.get("/readyz")
+async def readyz() -> Response:
+    """Database, migrations and signing key are in order, and no shutdown has begun."""
+    accepting = not current_app.extensions["profilesvc.draining"].is_set()
+    checks = {**await current_app.extensions["profilesvc.checks"].get(_checks), "accepting": accepting}
+    ready = all(checks.values())
+    response = _json({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
+    if not ready:
+        response.headers["Retry-After"] = "1"
+    return response
+
+
+async def _checks() -> dict[str, bool]:
+    try:
+        return await readiness.checks(services())
+    except ServiceError:
+        return {"database": False}
+
+
+@blueprint.get(METRICS)
+async def metrics() -> Response:
+    """Prometheus' text format; what the database alone knows is left out while it does not answer."""
+    running = services()
+    if token := running.settings.metrics.token.get_secret_value():
+        given = bearer_token(request.headers.getlist("Authorization"))
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            raise refused("invalid")
+    text = await current_app.extensions["profilesvc.telemetry.metrics"].get(_exposition, running.metrics.stamp())
+    with contextlib.suppress(ServiceError):
+        text += await counts.exposition(running)
+    return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _exposition() -> bytes:
+    return services().metrics.exposition()
+
+
+@blueprint.get("/openapi.json")
+async def openapi() -> Response:
+    """The OpenAPI 3.1 document."""
+    schema: QuartSchema = current_app.extensions["QUART_SCHEMA"]
+    return await documents().answer(
+        "openapi.json", lambda: orjson.dumps(schema.openapi_provider.schema()), "application/json"
+    )
+
+
+@blueprint.get("/docs")
+async def docs() -> Response:
+    """The document in Swagger UI; every file of it is served here."""
+    headers = {**PUBLIC, "Content-Security-Policy": _POLICY}
+    return await documents().answer("docs", (STATIC / "docs.html").read_bytes, "text/html; charset=utf-8", headers)
+
+
+@blueprint.get("/docs/<name>")
+async def docs_file(name: str) -> Response:
+    """A file of the page."""
+    if name not in _FILES:
+        raise ServiceError(NOT_FOUND)
+    return await documents().answer(f"docs/{name}", (_folder(name) / name).read_bytes, _FILES[name])

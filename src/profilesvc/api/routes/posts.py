@@ -1,0 +1,84 @@
+"""Local posts: list, create, change, delete."""
+
+from typing import Any
+
+from profilesvc.api.access import either, services
+from profilesvc.api.endpoint import Routes
+from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR, QUOTA_EXCEEDED
+from profilesvc.contract.posts import Post, PostDeleted, PostList, PostListQuery, PostTarget
+from profilesvc.contract.provider.post import LocalPost
+from profilesvc.domain.permissions import Permission
+from profilesvc.services import posts
+from profilesvc.services.context import Caller, Reached, Rendered
+from profilesvc.services.idempotency import IdempotencyKey
+
+routes = Routes("posts")
+
+
+def _path(name: str) -> str:
+    """The path of a post by its resource name."""
+    location, _, ident = name.partition("/localPosts/")
+    return f"/posts/{ident}?locationId={location}"
+
+
+@routes.endpoint(
+    "GET /posts",
+    access=either(Permission.READ),
+    query=PostListQuery,
+    data=PostList,
+    errors=(PROVIDER_API_ERROR,),
+    ahead=lambda query, _path: posts.ahead(query),
+)
+async def list_posts(caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
+    """List the posts of a location, newest first.
+
+    While the provider is down the last known posts are answered, with their age in seconds in X-Data-Age.
+    """
+    return await posts.list_page(services(), caller, location, query)
+
+
+@routes.endpoint(
+    "POST /posts",
+    access=either(Permission.WRITE),
+    query=PostTarget,
+    body=dict,
+    body_schema=LocalPost,
+    data=Post,
+    status=201,
+    created_at=lambda post: _path(post["name"]),
+    errors=(PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR),
+)
+async def create_post(
+    caller: Caller, location: Reached, body: dict[str, Any], idempotency: IdempotencyKey | None
+) -> Rendered:
+    """Create a post; it starts in state PROCESSING.
+
+    `topicType` is STANDARD by default, which needs a `summary`. What else a topic needs the provider decides.
+    """
+    return await posts.create(services(), caller, location, body, idempotency)
+
+
+@routes.endpoint(
+    "PATCH /posts/<post:postId>",
+    access=either(Permission.WRITE),
+    query=PostTarget,
+    body=dict,
+    body_schema=LocalPost,
+    data=Post,
+    errors=(PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR),
+)
+async def change_post(location: Reached, post_id: str, body: dict[str, Any]) -> Rendered:
+    """Change the members that are present; null clears one. Answers the whole post."""
+    return await posts.change(services(), location, post_id, body)
+
+
+@routes.endpoint(
+    "DELETE /posts/<post:postId>",
+    access=either(Permission.WRITE),
+    query=PostTarget,
+    data=PostDeleted,
+    errors=(NOT_FOUND, PROVIDER_API_ERROR),
+)
+async def delete_post(location: Reached, post_id: str) -> PostDeleted:
+    """Delete a post."""
+    return await posts.delete(services(), location, post_id)

@@ -1,0 +1,65 @@
+"""Reviews: list, read, reply. Additions of ours, in the provider's format."""
+
+from typing import Any
+
+from profilesvc.api.access import either, services
+from profilesvc.api.endpoint import Routes
+from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR
+from profilesvc.contract.provider.review import ReviewReply
+from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery, ReviewTarget
+from profilesvc.domain.permissions import Permission
+from profilesvc.services import reviews
+from profilesvc.services.context import Reached, Rendered
+
+routes = Routes("reviews")
+_ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
+
+
+@routes.endpoint("GET /reviews", access=either(Permission.READ), query=ReviewListQuery, data=ReviewList, errors=_ERRORS)
+async def list_reviews(location: Reached, query: ReviewListQuery) -> Rendered:
+    """List the reviews of a location, last changed first. Ours.
+
+    They are read from the provider on every call; while it is down, the answer is PROVIDER_API_ERROR.
+    """
+    return await reviews.list_page(services(), location, query)
+
+
+@routes.endpoint(
+    "GET /reviews/<review:reviewId>",
+    access=either(Permission.READ),
+    query=ReviewTarget,
+    data=ReviewDetail,
+    errors=_ERRORS,
+)
+async def get_review(location: Reached, review_id: str) -> Rendered:
+    """Read one review, with its reply where it has one. Ours."""
+    return await reviews.get(services(), location, review_id)
+
+
+@routes.endpoint(
+    "PUT /reviews/<review:reviewId>/reply",
+    access=either(Permission.WRITE),
+    query=ReviewTarget,
+    body=dict,
+    body_schema=ReplyBody,
+    data=ReviewReply,
+    errors=_ERRORS,
+)
+async def reply_to_review(location: Reached, review_id: str, body: dict[str, Any]) -> Rendered:
+    """Set or replace the reply to a review; at most 4096 bytes. Ours.
+
+    The provider reviews it: it is public once its `reviewReplyState` is APPROVED.
+    """
+    return await reviews.reply(services(), location, review_id, body)
+
+
+@routes.endpoint(
+    "DELETE /reviews/<review:reviewId>/reply",
+    access=either(Permission.WRITE),
+    query=ReviewTarget,
+    data=ReplyDeleted,
+    errors=_ERRORS,
+)
+async def delete_reply(location: Reached, review_id: str) -> ReplyDeleted:
+    """Take the reply to a review back. Ours."""
+    return await reviews.delete_reply(services(), location, review_id)

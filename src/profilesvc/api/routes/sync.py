@@ -1,0 +1,68 @@
+"""Sync: compare, push, history."""
+
+from typing import Any
+
+from profilesvc.api.access import either, services
+from profilesvc.api.endpoint import Routes
+from profilesvc.contract.errors import (
+    CONFLICT,
+    LOCATION_NOT_VERIFIED,
+    PLAN_RESTRICTION,
+    PROVIDER_API_ERROR,
+    SYNC_DISABLED,
+)
+from profilesvc.contract.provider.location import Location
+from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncPreview, SyncQuery, SyncResult
+from profilesvc.domain.permissions import Permission
+from profilesvc.services import comparison, sync
+from profilesvc.services.context import Caller, Reached, Rendered
+from profilesvc.services.idempotency import IdempotencyKey
+
+routes = Routes("sync")
+
+
+@routes.endpoint(
+    "GET /sync/comparison/<location:locationId>",
+    access=either(Permission.READ),
+    data=SyncComparison,
+    errors=(PROVIDER_API_ERROR,),
+)
+async def compare_profile(location: Reached) -> SyncComparison:
+    """Compare what you asked for with what the provider has now."""
+    return await comparison.compare(services(), location)
+
+
+@routes.endpoint(
+    "POST /sync/<location:locationId>",
+    access=either(Permission.WRITE),
+    query=SyncQuery,
+    body=dict,
+    body_schema=Location,
+    data=SyncResult | SyncPreview,
+    errors=(LOCATION_NOT_VERIFIED, SYNC_DISABLED, CONFLICT, PLAN_RESTRICTION, PROVIDER_API_ERROR),
+)
+async def sync_profile(
+    caller: Caller,
+    location: Reached,
+    query: SyncQuery,
+    body: dict[str, Any],
+    idempotency: IdempotencyKey | None,
+) -> Rendered | SyncPreview:
+    """Push profile data to the provider; what it cannot take is named in fieldsFiltered.
+
+    With `validateOnly=true` nothing is changed: the answer tells what would be.
+    """
+    if query.validateOnly == "true":
+        return await comparison.preview(services(), location, body)
+    return await sync.run(services(), caller, location, body, idempotency)
+
+
+@routes.endpoint(
+    "GET /sync/history/<location:locationId>",
+    access=either(Permission.READ),
+    query=SyncHistoryQuery,
+    data=SyncHistory,
+)
+async def list_sync_history(location: Reached, query: SyncHistoryQuery) -> SyncHistory:
+    """List the syncs of a location, newest first."""
+    return await sync.history(services(), location, query)

@@ -1,0 +1,1 @@
+"""The provider's format, one to one."""

@@ -1,0 +1,56 @@
+"""The provider's attributes of a location (Business Information v1), one to one; a resource beside the Location."""
+
+from typing import Annotated, Any, Literal
+
+from profilesvc.contract.provider.format import OUTPUT_ONLY, Message, String, Uri
+
+AttributeValueType = Literal["ATTRIBUTE_VALUE_TYPE_UNSPECIFIED", "BOOL", "ENUM", "URL", "REPEATED_ENUM"]
+
+
+class RepeatedEnumAttributeValue(Message):
+    """At least one value across the two lists; ids in neither are unknown."""
+
+    setValues: list[String] | None = None
+    unsetValues: list[String] | None = None
+
+
+class UriAttributeValue(Message):
+    """One address."""
+
+    uri: Uri | None = None
+
+
+class Attribute(Message):
+    """`attributes/<id>` and its value: one JSON value in `values` for BOOL and ENUM, else the member of its type."""
+
+    name: String | None = None
+    valueType: Annotated[AttributeValueType | None, OUTPUT_ONLY] = None
+    values: list[Any] | None = None
+    repeatedEnumValue: RepeatedEnumAttributeValue | None = None
+    uriValues: list[UriAttributeValue] | None = None
+
+
+class Attributes(Message):
+    """All attributes that a location has; `name` is `locations/<id>/attributes`."""
+
+    name: String | None = None
+    attributes: list[Attribute] | None = None
+
+
+class AttributeValueMetadata(Message):
+    """A value that an attribute may have."""
+
+    value: Any = None
+    displayName: String | None = None
+
+
+class AttributeMetadata(Message):
+    """An attribute that a location of some category and region may have; `parent` is its own id."""
+
+    parent: String | None = None
+    valueType: AttributeValueType | None = None
+    displayName: String | None = None
+    groupDisplayName: String | None = None
+    repeatable: bool | None = None
+    valueMetadata: list[AttributeValueMetadata] | None = None
+    deprecated: bool | None = None

@@ -1,0 +1,1 @@
+"""How the database is reached: engine, sessions, prepared statements, batches, locks, migrations."""

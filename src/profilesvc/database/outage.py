@@ -1,0 +1,61 @@
+"""The log of a database in trouble: when it is lost, when it is back, and how many requests were refused meanwhile."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from profilesvc.database.unavailable import is_for_writing, is_lost, reason, refusal, sqlstate
+from profilesvc.domain.errors import ServiceError
+
+log = logging.getLogger("profilesvc")
+EVERY_SECONDS = 60.0
+SETTLED_SECONDS = 1.0  # without a failure, before it counts as back: kept connections may work while new ones do not
+
+
+class Outage:
+    """Follows the units of work of one process: a line at each change and one a minute, never one per request."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lost_at: float | None = None
+        self._failed_at = self._worked_at = self._logged_at = float("-inf")
+        self._for_writing = False
+        self._refused = 0
+
+    def failed(self, error: Exception, begun: float) -> None:
+        """A unit that began at `begun` was refused. A timeout counts as lost if nothing else worked meanwhile."""
+        is_timeout = isinstance(error, TimeoutError) and not sqlstate(error) and self._worked_at < begun
+        if not (is_timeout or is_lost(error)):
+            return
+        self._failed_at = self._now()
+        if self._lost_at is None:
+            self._lost_at = self._logged_at = self._failed_at
+            self._refused = 0
+            log.error("database lost: %s", reason(error))
+        self._for_writing = is_for_writing(error)
+
+    def worked(self, *, wrote: bool) -> None:
+        """A unit succeeded."""
+        now = self._worked_at = self._now()
+        if self._lost_at is None or now < self._failed_at + SETTLED_SECONDS or (self._for_writing and not wrote):
+            return
+        log.warning("database back after %.0f s, %s refused", now - self._lost_at, _requests(self._refused))
+        self._lost_at, self._refused, self._logged_at = None, 0, float("-inf")
+
+    def refused(self, error: ServiceError) -> bool:
+        """Count a request that ends with this error; False if it is not the database's."""
+        cause = error.__cause__
+        if cause is None or refusal(cause) is None:
+            return False
+        self._refused += 1
+        if (now := self._now()) >= self._logged_at + EVERY_SECONDS:
+            state = "busy" if self._lost_at is None else f"still lost after {now - self._lost_at:.0f} s"
+            log.warning("database %s: %s; %s refused", state, reason(cause), _requests(self._refused))
+            self._logged_at = now
+            if self._lost_at is None:
+                self._refused = 0
+        return True
+
+
+def _requests(count: int) -> str:
+    return f"{count} request" if count == 1 else f"{count} requests"

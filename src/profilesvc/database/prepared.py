@@ -1,0 +1,110 @@
+"""Statements of the hot paths: written as Core statements, compiled once, run on the database's own driver.
+
+Building and compiling a statement costs several times what SQLite or PostgreSQL need to answer it. A `Prepared` is
+built at import; each database's SQL and order of parameters are worked out at its first use.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import ColumnElement, Select, func, literal_column, select, true
+from sqlalchemy.dialects.postgresql import asyncpg as postgresql
+from sqlalchemy.dialects.sqlite import aiosqlite as sqlite
+
+from profilesvc.database.engine import Executor
+from profilesvc.database.writers import Executions
+
+_DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
+
+
+Places = list[tuple[str, Any]]  # name and default of each positional value
+
+
+def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Places]:
+    compiled: Any = statement.compile(dialect=_DIALECTS[dialect], column_keys=columns)
+    return str(compiled), [(name, compiled.params[name]) for name in compiled.positiontup or []]
+
+
+def separated(text: ColumnElement[Any], separator: str) -> ColumnElement[Any]:
+    """The aggregate of texts as one, null of none: rows cost more to hand over than to find."""
+    return func.aggregate_strings(text, literal_column(f"'{separator}'"))  # type: ignore[arg-type]  # in the text
+
+
+def joined(texts: Select[Any], separator: str) -> ColumnElement[Any]:
+    """The same of a statement's only column, in its order."""
+    return select(separated(texts.subquery().c[0], separator)).scalar_subquery()
+
+
+class Prepared:
+    """A read with named parameters (`bindparam`); its columns are texts and integers, as both drivers give them."""
+
+    def __init__(self, statement: Select[Any]) -> None:
+        self.statement = statement
+        self.width = len(statement.selected_columns)
+        self._known: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
+        self._beside: dict[Prepared, Prepared] = {}
+
+    def sql(self, dialect: str, parameters: dict[str, Any]) -> tuple[str, list[Any]]:
+        """The text and the positional values for a database."""
+        known = self._known.get(dialect)
+        if known is None:
+            text, places = _compiled(self.statement, dialect)
+            known = self._known[dialect] = text, dict(places), [name for name, _ in places]
+        text, defaults, names = known
+        given = defaults | parameters
+        return text, [given[name] for name in names]
+
+    def beside(self, other: "Prepared") -> "Prepared":
+        """Both in one trip: this one's row, and beside it the other's first, or nulls where that finds none."""
+        if other not in self._beside:
+            mine, its = self.statement.subquery(), other.statement.limit(1).subquery()
+            both = select(*mine.c, *its.c).select_from(mine.outerjoin(its, true()))
+            self._beside[other] = Prepared(both)
+        return self._beside[other]
+
+
+class Ahead(NamedTuple):
+    """A read of one row that rides on the statement that finds the caller.
+
+    With a `location` for keys of that location alone, as what is another's must not be told by the time it takes;
+    without one for users alone.
+    """
+
+    query: Prepared
+    parameters: dict[str, Any]
+    location: str | None = None
+
+
+class PreparedWrite:
+    """A write with named parameters, executed for many rows; `build` makes it of the dialect's name."""
+
+    def __init__(self, build: Callable[[str], Any], columns: Sequence[str] | None = None) -> None:
+        self._build, self._columns = build, columns
+        self._known: dict[str, tuple[str, Places]] = {}
+
+    def executions(self, dialect: str, rows: list[dict[str, Any]]) -> Executions:
+        """What a database is to do."""
+        known = self._known.get(dialect)
+        if known is None:
+            known = self._known[dialect] = _compiled(self._build(dialect), dialect, self._columns)
+        text, places = known
+        return Executions(text, [[row.get(name, default) for name, default in places] for row in rows])
+
+
+async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequence[Any]:
+    """The rows as tuples: by the driver where the unit of work has one at hand, by the session in a transaction."""
+    driver: Any = getattr(session, "fetch", None)
+    if driver is not None:
+        return cast(Sequence[Any], await driver(*query.sql(session.dialect, parameters)))  # type: ignore[attr-defined]
+    return (await session.execute(query.statement, parameters)).all()
+
+
+async def fetch_one(
+    session: Executor, query: Prepared, ahead: Ahead | None, **parameters: Any
+) -> tuple[Sequence[Any] | None, Sequence[Any]]:
+    """The only row, None for none, and what rode ahead with it, empty where nothing did."""
+    if ahead is None:
+        rows = await fetch(session, query, **parameters)
+        return (rows[0] if rows else None), ()
+    rows = await fetch(session, query.beside(ahead.query), **parameters, **ahead.parameters)
+    return (rows[0][: query.width], rows[0][query.width :]) if rows else (None, ())

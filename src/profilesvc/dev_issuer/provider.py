@@ -1,0 +1,144 @@
+"""What the issuer vouches for: codes and ID tokens, signed by a key of its own; no state but what was used."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import jwt
+
+from profilesvc.domain.world import SECOND
+from profilesvc.services.context import Services
+from profilesvc.storage import accounts, identities
+from profilesvc.storage.identities import Linked
+from profilesvc.tokens.id_tokens import PublicKey
+from profilesvc.tokens.jose import b64, is_compact, taken_apart
+from profilesvc.tokens.keyring import SigningKey, load_or_create, public_jwk
+from profilesvc.tokens.signer import random_id
+
+PATH = "/dev/issuer"
+CLIENT_ID = "dashboard"
+CODE_SECONDS = 60
+ID_TOKEN_SECONDS = 300
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_MAX_CODE = 4096
+_JWS = jwt.PyJWS(algorithms=["RS256"])
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """One sign-in on its way: who, for which client, where to, and what the ID token has to prove."""
+
+    subject: str
+    redirect_uri: str
+    challenge: str
+    nonce: str | None
+
+
+class DevIssuer:
+    """The issuer at {base_url}/dev/issuer. Its key is made when it is first needed."""
+
+    def __init__(self, base_url: str, client_id: str, key_file: Path, demo_users: list[dict[str, Any]]) -> None:
+        self.base_url, self.client_id = base_url, client_id
+        self.url = f"{base_url}{PATH}"
+        self._key_file, self._demo_users = key_file, demo_users
+
+    @cached_property
+    def _key(self) -> SigningKey:
+        return load_or_create(self._key_file)
+
+    @property
+    def jwks(self) -> dict[str, Any]:
+        """The key as anyone may see it."""
+        return {"keys": [{**public_jwk(self._key.public), "kid": self._key.kid, "use": "sig", "alg": "RS256"}]}
+
+    async def find(self, kid: str | None, alg: str) -> PublicKey | None:
+        """The key, for the service itself: nobody calls their own process over the network."""
+        return self._key.public if alg == "RS256" and kid == self._key.kid else None
+
+    async def users(self, services: Services) -> list[Linked]:
+        """Who can sign in: the demo users that are there, linked when this is first asked, and whoever was linked."""
+        async with services.storage.read() as session:
+            linked = await identities.of_issuer(session, self.url)
+            known, found = {user.subject for user in linked}, {}
+            for person in self._demo_users:
+                if (subject := f"demo-{person['id']}") not in known:
+                    found[subject] = await accounts.user_by_email(session, person["email"])
+        missing = {subject: user for subject, user in found.items() if user is not None}
+        if not missing:
+            return linked
+        async with services.storage.write() as session:
+            for subject, user in missing.items():
+                await identities.link(session, self.url, subject, user.id, services.clock.now())
+            return await identities.of_issuer(session, self.url)
+
+    def takes(self, redirect_uri: str) -> bool:
+        """Whether a login may end there: on this machine or at the service itself, and nowhere else (RFC 8252 §7.3)."""
+        try:
+            parts = urlsplit(redirect_uri)
+            origin = origin_of(parts)
+        except ValueError:
+            return False
+        plain = redirect_uri.isascii() and redirect_uri.isprintable() and not set(redirect_uri) & set(" \\#'\";")
+        ours = origin == origin_of(urlsplit(self.base_url))
+        loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK
+        # The parser overlooks what stands behind a bracket, as in `[::1].elsewhere.example`.
+        whole = re.fullmatch(r"(?:[^\[\]@:]*|\[[0-9a-f:]*\])(?::[0-9]*)?", parts.netloc, re.IGNORECASE)
+        return plain and whole is not None and (ours or loopback)
+
+    def code(self, services: Services, login: Login) -> str:
+        """An authorization code, good for a minute and one exchange."""
+        claims = {"sub": login.subject, "uri": login.redirect_uri, "chl": login.challenge, "nonce": login.nonce}
+        return self._signed(services, "code+jwt", {**claims, "aud": self.url}, CODE_SECONDS)
+
+    async def redeem(self, services: Services, code: str, redirect_uri: str, verifier: str) -> Login | None:
+        """The login of a code, once; None when anything about it is wrong (RFC 7636 §4.6)."""
+        login = self._login(code, services.clock.now())
+        if login is None or login.redirect_uri != redirect_uri or login.challenge != s256(verifier):
+            return None
+        digest, now = hashlib.sha256(code.encode()).hexdigest(), services.clock.now()
+        async with services.storage.write() as session:
+            is_first = await identities.spend(session, digest, now + 2 * CODE_SECONDS * SECOND, now)
+        return login if is_first else None
+
+    def _login(self, code: str, now: int) -> Login | None:
+        if not is_compact(code, _MAX_CODE):
+            return None
+        try:
+            header, claims = taken_apart(code)
+            _JWS.decode(code, self._key.public, algorithms=["RS256"])
+        except (ValueError, TypeError, RecursionError, jwt.PyJWTError):
+            return None
+        if header.get("typ") != "code+jwt" or claims["exp"] * SECOND <= now:
+            return None
+        return Login(claims["sub"], claims["uri"], claims["chl"], claims["nonce"])
+
+    async def id_token(self, services: Services, subject: str, nonce: str | None = None) -> str | None:
+        """An ID token of a user who can sign in here; None for anybody else."""
+        person = next((user for user in await self.users(services) if user.subject == subject), None)
+        if person is None:
+            return None
+        claims = {"sub": subject, "aud": self.client_id, "email": person.email, "email_verified": True}
+        if nonce is not None:
+            claims["nonce"] = nonce
+        return self._signed(services, "JWT", {**claims, "name": person.name}, ID_TOKEN_SECONDS)
+
+    def _signed(self, services: Services, typ: str, claims: dict[str, Any], ttl_seconds: int) -> str:
+        now = services.clock.now() // SECOND
+        payload = {"iss": self.url, "iat": now, "exp": now + ttl_seconds, "jti": random_id(services.entropy), **claims}
+        body = json.dumps(payload, separators=(",", ":")).encode()
+        return _JWS.encode(body, self._key.private, algorithm="RS256", headers={"typ": typ, "kid": self._key.kid})
+
+
+def origin_of(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port, written out. ValueError for a port that is none."""
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def s256(verifier: str) -> str:
+    """The challenge that a verifier answers (RFC 7636 §4.2)."""
+    return b64(hashlib.sha256(verifier.encode()).digest())

@@ -1,0 +1,130 @@
+"""The provider as a Quart app: one origin for all of its APIs, and what holds for every call."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from quart import Quart, Response, ResponseReturnValue, g, request
+from quart.json import loads
+from sqlmodel import select
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import BaseConverter
+
+from profilesvc.domain.world import Clock, Entropy, iso
+from profilesvc.emulator.accounts import accounts, digest_of
+from profilesvc.emulator.attributes import attributes
+from profilesvc.emulator.categories import categories
+from profilesvc.emulator.control import control
+from profilesvc.emulator.errors import ApiError
+from profilesvc.emulator.guard import Guard
+from profilesvc.emulator.locations import locations
+from profilesvc.emulator.posts import posts
+from profilesvc.emulator.reviews import reviews
+from profilesvc.emulator.seeding import fill
+from profilesvc.emulator.state import Emulator, Switches, count_request, emulator, now
+from profilesvc.emulator.store import Store
+from profilesvc.emulator.tables import EmulatorStateRow, EmulatorTokenRow
+from profilesvc.emulator.verification import verification
+from profilesvc.emulator.wire import Document
+from profilesvc.server.routing import MatchedRule
+
+_EMPTY_WORLD: Document = {"accounts": [], "locations": []}
+_NOT_ROUTED = "<!DOCTYPE html><html lang=en><title>Error 404 (Not Found)!!1</title><p>The requested URL was not found."
+
+
+class _NameConverter(BaseConverter):
+    """An id in a path; `:` starts a custom verb."""
+
+    regex = r"[^/:]+"
+
+
+class _App(Quart):
+    url_rule_class = MatchedRule
+
+
+def create_emulator(
+    path: Path, *, clock: Clock, entropy: Entropy, world: Document | None, guard: Guard | None = None
+) -> Quart:
+    """The emulator over the database file at `path`, which is filled from the world when it is new.
+
+    `guard` protects the control surface of an emulator that is served on a socket; inside a process it needs none.
+
+    Its lifespan opens the file: run it by a server, or inside `async with app.test_app()`.
+    """
+    app = _App(__name__)
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.url_map.converters["name"] = _NameConverter
+    app.url_map.merge_slashes = False
+    shared = Emulator(Store(path), clock, entropy, world or _EMPTY_WORLD, guard)
+    app.extensions["emulator"] = shared
+
+    @app.while_serving
+    async def lifespan() -> AsyncGenerator[None, None]:
+        await shared.store.open(lambda session: fill(session, shared.world, shared.clock.now()))
+        yield
+        await shared.store.close()
+
+    app.before_request(_gate)
+    app.after_request(_record)
+    app.register_error_handler(ApiError, _refuse)
+    app.register_error_handler(HTTPException, _not_routed)
+    app.register_error_handler(Exception, _crash)
+    for blueprint in (accounts, locations, attributes, categories, verification, posts, reviews, control):
+        app.register_blueprint(blueprint)
+    return app
+
+
+async def _gate() -> Response | None:
+    """What precedes every provider call: faults, then the bearer token, then the quota."""
+    if request.url_rule is None or request.blueprint == "control":
+        return None
+    shared = emulator()
+    fault = g.fault = shared.faults.take(request.method, request.path)
+    if fault is not None and not fault.after and (answer := await fault.answer()):
+        return answer
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    known = select(EmulatorTokenRow.expires).where(EmulatorTokenRow.digest == digest_of(token)).scalar_subquery()
+    async with shared.store.read() as session:
+        document, expires = (await session.exec(select(EmulatorStateRow.document, known))).one()
+    g.switches = Switches.model_validate_json(document)
+    g.now = shared.clock.now() + g.switches.clock_offset_ms
+    if request.path != "/token":
+        if scheme.lower() != "bearer" or (expires or 0) <= now():
+            raise ApiError(401, "Request had invalid authentication credentials.")
+        count_request()
+    return None
+
+
+async def _record(response: Response) -> Response:
+    """Remember the call, without its credentials, and lose the answer when a fault says so."""
+    if request.blueprint == "control":
+        return response
+    fault = g.get("fault")
+    if fault is not None and fault.after and (answer := await fault.answer()):
+        response = answer
+    shared = emulator()
+    call: Document = {"time": iso(shared.clock.now()), "method": request.method, "path": request.path}
+    call |= {"query": request.args.to_dict(), "body": await _recorded_body(), "status": response.status_code}
+    shared.calls.append(call)
+    return response
+
+
+async def _recorded_body() -> object:
+    if request.path == "/token":
+        return None
+    try:
+        return loads(await request.get_data() or b"null")
+    except (ValueError, RecursionError):
+        return None
+
+
+async def _refuse(error: ApiError) -> ResponseReturnValue:
+    return error.body(), error.http_status
+
+
+async def _not_routed(_error: HTTPException) -> ResponseReturnValue:
+    """The front end's answer, not the API's: a wrong version, a missing account, a wrong method."""
+    return Response(_NOT_ROUTED, 404, {"Content-Type": "text/html; charset=UTF-8"})
+
+
+async def _crash(_error: Exception) -> ResponseReturnValue:
+    return ApiError(500, "Internal error encountered.").body(), 500

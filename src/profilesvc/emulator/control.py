@@ -1,0 +1,264 @@
+"""The control surface under /__emulator/: switches, drift, faults, the clock and the record of calls.
+
+Served on a socket, it takes the token of this start and JSON only (guard.py); it never looks at the provider's tokens.
+
+`GET state` answers `{switches, now, locations, posts, faults}`. `PUT state` takes any of these and changes only
+what it names; it answers as GET:
+
+    {"switches": {"strict": true, "review_seconds": 5, "reject_phrase": "casino", "refuse_refresh": false,
+                  "edits_per_minute": 10, "requests_per_minute": 300, ...},
+     "locations": {"locations/114": {"phoneNumbers": {"primaryPhone": "+81 45-555-0177"}, "labels": null}},
+     "google_updated": {"locations/114": {"title": "Harbour Bookshop"}},
+     "voice_of_merchant": {"locations/113": {"hasVoiceOfMerchant": true, "hasBusinessAuthority": true}},
+     "verifications": {"locations/113": []}, "attributes": {"locations/111": []},
+     "blocked": {"locations/111": {"title": "THROTTLED", "websiteUri": "STALE_DATA"}},
+     "posts": {"accounts/1/locations/111/localPosts/11112": {"state": "REJECTED"}},
+     "reviews": {"accounts/1/locations/111/reviews/9": {"starRating": "TWO", "comment": "Cold."}}}
+
+`locations` and `posts` merge top-level members (null removes one); a post's `state` ends its review with that state.
+`reviews` adds or replaces whole reviews, null removes one. The other maps replace. `POST faults` takes one fault or
+a list (faults.py) and `DELETE faults` empties the queue; `POST clock {"advance_seconds": n}` moves the clock on and
+`{"now": "2026-01-02T03:04:05Z"}` sets it, back too; `GET requests` answers
+`{requests: [{time, method, path, query, body, status}]}`, oldest first, `DELETE requests` forgets them; `POST reset`
+goes back to the world.
+"""
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from quart import Blueprint, ResponseReturnValue, request
+from sqlmodel import select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from profilesvc.contract.provider.attributes import Attribute
+from profilesvc.contract.provider.location import Location
+from profilesvc.contract.provider.post import LocalPost
+from profilesvc.contract.provider.review import Review
+from profilesvc.domain.world import iso, parse_iso
+from profilesvc.emulator.errors import ApiError, not_found
+from profilesvc.emulator.faults import Fault
+from profilesvc.emulator.guard import check_write
+from profilesvc.emulator.locations import set_voice_of_merchant
+from profilesvc.emulator.posts import rendered
+from profilesvc.emulator.reviews import rendered as rendered_review
+from profilesvc.emulator.seeding import clear, fill, review_row
+from profilesvc.emulator.state import Emulator, Switches, emulator, load_switches
+from profilesvc.emulator.store import dump
+from profilesvc.emulator.tables import EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow, EmulatorStateRow
+from profilesvc.emulator.wire import Document
+from profilesvc.provider.window import MinuteWindow
+
+control = Blueprint("control", __name__, url_prefix="/__emulator")
+_REPLACED = ("google_updated", "verifications", "attributes", "blocked")
+_DOCUMENTS = ("document", "voice_of_merchant", "pending", *_REPLACED)
+
+
+class StateChange(BaseModel):
+    """What PUT state takes; see the module."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    switches: Document = {}
+    locations: dict[str, Document] = {}
+    google_updated: dict[str, Document] = {}
+    voice_of_merchant: dict[str, Document] = {}
+    verifications: dict[str, list[Document]] = {}
+    attributes: dict[str, list[Attribute]] = {}
+    blocked: dict[str, dict[str, Literal["THROTTLED", "STALE_DATA"]]] = {}
+    posts: dict[str, Document] = {}
+    reviews: dict[str, Document | None] = {}
+
+
+_CENTURY = 100 * 366 * 86_400  # seconds
+_LATEST = 253_370_764_800_000  # the year 9999, in milliseconds
+
+
+class ClockChange(BaseModel):
+    """What POST clock takes: one of the two."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    advance_seconds: float | None = Field(None, allow_inf_nan=False, ge=-_CENTURY, le=_CENTURY)
+    now: str | None = None
+
+
+@control.before_request
+async def admit() -> None:
+    """Refuse those who only happen to reach the socket."""
+    guard = emulator().guard
+    if guard is None:
+        return
+    guard.check_caller(request.headers.get("Host", ""), request.headers.get("Authorization", ""))
+    if request.method != "GET":
+        check_write(request.mimetype, has_body=bool(await request.get_data()))
+
+
+@control.errorhandler(ValidationError)
+async def refuse(error: ValidationError) -> ResponseReturnValue:
+    """A control call that was not understood."""
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    return ApiError(400, f"{where}: {problem['msg']}").body(), 400
+
+
+@control.get("/state")
+async def get_state() -> Document:
+    """Everything there is to see."""
+    shared = emulator()
+    async with shared.store.read() as session:
+        return await _state(session, shared)
+
+
+async def _state(session: AsyncSession, shared: Emulator) -> Document:
+    switches = await load_switches(session)
+    now = shared.clock.now() + switches.clock_offset_ms
+    locations = (await session.exec(select(EmulatorLocationRow))).all()
+    posts = (await session.exec(select(EmulatorPostRow))).all()
+    reviews = (await session.exec(select(EmulatorReviewRow))).all()
+    return {
+        "switches": switches.model_dump(),
+        "now": iso(now),
+        "locations": {row.name: _location_state(row) for row in locations},
+        "posts": {row.name: rendered(row, now) for row in posts},
+        "reviews": {row.name: rendered_review(row, now) for row in reviews},
+        "faults": shared.faults.listing(),
+    }
+
+
+def _location_state(row: EmulatorLocationRow) -> Document:
+    return {"account": row.account} | {column: json.loads(getattr(row, column)) for column in _DOCUMENTS}
+
+
+@control.put("/state")
+async def put_state() -> Document:
+    """Change what the body names, all or nothing."""
+    change = StateChange.model_validate_json(await request.get_data())
+    shared = emulator()
+    async with shared.store.write() as session:
+        switches = {**(await load_switches(session)).model_dump(), **change.switches}
+        await _set_switches(session, switches)
+        for name, members in change.locations.items():
+            row = await _require(session, EmulatorLocationRow, name)
+            row.document = dump(_merged(Location, json.loads(row.document), members))
+        for name, state in change.voice_of_merchant.items():
+            set_voice_of_merchant(await _require(session, EmulatorLocationRow, name), state)
+        for column in _REPLACED:
+            for name, value in change.model_dump(exclude_unset=True).get(column, {}).items():
+                setattr(await _require(session, EmulatorLocationRow, name), column, dump(value))
+        for name, members in change.posts.items():
+            _change_post(await _require(session, EmulatorPostRow, name), members)
+        for name, review in change.reviews.items():
+            await _change_review(session, name, review)
+        await session.flush()
+        return await _state(session, shared)
+
+
+async def _require(session: AsyncSession, table: type[Any], name: str) -> Any:
+    row = await session.get(table, name)
+    if row is None:
+        raise not_found()
+    return row
+
+
+async def _set_switches(session: AsyncSession, values: Document) -> None:
+    row = (await session.exec(select(EmulatorStateRow))).one()
+    row.document = Switches.model_validate(values).model_dump_json()
+
+
+def _merged(model: type[BaseModel], document: Document, members: Document) -> Document:
+    merged = {key: value for key, value in {**document, **members}.items() if value is not None}
+    model.model_validate(merged)
+    return merged
+
+
+def _change_post(row: EmulatorPostRow, members: Document) -> None:
+    merged = _merged(LocalPost, json.loads(row.document), members)
+    if state := merged.pop("state", None):
+        row.verdict, row.review_ends, row.publish_at = state, 0, 0
+    row.document = dump(merged)
+
+
+async def _change_review(session: AsyncSession, name: str, review: Document | None) -> None:
+    parent, _, ident = name.partition("/reviews/")
+    location: EmulatorLocationRow = await _require(
+        session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}"
+    )
+    if not ident or parent != f"{location.account}/{location.name}":
+        raise not_found()
+    if review is None:
+        await session.delete(await _require(session, EmulatorReviewRow, name))
+        return
+    at = iso(emulator().clock.now() + (await load_switches(session)).clock_offset_ms)
+    whole = {"createTime": at, "updateTime": at, **review, "name": name, "reviewId": ident}
+    Review.model_validate(whole)
+    await session.merge(review_row(whole))
+
+
+@control.post("/faults")
+async def post_faults() -> Document:
+    """Queue a fault, or a list of them."""
+    body: Fault | list[Fault] = TypeAdapter(Fault | list[Fault]).validate_json(await request.get_data())
+    for fault in body if isinstance(body, list) else [body]:
+        emulator().faults.add(fault)
+    return {"faults": emulator().faults.listing()}
+
+
+@control.delete("/faults")
+async def delete_faults() -> Document:
+    """Empty the queue."""
+    emulator().faults.clear()
+    return {}
+
+
+@control.post("/clock")
+async def post_clock() -> Document:
+    """Move the emulator's clock on."""
+    change = ClockChange.model_validate_json(await request.get_data())
+    shared = emulator()
+    async with shared.store.write() as session:
+        switches = await load_switches(session)
+        if change.now is not None:
+            offset = _instant(change.now) - shared.clock.now()
+        elif change.advance_seconds is not None:
+            offset = switches.clock_offset_ms + round(change.advance_seconds * 1000)
+        else:
+            raise ApiError(400, "advance_seconds or now is required")
+        if not 0 < shared.clock.now() + offset < _LATEST:
+            raise ApiError(400, "advance_seconds: leads out of the years that a time can have")
+        await _set_switches(session, {**switches.model_dump(), "clock_offset_ms": offset})
+        return {"now": iso(shared.clock.now() + offset)}
+
+
+def _instant(text: str) -> int:
+    try:
+        return parse_iso(text)
+    except ValueError as error:
+        raise ApiError(400, f"now: {error}") from None
+
+
+@control.get("/requests")
+async def get_requests() -> Document:
+    """The last 1000 calls."""
+    return {"requests": list(emulator().calls)}
+
+
+@control.delete("/requests")
+async def delete_requests() -> Document:
+    """Forget the calls."""
+    emulator().calls.clear()
+    return {}
+
+
+@control.post("/reset")
+async def reset() -> Document:
+    """Back to the world: switches, clock and all documents; faults, recorded calls and counted limits are gone."""
+    shared = emulator()
+    shared.faults.clear()
+    shared.calls.clear()
+    shared.limiter = MinuteWindow()
+    async with shared.store.write() as session:
+        await clear(session)
+        fill(session, shared.world, shared.clock.now())
+        await session.flush()
+        return await _state(session, shared)

@@ -1,0 +1,96 @@
+"""Field masks: reading them, trimming a document by one, and applying an update through one."""
+
+from profilesvc.contract.provider.format import Message, access_of, message_of
+from profilesvc.emulator.errors import ApiError, bad_request
+from profilesvc.emulator.wire import Document, camel
+
+Path = tuple[str, ...]
+_TRAVEL_TOGETHER = {
+    "phoneNumbers": {"primaryPhone", "additionalPhones"},
+    "categories": {"primaryCategory", "additionalCategories"},
+}
+
+
+def _invalid(field: str) -> ApiError:
+    return bad_request(field, "Invalid field mask provided")
+
+
+def _follow(path: Path, model: type[Message], *, writable: bool) -> bool:
+    """True when the path names a member, not through a list, and may be written if it is to be."""
+    inner: type[Message] | None = model
+    for name in path:
+        if inner is None or name not in inner.model_fields:
+            return False
+        field = inner.model_fields[name]
+        if writable and access_of(field) is not None:
+            return False
+        message, is_list = message_of(field.annotation)
+        inner = None if is_list else message
+    return True
+
+
+def _parse(text: str | None, model: type[Message], field: str, *, writable: bool) -> list[Path]:
+    if not text:
+        raise bad_request(field, "Field is required")
+    paths = [tuple(camel(part) for part in path.strip().split(".")) for path in text.split(",")]
+    if not all(_follow(path, model, writable=writable) for path in paths):
+        raise _invalid(field)
+    return paths
+
+
+def read_mask(text: str | None, model: type[Message]) -> list[Path]:
+    """The paths of a readMask; required; `*` and unknown paths are refused."""
+    return _parse(text, model, "read_mask", writable=False)
+
+
+def update_mask(text: str | None, model: type[Message], *, strict: bool) -> list[Path]:
+    """The paths of an updateMask; output-only and immutable members are refused.
+
+    The schema says that both members of phoneNumbers and categories travel together; only strict mode insists,
+    since integrators saw the provider take one of them.
+    """
+    paths = _parse(text, model, "update_mask", writable=True)
+    for parent, members in _TRAVEL_TOGETHER.items():
+        named = {path[1] for path in paths if path[0] == parent and len(path) > 1}
+        if strict and named and (parent,) not in paths and named != members:
+            raise _invalid("update_mask")
+    return paths
+
+
+def trimmed(document: Document, paths: list[Path]) -> Document:
+    """The members of a document that the mask names."""
+    result: Document = {}
+    for path in paths:
+        source, target = document, result
+        for name in path[:-1]:
+            if name not in source:
+                break
+            source, target = source[name], target.setdefault(name, {})
+        else:
+            if path[-1] in source:
+                target[path[-1]] = source[path[-1]]
+    return result
+
+
+def _lookup(document: Document, path: Path) -> object:
+    value: object = document
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def applied(document: Document, body: Document, paths: list[Path]) -> Document:
+    """A new document in which every masked member has the body's value, or is gone where the body has none."""
+    result = {**document}
+    for path in paths:
+        value, target = _lookup(body, path), result
+        if value is None and _lookup(result, path) is None:
+            continue
+        for name in path[:-1]:
+            target[name] = {**target.get(name, {})}
+            target = target[name]
+        if value is None:
+            target.pop(path[-1], None)
+        else:
+            target[path[-1]] = value
+    return result

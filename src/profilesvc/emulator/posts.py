@@ -1,0 +1,151 @@
+"""Local posts (My Business v4): create, list, get, patch, delete, and the review that they pass."""
+
+import json
+
+from quart import Blueprint
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from profilesvc.contract.provider.post import LocalPost
+from profilesvc.domain.world import iso, parse_iso
+from profilesvc.emulator.errors import bad_request, not_found
+from profilesvc.emulator.locations import find_location
+from profilesvc.emulator.masks import applied, update_mask
+from profilesvc.emulator.rules import check_post
+from profilesvc.emulator.state import count_edit, emulator, now, switches
+from profilesvc.emulator.store import dump
+from profilesvc.emulator.tables import EmulatorPostRow
+from profilesvc.emulator.wire import Document, page, read_message, read_query
+
+posts = Blueprint("posts", __name__, url_prefix="/v4/accounts/<name:account>/locations/<name:location>/localPosts")
+_WRITTEN_BY_US = {"name", "state", "createTime", "updateTime", "searchUrl", "recurringInstanceTime"}
+_MEDIA_BY_US = {"name", "googleUrl", "thumbnailUrl", "createTime", "dimensions", "attribution", "insights"}
+_ID_RANGE = 10**18
+
+
+def state_of(row: EmulatorPostRow, at: int) -> str:
+    """PROCESSING in review, then what the review found; SCHEDULED until its time comes."""
+    if at < row.review_ends:
+        return "PROCESSING"
+    return "SCHEDULED" if row.verdict != "REJECTED" and at < row.publish_at else row.verdict
+
+
+def rendered(row: EmulatorPostRow, at: int) -> Document:
+    """The post as the provider returns it."""
+    return {**json.loads(row.document), "state": state_of(row, at)}
+
+
+def _submit(row: EmulatorPostRow, document: Document) -> None:
+    """Store a document and send it into review; the verdict is fixed by the switches of this moment."""
+    row.document = dump({**document, "updateTime": iso(now())})
+    row.review_ends = now() + round(switches().review_seconds * 1000)
+    row.publish_at = parse_iso(document["scheduledTime"]) if "scheduledTime" in document else 0
+    row.verdict = "RECURRING" if "recurrenceInfo" in document.get("event", {}) else "LIVE"
+    if switches().reject_phrase and switches().reject_phrase in document.get("summary", ""):
+        row.verdict = "REJECTED"
+
+
+async def _require_parent(session: AsyncSession, account: str, location: str) -> str:
+    row = await find_location(session, location)
+    if row.account != f"accounts/{account}":
+        raise not_found()
+    return f"{row.account}/{row.name}"
+
+
+async def _find_post(session: AsyncSession, parent: str, post: str) -> EmulatorPostRow:
+    row = await session.get(EmulatorPostRow, f"{parent}/localPosts/{post}")
+    if row is None:
+        raise not_found()
+    return row
+
+
+async def _free_name(session: AsyncSession, parent: str) -> str:
+    """A name that no post has; seeded entropy repeats itself after a restart."""
+    while True:
+        number = int.from_bytes(emulator().entropy.token_bytes(8)) % _ID_RANGE
+        name = f"{parent}/localPosts/{number}"
+        if await session.get(EmulatorPostRow, name) is None:
+            return name
+
+
+def _hosted(name: str, document: Document) -> Document:
+    """The photos as the provider keeps them: with a name and an address of its own beside the source."""
+    parent, _, post = name.partition("/localPosts/")
+    media = []
+    for number, item in enumerate(document.get("media", [])):
+        hosted = {
+            "name": f"{parent}/media/localPosts/{post}-{number}",
+            "googleUrl": f"https://photos.example/{post}-{number}",
+            "createTime": iso(now()),
+        }
+        media.append({**{key: value for key, value in item.items() if key not in _MEDIA_BY_US}, **hosted})
+    return {"media": media} if media else {}
+
+
+@posts.post("")
+async def create_post(account: str, location: str) -> Document:
+    """A new post, in review."""
+    read_query()
+    body = await read_message(LocalPost, "local_post")
+    document = {key: value for key, value in body.items() if key not in _WRITTEN_BY_US}
+    async with emulator().store.write() as session:
+        parent = await _require_parent(session, account, location)
+        check_post(document, strict=switches().strict)
+        count_edit(f"locations/{location}")
+        name = await _free_name(session, parent)
+        document |= _hosted(name, document)
+        url = f"https://search.example/p/{name.rpartition('/')[2]}"
+        row = EmulatorPostRow(name=name, parent=parent, document="", created=now())
+        _submit(row, {"name": name, **document, "createTime": iso(now()), "searchUrl": url})
+        session.add(row)
+    return rendered(row, now())
+
+
+@posts.get("")
+async def list_posts(account: str, location: str) -> Document:
+    """The posts of a location, newest first (our choice: the provider's order is not documented)."""
+    query = read_query("pageSize", "pageToken")
+    async with emulator().store.read() as session:
+        parent = await _require_parent(session, account, location)
+        wanted = select(EmulatorPostRow).where(EmulatorPostRow.parent == parent)
+        order = col(EmulatorPostRow.created).desc(), col(EmulatorPostRow.name)
+        rows = list((await session.exec(wanted.order_by(*order))).all())
+    chunk, more = page(rows, lambda row: [-row.created, row.name], query, (20, 100))
+    return {**({"localPosts": [rendered(row, now()) for row in chunk]} if chunk else {}), **more}
+
+
+@posts.get("/<name:post>")
+async def get_post(account: str, location: str, post: str) -> Document:
+    """One post."""
+    read_query()
+    async with emulator().store.read() as session:
+        parent = await _require_parent(session, account, location)
+        return rendered(await _find_post(session, parent, post), now())
+
+
+@posts.patch("/<name:post>")
+async def patch_post(account: str, location: str, post: str) -> Document:
+    """Change the masked members; the post goes back into review. Media cannot be exchanged."""
+    mask = update_mask(read_query("updateMask").get("updateMask"), LocalPost, strict=switches().strict)
+    if any(path[0] == "media" for path in mask):
+        raise bad_request("update_mask", "Invalid field mask provided")
+    body = await read_message(LocalPost, "local_post")
+    async with emulator().store.write() as session:
+        parent = await _require_parent(session, account, location)
+        row = await _find_post(session, parent, post)
+        document = applied(json.loads(row.document), body, mask)
+        check_post(document, strict=switches().strict)
+        count_edit(f"locations/{location}")
+        _submit(row, document)
+        session.add(row)
+    return rendered(row, now())
+
+
+@posts.delete("/<name:post>")
+async def delete_post(account: str, location: str, post: str) -> Document:
+    """Gone at once."""
+    read_query()
+    async with emulator().store.write() as session:
+        parent = await _require_parent(session, account, location)
+        await session.delete(await _find_post(session, parent, post))
+    return {}

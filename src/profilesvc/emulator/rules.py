@@ -1,0 +1,150 @@
+"""The provider's rules beyond shapes; most hold in strict mode only (format §5.2, §7.3)."""
+
+import re
+from urllib.parse import urlsplit
+
+from profilesvc.emulator.errors import (
+    MISSING_VALUE,
+    PHOTO_FETCH_FAILED,
+    UNSUPPORTED,
+    ApiError,
+    bad_request,
+    business,
+    post_refused,
+    snake,
+)
+from profilesvc.emulator.masks import Path
+from profilesvc.emulator.wire import Document
+
+_URL = re.compile(r"https?://|www\.", re.IGNORECASE)
+_SCHEDULE = {"startDate", "startTime", "endDate", "endTime"}
+_MAX_DESCRIPTION, _MAX_PLACES = 750, 20
+CUSTOMERS_ONLY, HYBRID = "CUSTOMER_LOCATION_ONLY", "CUSTOMER_AND_BUSINESS_LOCATION"
+
+
+def host_of(url: str) -> str:
+    """The host of a URL, or nothing."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def check_blocked(blocked: dict[str, str], mask: list[Path]) -> None:
+    """Refuse an edit of a member that the provider has closed (THROTTLED) or changed itself (STALE_DATA)."""
+    for path in mask:
+        if path[0] in blocked:
+            raise business(blocked[path[0]], field_mask=snake(path[0]))
+
+
+def check_service_area(before: Document, mask: list[Path], *, strict: bool) -> None:
+    """What integrators met when they wrote half a service area."""
+    named = {path[1] for path in mask if path[0] == "serviceArea" and len(path) > 1}
+    if not strict or not named or ("serviceArea",) in mask:
+        return
+    if "businessType" in named and "places" not in named:
+        raise bad_request("service_area.places", "Field is required")
+    if "serviceArea" not in before:
+        raise bad_request("service_area", "Field is required")
+
+
+def settled(after: Document, mask: list[Path]) -> Document:
+    """What the provider makes of an update without saying so.
+
+    A hybrid business whose address is not in the mask loses its storefront; one without a storefront has no address.
+    """
+    named, area = {path[0] for path in mask}, after.get("serviceArea", {})
+    typed = ("serviceArea",) in mask or ("serviceArea", "businessType") in mask
+    if typed and "storefrontAddress" not in named and area.get("businessType") == HYBRID:
+        return {**after, "serviceArea": {**area, "businessType": CUSTOMERS_ONLY}}
+    if area.get("businessType") == CUSTOMERS_ONLY and "storefrontAddress" in named:
+        return {key: value for key, value in after.items() if key not in ("storefrontAddress", "latlng")}
+    return after
+
+
+def check_location(before: Document, after: Document, *, strict: bool) -> None:
+    """Refuse an update whose result breaks a rule."""
+    if not after.get("title"):
+        raise bad_request("title", "Field is required")
+    address = after.get("storefrontAddress")
+    if address is not None and not address.get("regionCode"):
+        raise bad_request("storefront_address.region_code", "Field is required")
+    if strict:
+        _check_location_strictly(before, after)
+
+
+def _check_location_strictly(before: Document, after: Document) -> None:
+    old_region = before.get("storefrontAddress", {}).get("regionCode")
+    has_storefront = after.get("serviceArea", {}).get("businessType") != CUSTOMERS_ONLY
+    if old_region and has_storefront and "storefrontAddress" not in after:
+        raise business("ADDRESS_REMOVAL_NOT_ALLOWED", field_mask="storefront_address")
+    if old_region and after.get("storefrontAddress", {}).get("regionCode", old_region) != old_region:
+        raise business("ADDRESS_EDIT_CHANGES_COUNTRY", field_mask="storefront_address.region_code")
+    if after.get("latlng") != before.get("latlng"):
+        raise business("LAT_LNG_UPDATES_NOT_PERMITTED", field_mask="latlng")
+    description = after.get("profile", {}).get("description", "")
+    if _URL.search(description):
+        raise business("PROFILE_DESCRIPTION_CONTAINS_URL", field_mask="profile.description")
+    if len(description) > _MAX_DESCRIPTION:
+        raise business("STRING_TOO_LONG", field_mask="profile.description", max_length=str(_MAX_DESCRIPTION))
+    if "specialHours" in after and "regularHours" not in after:
+        raise business("SPECIAL_HOURS_SET_WITHOUT_REGULAR_HOURS", field_mask="special_hours")
+    if len(after.get("serviceArea", {}).get("places", {}).get("placeInfos", [])) > _MAX_PLACES:
+        raise business("TOO_MANY_ENTRIES", field_mask="service_area.places", max_count=str(_MAX_PLACES))
+
+
+def check_post(post: Document, *, strict: bool) -> None:
+    """Refuse a post that breaks a rule; lenient mode takes EVENT and OFFER without event and offer, and ALERT."""
+    if "topicType" not in post:
+        raise post_refused(MISSING_VALUE, "topic_type", "Topic type is required for post creation.")
+    for index, item in enumerate(post.get("media", [])):
+        _check_media(item, f"media[{index}]", strict=strict)
+    if not strict:
+        return
+    topic = post["topicType"]
+    if topic == "ALERT":
+        raise post_refused(UNSUPPORTED, "topic_type", "Operation is not supported for this account.")
+    if topic == "STANDARD" and not post.get("summary"):
+        raise post_refused(MISSING_VALUE, "summary", "Summary is required.")
+    if topic in ("EVENT", "OFFER"):
+        _check_event(post.get("event", {}))
+    _check_extras(post, topic)
+
+
+def _check_media(item: Document, field: str, *, strict: bool) -> None:
+    """Photos by their URL alone; a host under .invalid stands for one that cannot be fetched."""
+    if item.get("mediaFormat") == "VIDEO":
+        raise ApiError(500, "Internal error encountered.")
+    if host_of(item.get("sourceUrl", "")).endswith(".invalid"):
+        raise post_refused(PHOTO_FETCH_FAILED, f"{field}.source_url", "Photo could not be fetched.")
+    for member in ("mediaFormat", "sourceUrl"):
+        if strict and member not in item:
+            raise post_refused(MISSING_VALUE, f"{field}.{snake(member)}", "Field is required.")
+    if strict and "locationAssociation" in item:
+        raise post_refused(UNSUPPORTED, f"{field}.location_association", "Must not be set for post media.")
+
+
+def _check_event(event: Document) -> None:
+    if not event:
+        raise post_refused(MISSING_VALUE, "event", "Event is required for this topic type.")
+    if not event.get("title"):
+        raise post_refused(MISSING_VALUE, "event.title", "Event title is required.")
+    if missing := sorted(_SCHEDULE - set(event.get("schedule", {}))):
+        raise post_refused(MISSING_VALUE, "event.schedule", f"Event schedule lacks {missing[0]}.")
+
+
+def _check_extras(post: Document, topic: str) -> None:
+    if topic == "STANDARD" and "event" in post:
+        raise post_refused(UNSUPPORTED, "event", "Event must not be set for this topic type.")
+    if topic != "OFFER" and "offer" in post:
+        raise post_refused(UNSUPPORTED, "offer", "Offer must not be set for this topic type.")
+    action = post.get("callToAction")
+    if action is None:
+        return
+    if topic == "OFFER":
+        raise post_refused(UNSUPPORTED, "call_to_action", "Call to action must not be set for an offer.")
+    is_call = action.get("actionType") == "CALL"
+    if is_call and "url" in action:
+        raise post_refused(UNSUPPORTED, "call_to_action.url", "URL must not be set for CALL.")
+    if not is_call and "url" not in action:
+        raise post_refused(MISSING_VALUE, "call_to_action.url", "URL is required for this action.")

@@ -1,0 +1,74 @@
+"""The first filling of the emulator's file from a world."""
+
+from sqlmodel import delete
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from profilesvc.domain.world import parse_iso
+from profilesvc.emulator.store import dump
+from profilesvc.emulator.tables import (
+    EmulatorAccountRow,
+    EmulatorLocationRow,
+    EmulatorPostRow,
+    EmulatorReviewRow,
+    EmulatorStateRow,
+)
+from profilesvc.emulator.wire import Document
+
+
+async def clear(session: AsyncSession) -> None:
+    """Forget everything but the tokens, which clients still hold."""
+    for row in (EmulatorStateRow, EmulatorAccountRow, EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow):
+        await session.exec(delete(row))
+
+
+def fill(session: AsyncSession, world: Document, now: int) -> None:
+    """The accounts, locations, posts and reviews of a world, as the provider has them.
+
+    A PROCESSING post stays so for the world's `seed_review_seconds`, counted from now.
+    """
+    session.add(EmulatorStateRow(document="{}"))
+    for position, account in enumerate(world["accounts"]):
+        document = {key: value for key, value in account.items() if key != "user_id"}
+        session.add(EmulatorAccountRow(name=account["name"], position=position, document=dump(document)))
+    review_ends = now + round(world.get("seed_review_seconds", 0) * 1000)
+    for location in world["locations"]:
+        name = location["profile"]["name"]
+        session.add(_location_row(location, world.get("attributes", {}).get(name, [])))
+        parent = f"{location['account']}/{name}"
+        session.add_all(_post_row(parent, post, review_ends) for post in location["posts"])
+        session.add_all(review_row(review) for review in world.get("reviews", {}).get(name, []))
+
+
+def _location_row(location: Document, attributes: list[Document]) -> EmulatorLocationRow:
+    return EmulatorLocationRow(
+        name=location["profile"]["name"],
+        account=location["account"],
+        document=dump({**location["profile"], **location["provider_profile"]}),
+        voice_of_merchant=dump(location["voice_of_merchant"]),
+        verifications=dump(location["verifications"]),
+        attributes=dump(attributes),
+    )
+
+
+def _post_row(parent: str, post: Document, review_ends: int) -> EmulatorPostRow:
+    in_review = post["state"] == "PROCESSING"
+    return EmulatorPostRow(
+        name=post["name"],
+        parent=parent,
+        document=dump({key: value for key, value in post.items() if key != "state"}),
+        created=parse_iso(post["createTime"]),
+        review_ends=review_ends if in_review else 0,
+        verdict="LIVE" if in_review else post["state"],
+    )
+
+
+def review_row(review: Document) -> EmulatorReviewRow:
+    """A review as it is stored; a reply's state goes into the columns."""
+    reply = {key: value for key, value in review.get("reviewReply", {}).items() if key != "reviewReplyState"}
+    return EmulatorReviewRow(
+        name=review["name"],
+        parent=review["name"].partition("/reviews/")[0],
+        document=dump({**review, **({"reviewReply": reply} if reply else {})}),
+        updated=parse_iso(review["updateTime"]),
+        reply_verdict=review.get("reviewReply", {}).get("reviewReplyState", "APPROVED"),
+    )

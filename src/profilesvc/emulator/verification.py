@@ -1,0 +1,147 @@
+"""Verifications v1: the voice of merchant, the verifications, and the way through one: options, verify, complete."""
+
+import json
+from collections.abc import Iterator
+
+from quart import Blueprint
+
+from profilesvc.contract.provider.verification import (
+    CompleteVerificationRequest,
+    FetchVerificationOptionsRequest,
+    VerifyLocationRequest,
+)
+from profilesvc.domain.world import iso
+from profilesvc.emulator.errors import bad_request, failed_precondition, not_found
+from profilesvc.emulator.locations import find_location, set_voice_of_merchant
+from profilesvc.emulator.rules import CUSTOMERS_ONLY, host_of
+from profilesvc.emulator.state import emulator, now, switches
+from profilesvc.emulator.store import dump
+from profilesvc.emulator.tables import EmulatorLocationRow
+from profilesvc.emulator.wire import Document, page, pruned, read_message, read_query
+
+verification = Blueprint("verification", __name__, url_prefix="/v1/locations")
+_GRANTED = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
+_POSTAL_DAYS = 14
+
+
+@verification.get("/<name:location>/VoiceOfMerchantState")
+async def get_voice_of_merchant(location: str) -> Document:
+    """Whether the merchant controls the listing, and if not what to do."""
+    read_query()
+    async with emulator().store.read() as session:
+        row = await find_location(session, location)
+    state: Document = pruned(json.loads(row.voice_of_merchant))
+    return state
+
+
+@verification.get("/<name:location>/verifications")
+async def list_verifications(location: str) -> Document:
+    """The verifications, by createTime."""
+    query = read_query("pageSize", "pageToken")
+    async with emulator().store.read() as session:
+        row = await find_location(session, location)
+    items = sorted(json.loads(row.verifications), key=_key)
+    chunk, more = page(items, _key, query, (100, 100))
+    return {**({"verifications": chunk} if chunk else {}), **more}
+
+
+def _key(one: Document) -> list[str]:
+    return [one.get("createTime", ""), one.get("name", "")]
+
+
+@verification.post("/<name:location>:fetchVerificationOptions")
+async def fetch_options(location: str) -> Document:
+    """The ways in which the location may be verified; none when it is."""
+    read_query()
+    body = await read_message(FetchVerificationOptionsRequest, "request")
+    if not body.get("languageCode"):
+        raise bad_request("language_code", "Field is required")
+    async with emulator().store.read() as session:
+        row = await find_location(session, location)
+    _check_context(row, body)
+    options = list(_options(row))
+    return {"options": options} if options else {}
+
+
+def _check_context(row: EmulatorLocationRow, body: Document) -> None:
+    if "context" in body and json.loads(row.document).get("serviceArea", {}).get("businessType") != CUSTOMERS_ONLY:
+        raise bad_request("context", "Field must not be set for this location")
+
+
+def _options(row: EmulatorLocationRow) -> Iterator[Document]:
+    """What follows from the profile: its phone, its website's domain, its address."""
+    document = json.loads(row.document)
+    if json.loads(row.voice_of_merchant).get("hasVoiceOfMerchant"):
+        return
+    if switches().offer_auto:
+        yield {"verificationMethod": "AUTO"}
+    if phone := document.get("phoneNumbers", {}).get("primaryPhone"):
+        yield {"verificationMethod": "PHONE_CALL", "phoneNumber": phone}
+        yield {"verificationMethod": "SMS", "phoneNumber": phone}
+    if domain := host_of(document.get("websiteUri", "")):
+        data = {"domain": domain, "user": "info", "isUserNameEditable": True}
+        yield {"verificationMethod": "EMAIL", "emailData": data}
+    if address := document.get("storefrontAddress"):
+        letter = {"business": document["title"], "address": address, "expectedDeliveryDaysRegion": _POSTAL_DAYS}
+        yield {"verificationMethod": "ADDRESS", "addressData": letter}
+
+
+@verification.post("/<name:location>:verify")
+async def verify(location: str) -> Document:
+    """Begin a verification by an offered method; AUTO completes it at once."""
+    read_query()
+    body = await read_message(VerifyLocationRequest, "request")
+    if not body.get("method"):
+        raise bad_request("method", "Field is required")
+    async with emulator().store.write() as session:
+        row = await find_location(session, location)
+        _check_context(row, body)
+        _check_offered(row, body)
+        verifications = json.loads(row.verifications)
+        completed = body["method"] == "AUTO"
+        begun = {
+            "name": f"{row.name}/verifications/{len(verifications) + 1}",
+            "method": body["method"],
+            "state": "COMPLETED" if completed else "PENDING",
+            "createTime": iso(now()),
+        }
+        row.verifications = dump([*verifications, begun])
+        set_voice_of_merchant(row, _GRANTED if completed else {"verify": {"hasPendingVerification": True}})
+        session.add(row)
+    return {"verification": begun}
+
+
+def _check_offered(row: EmulatorLocationRow, body: Document) -> None:
+    offered = {option["verificationMethod"]: option for option in _options(row)}
+    if body["method"] not in offered:
+        raise failed_precondition("The verification method is not available for this location.")
+    option = offered[body["method"]]
+    if "phoneNumber" in option and body.get("phoneNumber") != option["phoneNumber"]:
+        raise bad_request("phone_number", "Must be one of the offered numbers")
+    domain = option.get("emailData", {}).get("domain")
+    if domain and body.get("emailAddress", "").rpartition("@")[2] != domain:
+        raise bad_request("email_address", "Must be one of the offered addresses")
+
+
+@verification.post("/<name:location>/verifications/<name:attempt>:complete")
+async def complete(location: str, attempt: str) -> Document:
+    """End a pending verification by its PIN, which is a switch; the provider's answer to a wrong one is not known."""
+    read_query()
+    pin = (await read_message(CompleteVerificationRequest, "request")).get("pin")
+    if not pin:
+        raise bad_request("pin", "Field is required")
+    async with emulator().store.write() as session:
+        row = await find_location(session, location)
+        verifications = json.loads(row.verifications)
+        found = next((one for one in verifications if one["name"] == f"{row.name}/verifications/{attempt}"), None)
+        if found is None:
+            raise not_found()
+        if found["state"] != "PENDING":
+            raise failed_precondition("The verification is not pending.")
+        if pin != switches().pin:
+            raise bad_request("pin", "Invalid PIN")
+        found["state"] = "COMPLETED"
+        row.verifications = dump(verifications)
+        set_voice_of_merchant(row, _GRANTED)
+        session.add(row)
+    return {"verification": found}

@@ -1,0 +1,110 @@
+"""Proto JSON and the query string: names in either spelling in, camelCase without defaults out, pages by token."""
+
+import base64
+import bisect
+import json
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from quart import request
+
+from profilesvc.contract.provider.format import Message
+from profilesvc.emulator.errors import ApiError, bad_request, body_refused
+
+Document = dict[str, Any]
+Item = TypeVar("Item")
+
+_DEFAULTS: tuple[Any, ...] = (None, False, "", [])  # 0 equals False; a set but empty message, {}, stays
+_STANDARD_PARAMETERS = frozenset(
+    {"alt", "fields", "key", "access_token", "oauth_token", "prettyPrint", "quotaUser", "callback"}
+    | {"upload_protocol", "uploadType", "$.xgafv"}
+)
+
+
+def camel(name: str) -> str:
+    """`open_info` to `openInfo`; a camelCase name stays as it is."""
+    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
+
+
+def camelized(value: Any) -> Any:
+    """A JSON value with every member name in camelCase."""
+    if isinstance(value, dict):
+        return {camel(key): camelized(inner) for key, inner in value.items()}
+    return [camelized(inner) for inner in value] if isinstance(value, list) else value
+
+
+def pruned(value: Any) -> Any:
+    """What proto JSON sends: members that hold a default value are left out."""
+    if isinstance(value, dict):
+        return {key: pruned(inner) for key, inner in value.items() if inner not in _DEFAULTS}
+    return [pruned(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+async def read_json() -> Document:
+    """The request's JSON object; an empty body is `{}`."""
+    try:
+        body = json.loads(await request.get_data() or b"{}", parse_constant=_refuse_constant)
+        body = camelized(body)
+    except (ValueError, RecursionError):
+        raise ApiError(400, "Invalid JSON payload received. Unexpected token.") from None
+    if not isinstance(body, dict):
+        raise ApiError(400, "Invalid JSON payload received. Root element must be a message.")
+    return body
+
+
+async def read_message(model: type[Message], root: str) -> Document:
+    """The request's body, checked against the model, without its default values; 400 names the bad member."""
+    body = await read_json()
+    try:
+        model.model_validate(body)
+    except ValidationError as error:
+        raise body_refused(error, root) from None
+    document: Document = pruned(body)
+    return document
+
+
+def read_query(*allowed: str) -> dict[str, str]:
+    """The query parameters of an operation; Google's standard ones are tolerated, unknown ones refused."""
+    query = {camel(key): value for key, value in request.args.items() if key not in _STANDARD_PARAMETERS}
+    for key in query:
+        if key not in allowed:
+            message = f'Invalid JSON payload received. Unknown name "{key}": Cannot bind query parameter.'
+            raise bad_request(key, message, message)
+    return query
+
+
+def _page_size(query: dict[str, str], default: int, maximum: int) -> int:
+    text = query.get("pageSize", str(default))
+    if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or int(text) < 1:
+        raise bad_request("page_size", "Must be a whole number from 1")
+    return min(int(text), maximum)  # our choice: the provider's answer to more is not known
+
+
+def page(
+    items: list[Item], key: Callable[[Item], list[Any]], query: dict[str, str], sizes: tuple[int, int]
+) -> tuple[list[Item], Document]:
+    """One page of items that are sorted by `key`, and `{nextPageToken}` or `{}`; sizes are default and maximum.
+
+    The token carries what is listed and the last key, so a page starts behind it even when items came or went.
+    """
+    size, start = _page_size(query, *sizes), 0
+    listed = [request.path, query.get("filter", ""), query.get("orderBy", "")]
+    if token := query.get("pageToken"):
+        try:
+            of, last = json.loads(base64.urlsafe_b64decode(token))
+            start = bisect.bisect_right(items, last, key=key)
+        except (ValueError, TypeError):
+            of = None
+        if of != listed:
+            raise bad_request("page_token", "Invalid page token")
+    chunk = items[start : start + size]
+    if start + size >= len(items):
+        return chunk, {}
+    cursor = json.dumps([listed, key(chunk[-1])])
+    return chunk, {"nextPageToken": base64.urlsafe_b64encode(cursor.encode()).decode()}

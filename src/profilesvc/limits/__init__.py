@@ -1,0 +1,1 @@
+"""Rate limits: buckets, rates, counters in memory and in Redis."""

@@ -1,0 +1,1 @@
+"""What operators and the clock do: housekeeping, counts, seeding, readiness, the operator's commands."""

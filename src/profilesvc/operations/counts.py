@@ -1,0 +1,47 @@
+"""How many keys there are and how their sites are doing, for the operator's metrics.
+
+Counting them reads whole tables, so housekeeping does it once a minute, and a request reads the last counts.
+"""
+
+from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
+from profilesvc.domain.world import SECOND, month_start
+from profilesvc.services.context import Services
+from profilesvc.storage import counts as census
+from profilesvc.storage.counts import Counts
+from profilesvc.telemetry.metrics import exposition_of
+
+_YOUNG = 30 * SECOND
+
+
+async def exposition(services: Services) -> bytes:
+    """What was counted last, in Prometheus' text format. SERVICE_UNAVAILABLE."""
+    async with services.storage.read() as session:
+        counts, counted_at = await census.kept(session)
+    return b"" if counted_at is None else exposition_of(counts, counted_at / SECOND)
+
+
+async def renew(services: Services) -> None:
+    """Count, unless another process has just done so: one at a time. SERVICE_UNAVAILABLE."""
+    async with services.storage.turns.take("census"):
+        async with services.storage.read() as session:
+            _, counted_at = await census.kept(session)
+        if counted_at is None or abs(services.clock.now() - counted_at) > _YOUNG:
+            await count(services)
+
+
+async def count(services: Services) -> None:
+    """Count, and keep it; connections are those of live keys (D-55). SERVICE_UNAVAILABLE."""
+    now = services.clock.now()
+    services.storage.renew()
+    async with services.storage.read() as session:
+        keys = await census.keys_by_state(session, now)
+        seen = await census.connections_by_state(session, now, now - ONLINE_FOR, now - OFFLINE_AFTER)
+        posts = await census.posts_of_month(session, month_start(now))
+    live = keys["active"] + keys["deactivated"]
+    counts: Counts = {
+        "keys": keys,
+        "connections": {**seen, "offline": live - seen["online"] - seen["idle"]},
+        "posts_created_this_month": {"counted": posts},
+    }
+    async with services.storage.write() as session:
+        await census.keep(session, counts, now)

@@ -1,0 +1,83 @@
+"""What has to be done from time to time, whoever asks for what: note the end of keys, forget what is old."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from profilesvc.domain.connection import HISTORY
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.world import HOUR
+from profilesvc.operations import counts
+from profilesvc.services import audit, idempotency
+from profilesvc.services.context import Services
+from profilesvc.storage import housekeeping
+from profilesvc.storage.housekeeping import What
+
+log = logging.getLogger("profilesvc")
+PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
+CENSUS_PAUSES = (60.0, 60.0)
+Work = Callable[[Services], Awaitable[None]]
+# For how long things are kept, in milliseconds after the time that stands in them.
+KEPT: dict[What, int] = {
+    "audit": audit.KEPT,
+    "syncs": audit.KEPT,
+    "idempotency": 2 * idempotency.KEPT,
+    "contacts": HISTORY,
+    "revocations": HOUR,  # a clock may be set back
+    "families": HOUR,
+    "exchanges": HOUR,
+    "secrets": HOUR,
+    "key_domains": HOUR,
+}
+
+
+async def once(services: Services) -> None:
+    """One round. Of several processes one works at a time; what is deleted or noted twice is so once."""
+    await audit.note_expired(services)
+    now = services.clock.now()
+    for what, kept in KEPT.items():
+        more = True
+        while more:
+            services.storage.renew()
+            async with services.storage.write() as session:
+                more = await housekeeping.is_mine(session) and await housekeeping.prune(session, what, now - kept)
+
+
+async def run(
+    services: Services,
+    stopped: Callable[[float], Awaitable[bool]],
+    work: Work = once,
+    pauses: tuple[float, float] = PAUSES,
+) -> None:
+    """A round soon after the start and then again and again; one that fails is made up for by the next.
+
+    `stopped` waits for as many seconds, or less: True ends the rounds.
+    """
+    pause, then = pauses
+    while not await stopped(pause):
+        pause = then
+        try:
+            await work(services)
+        except ServiceError as error:
+            log.warning("upkeep: %s", error.kind.code)
+        except Exception:  # a defect must not end the rounds
+            log.exception("upkeep: unexpected")
+
+
+@contextlib.asynccontextmanager
+async def kept_up(services: Services) -> AsyncIterator[None]:
+    """Rounds for as long as the block runs; one that has begun is ended in order."""
+    stop = asyncio.Event()
+
+    async def stopped(seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), seconds)
+        return stop.is_set()
+
+    rounds = asyncio.gather(run(services, stopped), run(services, stopped, counts.renew, CENSUS_PAUSES))
+    try:
+        yield
+    finally:
+        stop.set()
+        await rounds

@@ -1,0 +1,190 @@
+"""What the operator does by commands: users, their businesses and their plans."""
+
+import re
+from typing import NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
+from profilesvc.database.engine import Executor
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.permissions import ALL
+from profilesvc.domain.plans import Plan
+from profilesvc.services.context import Caller, Services
+from profilesvc.services.holds import fit_plan
+from profilesvc.storage import accounts, identities, keys, locations
+from profilesvc.storage.accounts import UserState
+
+_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+\Z")
+_NAME_LIMIT = 200
+_EMAIL_LIMIT = 320
+_SUBJECT_LIMIT = 255
+
+
+class PlanChange(NamedTuple):
+    """What a change of plan did: the client ids of keys that are held from now on, and of those set free."""
+
+    email: str
+    plan: str
+    held: list[str]
+    lifted: list[str]
+
+
+class Login(NamedTuple):
+    """A login of an identity provider, and whose it is here."""
+
+    email: str
+    issuer: str
+    subject: str
+
+
+async def _user(session: Executor, email: str) -> UserState:
+    user = await accounts.user_by_email(session, email)
+    if user is None:
+        raise ServiceError(NOT_FOUND, f"There is no user {email}.")
+    return user
+
+
+def _clean(what: str, text: str, limit: int) -> str:
+    text = text.strip()
+    if not (1 <= len(text) <= limit and text.isprintable()):
+        raise ServiceError(VALIDATION_ERROR, f"{what} must have 1 to {limit} printable characters.")
+    return text
+
+
+def _plan(services: Services, name: str) -> Plan:
+    if name not in services.plans:
+        there_are = ", ".join(plan.name for plan in services.plans)
+        raise ServiceError(NOT_FOUND, f"There is no plan {name}; the catalogue has {there_are}.")
+    return services.plans.get(name)
+
+
+async def add_user(services: Services, email: str, name: str | None = None, plan: str | None = None) -> UserState:
+    """Add a user, by default on the catalogue's first plan. VALIDATION_ERROR, NOT_FOUND for a plan, CONFLICT."""
+    async with services.storage.write() as session:
+        return await insert_user(services, session, email, name, plan)
+
+
+async def insert_user(
+    services: Services, session: AsyncSession, email: str, name: str | None, plan: str | None = None
+) -> UserState:
+    """The same within a transaction."""
+    email = _clean("The e-mail address", email, _EMAIL_LIMIT).lower()
+    if not _EMAIL.match(email):
+        raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address.")
+    name = _clean("The name", email.partition("@")[0] if name is None else name, _NAME_LIMIT)
+    chosen = next(iter(services.plans)) if plan is None else _plan(services, plan)
+    user_id = await accounts.add_user(session, email, name, chosen.name, services.clock.now())
+    if user_id is None:
+        raise ServiceError(CONFLICT, f"There is a user {email} already.")
+    return await accounts.lock_user(session, user_id)
+
+
+async def list_users(services: Services) -> list[UserState]:
+    """All users, oldest first."""
+    async with services.storage.read() as session:
+        return await accounts.list_users(session)
+
+
+async def suspend(services: Services, email: str) -> UserState:
+    """Refuse a user and all of their keys until they are resumed; again is harmless. NOT_FOUND."""
+    return await _change(services, email, suspended_at=services.clock.now())
+
+
+async def resume(services: Services, email: str) -> UserState:
+    """Let a suspended user and their keys back in. NOT_FOUND."""
+    return await _change(services, email, suspended_at=None)
+
+
+async def _change(services: Services, email: str, **values: int | None) -> UserState:
+    async with services.storage.write() as session:
+        user = await _user(session, email)
+        await accounts.update_user(session, user.id, **values)
+        return await accounts.lock_user(session, user.id)
+
+
+async def logout(services: Services, email: str) -> UserState:
+    """End every user token that the user holds (D-95). NOT_FOUND."""
+    async with services.storage.write() as session:
+        user = await _user(session, email)
+        await accounts.raise_user_epoch(session, user.id)
+        return user
+
+
+async def link(services: Services, email: str, subject: str, issuer: str | None = None) -> Login:
+    """Let a login of the identity provider be this user (D-15). NOT_FOUND, VALIDATION_ERROR, CONFLICT."""
+    subject, issuer = _clean("The subject", subject, _SUBJECT_LIMIT), _issuer(services, issuer)
+    async with services.storage.write() as session:
+        user = await _user(session, email)
+        if not await identities.link(session, issuer, subject, user.id, services.clock.now()):
+            raise ServiceError(CONFLICT, f"{subject} of {issuer} is linked already; unlink it first.")
+        return Login(user.email, issuer, subject)
+
+
+async def unlink(services: Services, subject: str, issuer: str | None = None) -> Login:
+    """Take a link away; tokens live on until their user logs out or they expire. NOT_FOUND, VALIDATION_ERROR."""
+    issuer = _issuer(services, issuer)
+    async with services.storage.write() as session:
+        user = await identities.user_of(session, issuer, subject)
+        if user is None:
+            raise ServiceError(NOT_FOUND, f"{subject} of {issuer} is linked to nobody.")
+        await identities.unlink(session, issuer, subject)
+        return Login(user.email, issuer, subject)
+
+
+def _issuer(services: Services, issuer: str | None) -> str:
+    if issuer is None and services.identity is None:
+        raise ServiceError(VALIDATION_ERROR, "No identity provider is configured: name the issuer.")
+    configured = "" if services.identity is None else services.identity.issuer
+    return _clean("The issuer", configured if issuer is None else issuer, _SUBJECT_LIMIT)
+
+
+async def add_business(services: Services, email: str, name: str) -> int:
+    """Add a business of a user and answer its id (D-23). NOT_FOUND, VALIDATION_ERROR."""
+    name = _clean("The name", name, _NAME_LIMIT)
+    async with services.storage.write() as session:
+        user = await _user(session, email)
+        return await accounts.add_business(session, user.id, name, services.clock.now())
+
+
+async def list_businesses(services: Services, email: str | None = None) -> list[tuple[int, int, str]]:
+    """(id, user id, name) of a user's businesses, or of everyone's. NOT_FOUND."""
+    async with services.storage.read() as session:
+        user_id = None if email is None else (await _user(session, email)).id
+        return await accounts.list_businesses(session, user_id)
+
+
+async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
+    """Change a user's plan and, in the same transaction, whom its number of locations holds back (D-27, D-90).
+
+    The locations that were assigned first are within the plan. NOT_FOUND for an unknown user or plan.
+    """
+    chosen = _plan(services, plan)
+    async with services.storage.write() as session:
+        user = await accounts.lock_user(session, (await _user(session, email)).id)
+        await accounts.update_user(session, user.id, plan=chosen.name)
+        effect = await fit_plan(services, session, user._replace(plan=chosen.name))
+    return PlanChange(user.email, chosen.name, effect.held, effect.lifted)
+
+
+async def unassign_location(services: Services, name: str) -> list[str]:
+    """Take a location from its business, which frees a slot of the plan; the client ids of keys let go (D-27).
+
+    NOT_FOUND for an unknown or unassigned location, CONFLICT while it has live keys.
+    """
+    async with services.storage.write() as session:
+        row = await locations.state(session, name)
+        if row is None or row.business_id is None:
+            raise ServiceError(NOT_FOUND, f"There is no assigned location {name}.")
+        user = await accounts.lock_user(session, row.user_id)
+        if await keys.count_live(session, name, services.clock.now()):
+            raise ServiceError(CONFLICT, f"{name} has live keys; revoke them first.")
+        await locations.change(session, name, business_id=None, assigned_at=None)
+        return (await fit_plan(services, session, user)).lifted
+
+
+async def act_for(services: Services, email: str) -> Caller:
+    """The user as a caller, for what their own token could do. NOT_FOUND."""
+    async with services.storage.read() as session:
+        user = await _user(session, email)
+    return Caller(user.id, _plan(services, user.plan), frozenset(ALL))

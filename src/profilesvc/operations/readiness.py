@@ -1,0 +1,21 @@
+"""Is everything in place to answer requests?"""
+
+import asyncio
+
+from profilesvc.database import migrate
+from profilesvc.database.postgres import BUSY_SECONDS
+from profilesvc.services.context import Services
+
+
+async def checks(services: Services) -> dict[str, bool]:
+    """Named checks; SERVICE_UNAVAILABLE when the database does not answer."""
+    with services.storage.refusing():
+        async with asyncio.timeout(BUSY_SECONDS):
+            current = await migrate.current(services.storage.engine)
+            is_writable = await services.storage.is_writable()
+    return {
+        "database": True,
+        "writable": is_writable,
+        "migrations": migrate.fits(current),
+        "signing_key": bool(services.signer.keyring.dates),
+    }

@@ -1,0 +1,1 @@
+"""Run an ASGI app: here until a signal, on a thread, as several workers."""

@@ -1,0 +1,63 @@
+"""Counts over whole tables, for the operator's metrics, and what was last counted."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.database.dialect import insert_into
+from profilesvc.database.engine import Executor
+from profilesvc.database.prepared import Prepared, fetch
+from profilesvc.storage.keys import live
+from profilesvc.storage.tables import census, connections, holds, keys, post_usage
+
+Counts = dict[str, dict[str, int]]  # {what: {state: how many}}
+_KEPT = Prepared(select(census.c.name, census.c.state, census.c.amount, census.c.counted_at))
+
+
+async def keys_by_state(session: Executor, now: int) -> dict[str, int]:
+    """{active, deactivated, revoked}; expired keys count as revoked."""
+    held = select(holds.c.key_id).where(holds.c.key_id == keys.c.id).exists()
+    counts = (func.count(), func.count().filter(live(now)), func.count().filter(live(now), held))
+    total, alive, deactivated = map(int, (await session.execute(select(*counts).select_from(keys))).one())
+    return {"active": alive - deactivated, "deactivated": deactivated, "revoked": total - alive}
+
+
+async def connections_by_state(session: Executor, now: int, online_from: int, offline_before: int) -> dict[str, int]:
+    """{online, idle} of live keys."""
+    heard = connections.c.last_heartbeat_at
+    query = (
+        select(func.count().filter(heard >= online_from), func.count().filter(heard < online_from))
+        .select_from(connections.join(keys, keys.c.id == connections.c.key_id))
+        .where(heard > offline_before, live(now))
+    )
+    online, idle = map(int, (await session.execute(query)).one())
+    return {"online": online, "idle": idle}
+
+
+async def posts_of_month(session: Executor, month: int) -> int:
+    """Posts counted against the quota of a month, of all users."""
+    query = select(func.coalesce(func.sum(post_usage.c.used), 0)).where(post_usage.c.month == month)
+    return int((await session.execute(query)).scalar_one())
+
+
+async def keep(session: AsyncSession, counts: Counts, now: int) -> None:
+    """Put what was counted in the place of what was counted before."""
+    rows = [
+        {"name": name, "state": state, "amount": amount, "counted_at": now}
+        for name, states in counts.items()
+        for state, amount in states.items()
+    ]
+    new = insert_into(session, census)
+    told = {name: new.excluded[name] for name in ("amount", "counted_at")}
+    await session.execute(new.on_conflict_do_update(index_elements=["name", "state"], set_=told), rows)
+
+
+async def kept(session: Executor) -> tuple[Counts, int | None]:
+    """What was counted last, and when; nothing and None where nobody has counted yet."""
+    counts: Counts = {}
+    rows: Sequence[Any] = await fetch(session, _KEPT)
+    for name, state, amount, _ in rows:
+        counts.setdefault(name, {})[state] = amount
+    return counts, min((row[3] for row in rows), default=None)

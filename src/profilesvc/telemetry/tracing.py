@@ -1,0 +1,176 @@
+"""Traces for OpenTelemetry: a span for each request, each unit of the database and each call to the provider in it.
+
+The ready-made instrumentations are not used: they write down paths, queries, addresses and statements, which name
+tenants, and do not see what runs on the database's own driver. Here a span holds what we choose and nothing else.
+"""
+
+import asyncio
+import contextlib
+import math
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc import __version__
+from profilesvc.api.failures import REQUEST_ID
+from profilesvc.api.guard import App, Message, Receive, Send
+from profilesvc.api.quart_fast import ROUTE
+from profilesvc.database.engine import Reading, Storage
+from profilesvc.database.readers import FastReader
+from profilesvc.database.writers import Executions
+from profilesvc.settings import TracingSettings
+from profilesvc.telemetry.watching import Watcher
+
+_SEND_SECONDS, _END_SECONDS = 3.0, 5.0
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
+
+
+class Tracing(Watcher):
+    """Sends spans to a collector while it is open."""
+
+    def __init__(self, settings: TracingSettings) -> None:
+        self._settings = settings
+        self._tracer: trace.Tracer = trace.NoOpTracer()
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """A block that is traced; at its end what was not sent yet is sent, for five seconds at most.
+
+        Further settings are the SDK's own: OTEL_EXPORTER_OTLP_HEADERS, OTEL_RESOURCE_ATTRIBUTES, OTEL_BSP_*.
+        """
+        # Whether a request is traced is decided here: otherwise each caller could have all of theirs traced.
+        ratio = TraceIdRatioBased(self._settings.sample_ratio)
+        provider = TracerProvider(
+            sampler=ParentBased(ratio, remote_parent_sampled=ratio, remote_parent_not_sampled=ratio),
+            resource=Resource.create({"service.name": "profilesvc", "service.version": __version__}),
+            shutdown_on_exit=False,
+        )
+        exporter = OTLPSpanExporter(f"{self._settings.endpoint}/v1/traces", timeout=_SEND_SECONDS)
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = provider.get_tracer("profilesvc", __version__)
+        try:
+            yield
+        finally:
+            ending = threading.Thread(target=provider.shutdown, daemon=True)  # a collector that is away holds nobody up
+            ending.start()
+            await asyncio.to_thread(ending.join, _END_SECONDS)
+
+    def around(self, app: App) -> App:
+        """A span for each request: method, route, status and request id."""
+
+        async def traced(scope: Any, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            parent = _parent(scope["headers"])
+            with self._tracer.start_as_current_span("request", parent, SpanKind.SERVER, record_exception=False) as span:
+
+                async def told(message: Message) -> None:
+                    if message["type"] == "http.response.start":
+                        _tell(span, scope, message["status"])
+                    await send(message)
+
+                await app(scope, receive, told)
+
+        return traced
+
+    def storage(self, url: str, pool_size: int) -> Storage:
+        """A span for each unit of work, waiting included."""
+        return _TracedStorage(url, pool_size, self)
+
+    def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
+        """A span of what has just ended."""
+        if _is_traced():
+            now = time.time_ns()
+            span = self._tracer.start_span(
+                f"provider {operation}", kind=SpanKind.CLIENT, start_time=now - int(seconds * 1e9)
+            )
+            span.set_attributes({"profilesvc.provider.api": api, "profilesvc.provider.outcome": outcome})
+            span.end(now)
+
+    def span(self, name: str) -> Span:
+        """A span inside of that of the request; what belongs to no request has none."""
+        return self._tracer.start_span(name, kind=SpanKind.CLIENT) if _is_traced() else trace.INVALID_SPAN
+
+
+class _TracedStorage(Storage):
+    def __init__(self, url: str, pool_size: int, tracing: Tracing) -> None:
+        super().__init__(url, pool_size)
+        self._tracing = tracing
+
+    def read(self) -> Reading:
+        return _TracedReading(self, self._tracing)
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncSession]:
+        with _ending(self._tracing.span("database write")):
+            async with super().write() as session:
+                yield session
+
+    async def commit(self, steps: list[Executions], within: float = math.inf) -> None:
+        with _ending(self._tracing.span("database write")):
+            await super().commit(steps, within)
+
+
+class _TracedReading(Reading):
+    def __init__(self, storage: Storage, tracing: Tracing) -> None:
+        super().__init__(storage)
+        self._tracing = tracing
+
+    async def __aenter__(self) -> FastReader:
+        self._span = self._tracing.span("database read")
+        with _ending(self._span, only_failed=True):
+            return await super().__aenter__()
+
+    async def __aexit__(self, *problem: Any) -> None:
+        with _ending(self._span):
+            await super().__aexit__(*problem)
+
+
+@contextlib.contextmanager
+def _ending(span: Span, only_failed: bool = False) -> Iterator[None]:
+    """A block with which a span ends; of what was raised no word is kept."""
+    try:
+        yield
+    except BaseException:
+        span.set_status(StatusCode.ERROR)
+        span.end()
+        raise
+    if not only_failed:
+        span.end()
+
+
+def _is_traced() -> bool:
+    return trace.get_current_span().is_recording()
+
+
+def _parent(headers: list[tuple[bytes, bytes]]) -> Any:
+    """The caller's trace, so that it goes on; a `tracestate` could hold anything and is left out."""
+    given = [value.decode("latin1") for name, value in headers if name == b"traceparent"]
+    return TraceContextTextMapPropagator().extract({"traceparent": given[0]}) if len(given) == 1 else None
+
+
+def _tell(span: Span, scope: Any, status: int) -> None:
+    method, route = scope["method"] if scope["method"] in _METHODS else "_OTHER", scope.get(ROUTE, "unknown")
+    span.update_name(f"{method} {route}")
+    span.set_attributes(
+        {
+            "http.request.method": method,
+            "http.route": route,
+            "http.response.status_code": status,
+            "profilesvc.request_id": scope[REQUEST_ID],
+        }
+    )
+    if status >= 500:
+        span.set_status(StatusCode.ERROR)

@@ -1,0 +1,1 @@
+"""Tokens: signing and reading them, the signing keys, the keys of identity providers."""
