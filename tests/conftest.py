@@ -17,10 +17,6 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from quart import Quart
 
-from effort import effort
-from fleet import WORKERS, Fleet, running
-from machine import foreign
-from parts import changed
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.database import migrate
 from profilesvc.database.engine import create_engine
@@ -33,10 +29,14 @@ from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, TokenSettings
 from profilesvc.storage.tables import metadata
-from support import ALICE, BUSINESSES, Site, assert_ok, owner_of
+from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of
+from support.effort import effort
+from support.fleet import WORKERS, Fleet, running
+from support.machine import foreign
+from support.parts import changed
 
 if TYPE_CHECKING:
-    from redis_server import RedisServer
+    from support.redis_server import RedisServer
 
 BASE_URL = "http://profiles.test"
 SLOW = {"serving", "cli"}
@@ -176,7 +176,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator["RedisServer"]:
     """The Valkey that comes by pip."""
-    from redis_server import RedisServer
+    from support.redis_server import RedisServer
 
     server = RedisServer()
     yield server

@@ -15,7 +15,7 @@ from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage import accounts
-from support import ALICE, BOB, assert_error
+from support.api import ALICE, BOB, assert_error
 
 MESSAGES = {"locations": "There is no such location.", "key": "You have no such API key."}
 EMPTY: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from profilesvc.storage import accounts
 from profilesvc.storage.holds import lift, of_key
 from profilesvc.storage.keys import raise_epoch
 from profilesvc.storage.tables import keys, users
-from support import ALICE, Site, assert_error, assert_ok
+from support.api import ALICE, Site, assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
 TOKEN = "/api/v1/auth/token"

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE
-from support import Site, assert_error, fields
+from support.api import Site, assert_error, fields
 
 PHOTO = {"sourceUrl": "https://a.example/p.jpg"}
 DAY, TIME = {"year": 2026, "month": 1, "day": 1}, {"hours": 9}

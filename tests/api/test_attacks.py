@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from conftest import AsService
-from drive import calls, drift, fail, heal
 from profilesvc.domain.world import FrozenClock
 from profilesvc.operations import housekeeping
 from profilesvc.services.context import Services
-from support import Site, assert_error, assert_ok, fields
+from support.api import Site, assert_error, assert_ok, fields
+from support.drive import calls, drift, fail, heal
 
 KEYS = "/api/v1/developer/credentials"
 POSTS = "/api/v1/posts?locationId=111"

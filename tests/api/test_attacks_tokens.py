@@ -18,8 +18,8 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from support import Site, assert_error, assert_ok
-from token_support import PATH, grant
+from support.api import Site, assert_error, assert_ok
+from support.tokens import PATH, grant
 
 POSTS = "/api/v1/posts?locationId=111"
 

@@ -14,9 +14,9 @@ from profilesvc.services import audit, holds
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, tables
-from support import ALICE, BOB, Site, assert_error, assert_ok, fields
-from token_support import PATH as TOKEN
-from token_support import grant
+from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
+from support.tokens import PATH as TOKEN
+from support.tokens import grant
 
 KEYS = "/api/v1/developer/credentials"
 

@@ -6,13 +6,13 @@ import httpx
 import pytest
 
 from conftest import AsService
-from fleet import in_process
-from hostile import Forge, hostile
 from profilesvc.domain.world import SECOND
 from profilesvc.fixtures import fixture_path
 from profilesvc.services.context import Services
 from profilesvc.tokens.keyring import signing_key
-from support import Site, assert_error, assert_ok
+from support.api import Site, assert_error, assert_ok
+from support.fleet import in_process
+from support.hostile import Forge, hostile
 
 ELSEWHERE = {"A075", "A078", "A079", "A080"}  # rows on the key behind a good token
 LOCATIONS = "/api/v1/external-business/locations"

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import keys, syncs
-from support import Site, assert_error, assert_ok, fields
+from support.api import Site, assert_error, assert_ok, fields
 
 KEYS = "/api/v1/developer/credentials"
 

@@ -10,7 +10,7 @@ from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.keys import credentials
 from profilesvc.storage.tables import keys, syncs
-from support import BOB, Site, assert_error, assert_ok, fields
+from support.api import BOB, Site, assert_error, assert_ok, fields
 
 KEYS = "/api/v1/developer/credentials"
 

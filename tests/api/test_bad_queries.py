@@ -3,7 +3,7 @@
 import httpx
 
 from conftest import AsUser
-from support import BOB, assert_error, assert_ok, fields
+from support.api import BOB, assert_error, assert_ok, fields
 
 LOCATIONS = "/api/v1/external-business/locations"
 

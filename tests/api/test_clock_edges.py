@@ -11,7 +11,7 @@ from profilesvc.domain.world import SECOND, FrozenClock, iso, parse_iso
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import post_usage
-from support import ALICE, assert_error, assert_ok
+from support.api import ALICE, assert_error, assert_ok
 
 KEYS = "/api/v1/developer/credentials"
 TOKEN = "/api/v1/auth/token"

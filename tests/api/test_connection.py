@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 
 from conftest import AsService, AsUser
-from fleet import in_process
 from profilesvc.domain.world import FrozenClock, iso
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import connection as beats
-from support import BOB, Site, assert_error, assert_ok, fields
+from support.api import BOB, Site, assert_error, assert_ok, fields
+from support.fleet import in_process
 
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
 

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from conftest import AsService, Dial
-from post_support import PATH, PIER
 from profilesvc.api.compression import fitted, tag_of
-from support import Site, assert_error, assert_ok
+from support.api import Site, assert_error, assert_ok
+from support.posts import PATH, PIER
 
 LOCATIONS = "/api/v1/external-business/locations"
 TAGGED = [

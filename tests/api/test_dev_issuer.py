@@ -14,8 +14,6 @@ from joserfc import jwt as joserfc_jwt
 from quart import Quart
 
 from conftest import make_settings
-from dev_issuer_support import CALLBACK, ISSUER, REQUEST, VERIFIER, Form, assert_oauth_error, picked, redeemed
-from identity_support import PATH, assert_refused, body
 from profilesvc.bootstrap import World, create_app
 from profilesvc.dev_issuer.provider import DevIssuer, s256
 from profilesvc.domain.world import FrozenClock
@@ -24,7 +22,9 @@ from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
 from profilesvc.tokens.keyring import signing_key
-from support import assert_ok
+from support.api import assert_ok
+from support.dev_issuer import CALLBACK, ISSUER, REQUEST, VERIFIER, Form, assert_oauth_error, picked, redeemed
+from support.identity import PATH, assert_refused, body
 
 
 class TestSigningIn:

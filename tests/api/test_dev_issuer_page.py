@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from conftest import BASE_URL, ON_ONE_DATABASE, make_settings
-from dev_issuer_support import ISSUER, REQUEST, Form, returned
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import FrozenClock
+from support.dev_issuer import ISSUER, REQUEST, Form, returned
 
 
 class TestPage:

@@ -7,12 +7,12 @@ import pytest
 from quart import Quart
 
 from conftest import ON_ONE_DATABASE, client_of
-from fleet import in_process
-from oauth_support import assert_oauth_error
 from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
 from profilesvc.settings import Settings
-from support import assert_error, assert_ok
+from support.api import assert_error, assert_ok
+from support.fleet import in_process
+from support.oauth import assert_oauth_error
 
 LOCATIONS = "/api/v1/external-business/locations"
 

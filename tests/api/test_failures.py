@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 from conftest import Change
-from parts import AWAY, Broken
 from profilesvc.api.guard import Edge
 from profilesvc.domain.world import SeededEntropy
 from profilesvc.server.scope import BEFORE
-from support import Site, assert_error, assert_ok
+from support.api import Site, assert_error, assert_ok
+from support.parts import AWAY, Broken
 
 LOCATIONS = "/api/v1/external-business/locations"
 

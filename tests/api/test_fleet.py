@@ -11,15 +11,15 @@ import pytest
 from sqlalchemy import event
 
 from conftest import AsUser
-from effort import FULL, effort
 from profilesvc.domain.world import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.operations import generate, housekeeping
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from simulated_sites import GRACE, KEYS, Clone, Owner, Process, SimulatedSite, Simulation, exchange
-from support import Site, assert_error, assert_ok
-from token_support import LOCATIONS
+from support.api import Site, assert_error, assert_ok
+from support.effort import FULL, effort
+from support.simulated_sites import GRACE, KEYS, Clone, Owner, Process, SimulatedSite, Simulation, exchange
+from support.tokens import LOCATIONS
 
 SITES, HOURS = effort((12, 36), (500, 14 * 24))
 CLONES, KEYS_PER_LOCATION = max(2, SITES * 5 // 1000), 19  # one more of each location is the generated one

@@ -7,13 +7,13 @@ import httpx
 from sqlalchemy import func, select, update
 
 from conftest import AsService, AsUser
-from drive import calls, fail, heal
-from fleet import in_process
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import idempotency, keys
-from support import BOB, Site, assert_error, assert_ok, fields
+from support.api import BOB, Site, assert_error, assert_ok, fields
+from support.drive import calls, fail, heal
+from support.fleet import in_process
 
 SYNC, HISTORY = "/api/v1/sync/111", "/api/v1/sync/history/111"
 JSON = {"Content-Type": "application/json"}

@@ -8,7 +8,7 @@ import pytest
 from quart import Quart
 
 from conftest import AsService, Dial
-from support import assert_error, assert_ok
+from support.api import assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
 # What is the same for everybody, and nothing else, may be kept by a cache that serves several callers.

@@ -13,9 +13,9 @@ from profilesvc.operations import operator
 from profilesvc.services import holds
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from support import ALICE, Site, assert_error, assert_ok
-from token_support import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
-from token_support import PATH as TOKEN
+from support.api import ALICE, Site, assert_error, assert_ok
+from support.tokens import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
+from support.tokens import PATH as TOKEN
 
 KEYS = "/api/v1/developer/credentials"
 WEEK = 604_800

@@ -12,8 +12,8 @@ from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.keys import listing_query
 from profilesvc.storage.tables import keys
-from support import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
-from token_support import grant
+from support.api import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.tokens import grant
 
 PATH = "/api/v1/developer/credentials"
 

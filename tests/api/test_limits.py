@@ -7,16 +7,16 @@ import httpx
 import pytest
 
 from conftest import AsService, AsUser, Change
-from limit_support import CREDENTIALS, HEARTBEAT, LOCATION, NEW_KEY, VALIDATE, assert_limited, fields, from_address
 from profilesvc.domain.plans import Catalogue
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import FrozenClock
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from support import ALICE, BOB, Site, assert_error, assert_ok
-from token_support import PATH as TOKEN
-from token_support import grant
+from support.api import ALICE, BOB, Site, assert_error, assert_ok
+from support.limits import CREDENTIALS, HEARTBEAT, LOCATION, NEW_KEY, VALIDATE, assert_limited, fields, from_address
+from support.tokens import PATH as TOKEN
+from support.tokens import grant
 
 Ask = Callable[[], Awaitable[httpx.Response]]
 Limited = Callable[..., None]

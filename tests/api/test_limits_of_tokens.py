@@ -7,13 +7,13 @@ import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE, AsService
-from limit_support import LOCATION, VALIDATE, assert_limited, fields, from_address
 from profilesvc.domain.world import FrozenClock
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import Settings
-from support import Site, assert_error, assert_ok
-from token_support import PATH as TOKEN
-from token_support import grant, refresh
+from support.api import Site, assert_error, assert_ok
+from support.limits import LOCATION, VALIDATE, assert_limited, fields, from_address
+from support.tokens import PATH as TOKEN
+from support.tokens import grant, refresh
 
 Limited = Callable[..., None]
 pytestmark = ON_ONE_DATABASE

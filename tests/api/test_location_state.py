@@ -5,12 +5,12 @@ from typing import Any
 import httpx
 import pytest
 
-from drive import drift, fail, heal
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services.context import Reached, Services
 from profilesvc.services.locations import switch_sync
-from support import Site, assert_error, assert_ok, fields
+from support.api import Site, assert_error, assert_ok, fields
+from support.drive import drift, fail, heal
 
 LIST = "/api/v1/external-business/locations"
 

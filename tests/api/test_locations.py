@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import insert, select
 
 from conftest import START, AsService, AsUser
-from drive import calls, drift, fail, forget_calls, heal
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import locations
-from support import BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.drive import calls, drift, fail, forget_calls, heal
 
 LIST = "/api/v1/external-business/locations"
 

@@ -8,14 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-from plans import statements
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 from quart import Quart
 from sqlalchemy import insert, select
 
 from conftest import START, AsService, AsUser, Change, client_of, make_settings
-from post_support import PATH, PIER
 from profilesvc import __version__
 from profilesvc.bootstrap import World, create_app
 from profilesvc.database.pools import Pool
@@ -29,7 +27,9 @@ from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.settings import MetricsSettings, Settings
 from profilesvc.storage.tables import post_usage
-from support import BOB, Site, assert_error, assert_ok
+from support.api import BOB, Site, assert_error, assert_ok
+from support.posts import PATH, PIER
+from support.query_plans import statements
 
 Labels = dict[str, str]
 

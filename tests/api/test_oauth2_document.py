@@ -9,12 +9,12 @@ from jsonschema import Draft202012Validator
 from quart import Quart
 
 from conftest import AsService, Change, make_settings
-from oauth_support import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN, assert_oauth_error, basic
-from parts import AWAY, NO_ROOM, Broken
 from profilesvc.api import body
 from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
-from support import TOO_MANY_HEADERS, Site, unfinished
+from support.api import TOO_MANY_HEADERS, Site, unfinished
+from support.oauth import FORM, GRANT, INTROSPECT, JWKS, METADATA, REVOKE, TOKEN, assert_oauth_error, basic
+from support.parts import AWAY, NO_ROOM, Broken
 
 Promise = tuple[str, str, str]  # operation, status, word of the error or ""
 

@@ -7,8 +7,9 @@ import httpx
 import pytest
 from quart import Quart
 
-from fleet import in_process
-from oauth_support import (
+from support.api import Site
+from support.fleet import in_process
+from support.oauth import (
     FORM,
     GRANT,
     INTROSPECT,
@@ -22,7 +23,6 @@ from oauth_support import (
     basic,
     basic_header,
 )
-from support import Site
 
 ROUTES = (TOKEN, INTROSPECT, REVOKE)
 NOT_A_FORM: list[tuple[str, bytes]] = [

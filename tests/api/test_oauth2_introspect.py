@@ -7,7 +7,12 @@ import pytest
 from quart import Quart
 
 from conftest import AsService, AsUser
-from oauth_support import (
+from profilesvc.domain.world import DAY, FrozenClock
+from profilesvc.services import keys as key_service
+from profilesvc.services.context import Services
+from profilesvc.storage import accounts, keys, revocations
+from support.api import ALICE, BOB, CAROL, Site, assert_ok
+from support.oauth import (
     INACTIVE,
     INTROSPECT,
     OFFLINE,
@@ -18,12 +23,7 @@ from oauth_support import (
     basic,
     introspected,
 )
-from profilesvc.domain.world import DAY, FrozenClock
-from profilesvc.services import keys as key_service
-from profilesvc.services.context import Services
-from profilesvc.storage import accounts, keys, revocations
-from support import ALICE, BOB, CAROL, Site, assert_ok
-from token_support import claims
+from support.tokens import claims
 
 
 async def asked_by_user(user: httpx.AsyncClient, token: str) -> dict[str, object]:

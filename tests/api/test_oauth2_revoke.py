@@ -6,7 +6,13 @@ import httpx
 from sqlalchemy import func, select
 
 from conftest import AsService, AsUser
-from oauth_support import (
+from profilesvc.domain.world import FrozenClock
+from profilesvc.services import keys as key_service
+from profilesvc.services import tokens as token_service
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import revocations
+from support.api import ALICE, BOB, Site, assert_error, assert_ok
+from support.oauth import (
     INACTIVE,
     OFFLINE,
     REVOKE,
@@ -17,13 +23,7 @@ from oauth_support import (
     basic,
     introspected,
 )
-from profilesvc.domain.world import FrozenClock
-from profilesvc.services import keys as key_service
-from profilesvc.services import tokens as token_service
-from profilesvc.services.context import Services
-from profilesvc.storage.tables import revocations
-from support import ALICE, BOB, Site, assert_error, assert_ok
-from token_support import LOCATIONS
+from support.tokens import LOCATIONS
 
 
 async def give_up(http: httpx.AsyncClient, token: str, headers: dict[str, str] | None = None, **form: str) -> None:

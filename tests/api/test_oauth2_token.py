@@ -6,12 +6,12 @@ import httpx
 import pytest
 
 from conftest import AsService
-from oauth_support import FORM, GRANT, OFFLINE, TOKEN, assert_oauth_error, assert_tokens, basic, basic_header
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from support import Site, assert_error, assert_ok
-from token_support import LOCATIONS, claims
+from support.api import Site, assert_error, assert_ok
+from support.oauth import FORM, GRANT, OFFLINE, TOKEN, assert_oauth_error, assert_tokens, basic, basic_header
+from support.tokens import LOCATIONS, claims
 
 JSON_ROUTE = "/api/v1/auth/token"
 

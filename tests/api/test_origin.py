@@ -12,14 +12,14 @@ from quart import Quart
 from sqlalchemy import text
 
 from conftest import BASE_URL, ON_ONE_DATABASE, AsService, Change, Dial
-from origins import DOMAINS, GOOD, HOSTILE, MALFORMED
-from parts import Broken
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import accounts
 from profilesvc.storage.domains import LIVE_KEY
-from support import Site, assert_error, assert_ok
+from support.api import Site, assert_error, assert_ok
+from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
+from support.parts import Broken
 
 LOCATIONS = "/api/v1/external-business/locations"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"

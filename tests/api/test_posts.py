@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from conftest import AsUser
-from post_support import PATH, PIER, calls, fail, names
 from profilesvc.services.context import Services
-from support import CAROL, Site, assert_error, assert_ok, fields
+from support.api import CAROL, Site, assert_error, assert_ok, fields
+from support.posts import PATH, PIER, calls, fail, names
 
 WHOLE = "accounts/1/locations/111/localPosts/11107"
 

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import insert, update
 
 from conftest import AsUser
-from post_support import BIKES, PATH, PIER, calls, fail, names
 from profilesvc.contract.posts import Post
 from profilesvc.domain.world import FrozenClock, month_start
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage import posts
 from profilesvc.storage.tables import idempotency, post_usage
-from support import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.api import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.posts import BIKES, PATH, PIER, calls, fail, names
 
 LIMIT = 1_000  # posts a month on the plan `pro`
 POST = {"summary": "Fresh bread from six", "callToAction": {"actionType": "ORDER", "url": "https://harbour.example/o"}}

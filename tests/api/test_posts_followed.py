@@ -9,15 +9,15 @@ import pytest
 from quart import Quart
 
 from conftest import AsUser, client_of
-from drive import drift
-from post_support import BIKES, PATH, PIER, calls, names
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import FrozenClock, SeededEntropy
 from profilesvc.provider.port import Provider
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from support import ALICE, BOB, assert_ok
+from support.api import ALICE, BOB, assert_ok
+from support.drive import drift
+from support.posts import BIKES, PATH, PIER, calls, names
 
 
 async def listed(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:

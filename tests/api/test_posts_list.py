@@ -9,12 +9,12 @@ import httpx
 import pytest
 
 from conftest import AsService, AsUser
-from post_support import BIKES, PATH, PIER, calls, fail, names
 from profilesvc.contract.posts import PostList
 from profilesvc.domain.world import FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.services.context import Services
-from support import BOB, assert_error, assert_ok, fields
+from support.api import BOB, assert_error, assert_ok, fields
+from support.posts import BIKES, PATH, PIER, calls, fail, names
 
 
 def at_the_provider(location: str) -> list[dict[str, Any]]:

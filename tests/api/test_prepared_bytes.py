@@ -13,7 +13,7 @@ from profilesvc.contract.locations import LocationDetail, LocationList
 from profilesvc.contract.posts import PostList
 from profilesvc.contract.reviews import ReviewList
 from profilesvc.contract.tokens import Token
-from support import ALICE, Site
+from support.api import ALICE, Site
 
 READS = [
     ("/api/v1/posts?locationId=111", PostList),

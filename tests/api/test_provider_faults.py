@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from conftest import AsUser
-from drive import calls, fail, forget_calls, heal
 from profilesvc.domain.world import FrozenClock
 from profilesvc.provider.breaker import COOL_DOWN_MS
 from profilesvc.settings import ProviderSettings, Settings
-from support import ALICE, assert_error, assert_ok
+from support.api import ALICE, assert_error, assert_ok
+from support.drive import calls, fail, forget_calls, heal
 
 PIER = {"locationId": "locations/111"}
 LOCATION = "/api/v1/external-business/locations/111"

@@ -5,9 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import asyncpg
 import httpx
 import pytest
-from plans import postgres_scans, sqlite_scans, statements
 from quart import Quart
-from test_statuses import REQUESTS, Record, Surface
 
 from conftest import START, AsService
 from profilesvc.domain.world import DAY
@@ -17,7 +15,9 @@ from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys
 from profilesvc.services.context import Services
 from profilesvc.storage import bulk, tables
-from support import assert_ok
+from support.api import assert_ok
+from support.query_plans import postgres_scans, sqlite_scans, statements
+from support.surface import REQUESTS, Record, Surface
 
 Scans = Callable[[str], Awaitable[set[str]]]
 # Once an hour and not on request: an index on the end of a contact would be written anew by every heartbeat.

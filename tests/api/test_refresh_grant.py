@@ -4,15 +4,15 @@ import httpx
 from sqlalchemy import update
 
 from conftest import AsService, AsUser
-from hostile import Forge, odd_claims
 from profilesvc.domain.world import DAY, SECOND, FrozenClock
 from profilesvc.fixtures import fixture_path
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import keys
 from profilesvc.tokens.keyring import signing_key
-from support import ALICE, Site, assert_error, assert_ok, fields
-from token_support import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, refresh
+from support.api import ALICE, Site, assert_error, assert_ok, fields
+from support.hostile import Forge, odd_claims
+from support.tokens import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, refresh
 
 
 class TestRefresh:

@@ -6,13 +6,13 @@ import httpx
 import pytest
 
 from conftest import AsService, AsUser, Change
-from parts import Odd
-from post_support import calls, fail
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReviewDetail, ReviewList
 from profilesvc.domain.world import FrozenClock
 from profilesvc.fixtures import load_world
-from support import BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.parts import Odd
+from support.posts import calls, fail
 
 PATH = "/api/v1/reviews"
 PIER = {"locationId": "locations/111"}

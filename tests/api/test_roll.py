@@ -13,9 +13,9 @@ from profilesvc.services import credentials
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import keys
-from support import BOB, Site, assert_error, assert_ok, fields
-from token_support import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
-from token_support import PATH as TOKEN
+from support.api import BOB, Site, assert_error, assert_ok, fields
+from support.tokens import LOCATIONS, assert_bad_credentials, assert_bad_refresh, grant, refresh
+from support.tokens import PATH as TOKEN
 
 KEYS = "/api/v1/developer/credentials"
 WEEK = 604_800

@@ -17,8 +17,8 @@ from profilesvc.settings import Settings, TokenSettings
 from profilesvc.storage.tables import audit
 from profilesvc.storage.tables import families as family_table
 from profilesvc.storage.tables import revocations as revoked_table
-from support import Site, assert_error, assert_ok
-from token_support import LOCATIONS, PATH, assert_bad_refresh, claims, refresh
+from support.api import Site, assert_error, assert_ok
+from support.tokens import LOCATIONS, PATH, assert_bad_refresh, claims, refresh
 
 Pair = dict[str, Any]
 

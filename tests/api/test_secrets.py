@@ -10,11 +10,11 @@ import pytest
 from quart import Quart
 
 from conftest import client_of
-from oauth_support import OFFLINE
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import metadata
-from support import ALICE, assert_ok
+from support.api import ALICE, assert_ok
+from support.oauth import OFFLINE
 
 KEYS = "/api/v1/developer/credentials"
 TOKEN = "/api/v1/auth/token"

@@ -16,7 +16,6 @@ from quart import Quart
 from sqlalchemy import delete
 
 from conftest import AsService, Dial, client_of
-from oauth_support import assert_oauth_error
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import KNOWN_AFTER
@@ -29,8 +28,9 @@ from profilesvc.settings import ProviderSettings, Settings, SettingsError, Token
 from profilesvc.storage import tables
 from profilesvc.tokens.keyring import SigningKey, generate, pem_of, signing_key
 from profilesvc.tokens.signer import Signer
-from support import ALICE, Site, assert_error, assert_ok
-from token_support import LOCATIONS, PATH, assert_bad_refresh, claims, grant, refresh
+from support.api import ALICE, Site, assert_error, assert_ok
+from support.oauth import assert_oauth_error
+from support.tokens import LOCATIONS, PATH, assert_bad_refresh, claims, grant, refresh
 
 JWKS = "/.well-known/jwks.json"
 

@@ -7,13 +7,13 @@ import httpx
 import pytest
 
 from conftest import AsService, AsUser
-from drive import calls, document, drift
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import sync
 from profilesvc.services.context import Caller, Reached, Services
-from support import CAROL, Site, assert_error, assert_ok, fields
+from support.api import CAROL, Site, assert_error, assert_ok, fields
+from support.drive import calls, document, drift
 
 PIER, BOOKS = "locations/111", "locations/114"
 

@@ -5,13 +5,13 @@ from typing import Any
 import httpx
 
 from conftest import AsUser
-from drive import drift, fail
 from profilesvc.services import locations as location_service
 from profilesvc.services import sync
 from profilesvc.services.context import Services
 from profilesvc.storage import bulk
 from profilesvc.storage.tables import syncs
-from support import CAROL, assert_error, assert_ok
+from support.api import CAROL, assert_error, assert_ok
+from support.drive import drift, fail
 
 PIER, BOOKS = "locations/111", "locations/114"
 

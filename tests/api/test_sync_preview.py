@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from conftest import AsService, AsUser
-from support import CAROL, Site, assert_error, assert_ok, fields
+from support.api import CAROL, Site, assert_error, assert_ok, fields
 
 PATH = "/api/v1/sync/111"
 ONLY = {"validateOnly": "true"}

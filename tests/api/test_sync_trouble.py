@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import update
 
 from conftest import World, client_of
-from drive import calls, drift, fail, forget_calls, heal
 from profilesvc.bootstrap import create_app
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import sync, tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage.tables import locations
-from support import ALICE, Site, assert_error, assert_ok
+from support.api import ALICE, Site, assert_error, assert_ok
+from support.drive import calls, drift, fail, forget_calls, heal
 
 PIER, BOOKS = "locations/111", "locations/114"
 

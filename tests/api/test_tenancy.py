@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import text
 
 from conftest import AsService, AsUser
-from drive import calls, forget_calls
 from profilesvc.services.context import Services
-from support import BOB, Site, assert_error, assert_ok
+from support.api import BOB, Site, assert_error, assert_ok
+from support.drive import calls, forget_calls
 
 API = "/api/v1"
 LOCATIONS = f"{API}/external-business/locations"

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from conftest import AsService, AsUser
-from support import BOB, Site, assert_error
+from support.api import BOB, Site, assert_error
 
 TOKEN = "/api/v1/auth/token"
 VALIDATE = "/api/v1/auth/validate-service-credentials"

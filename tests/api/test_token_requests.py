@@ -9,8 +9,8 @@ import pytest
 from conftest import AsService
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from support import Site, assert_error, assert_ok
-from token_support import PATH, assert_bad_credentials, grant
+from support.api import Site, assert_error, assert_ok
+from support.tokens import PATH, assert_bad_credentials, grant
 
 
 async def test_A017_A018_media_types_that_are_not_json(http: httpx.AsyncClient, plugin: Site) -> None:

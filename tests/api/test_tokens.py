@@ -12,8 +12,8 @@ from conftest import AsService
 from profilesvc.domain.world import SECOND, FrozenClock, parse_iso
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from support import Site, assert_error, assert_ok, fields
-from token_support import BOTH, LOCATIONS, PATH, assert_bad_credentials, assert_bad_refresh, claims, grant, refresh
+from support.api import Site, assert_error, assert_ok, fields
+from support.tokens import BOTH, LOCATIONS, PATH, assert_bad_credentials, assert_bad_refresh, claims, grant, refresh
 
 JSON = {"Content-Type": "application/json"}
 

@@ -14,7 +14,7 @@ from profilesvc.services import audit
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from profilesvc.storage.housekeeping import PIECE
-from support import Site, assert_ok
+from support.api import Site, assert_ok
 
 
 async def rows_of(services: Services, table: Table) -> int:

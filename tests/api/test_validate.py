@@ -8,7 +8,7 @@ from conftest import AsService
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from support import Site, assert_error, assert_ok, fields
+from support.api import Site, assert_error, assert_ok, fields
 
 VALIDATE = "/api/v1/auth/validate-service-credentials"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_tools import PICTURES, ROOT, free_port, wait_for
+
+from support.browser import PICTURES, ROOT, free_port, wait_for
 
 FLAGS = [
     "--no-sandbox",

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from test_dashboard import PHONE, PICTURES, Tab
 
-from program import Server, controls, demo_token, serving
+from support.chromium_tab import PHONE, PICTURES, Tab
+from support.program import Server, controls, demo_token, serving
 
 SITE = "/dashboard/sites/111"
 IN_VIEW = """id => {

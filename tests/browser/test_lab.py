@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from browser_tools import NOTEBOOKS, cells, run_all
+
+from support.browser import NOTEBOOKS, cells, run_all
 
 KERNEL_IS_READY = """() => {
   const kernel = window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel;

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from browser_tools import PICTURES, ROOT, free_port, run_all, wait_for
+
+from support.browser import PICTURES, ROOT, free_port, run_all, wait_for
 
 PAGE = "04_connection.ipynb"
 GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]

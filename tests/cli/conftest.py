@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Run, run_command
 from profilesvc.fixtures import fixture_path
+from support.command_line import Run, run_command
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import jwt
 import pytest
 from typer.main import get_command
 
-from command_line import Run, create_key, printed, refused
 from profilesvc import __version__
 from profilesvc.cli import app
-from program import COMMAND, environment
-from support import ALICE
+from support.api import ALICE
+from support.command_line import Run, create_key, printed, refused
+from support.program import COMMAND, environment
 
 
 def _commands(command: Any, *before: str) -> Iterator[tuple[str, ...]]:

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from database_login import PASSWORD, ROLE, Login, login
 
-from command_line import Run, printed, refused
 from conftest import Postgres
+from support.command_line import Run, printed, refused
+from support.database_login import PASSWORD, ROLE, Login, login
 
 pytestmark = pytest.mark.postgres
 COMMANDS = [("serve", "--port", "0"), ("users", "list"), ("db", "upgrade"), ("db", "current")]

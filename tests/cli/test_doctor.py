@@ -22,11 +22,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from pgbouncer import pooling
 
-from command_line import Run, printed, refused
 from conftest import make_settings
-from identity_support import FakeIssuer
 from profilesvc.bootstrap import World, create_app
 from profilesvc.cli.checks import clock
 from profilesvc.cli.checks_outside import outside
@@ -34,10 +31,13 @@ from profilesvc.domain.world import SystemClock, SystemEntropy
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
+from support.command_line import Run, printed, refused
+from support.identity import FakeIssuer
+from support.pgbouncer import pooling
 
 if TYPE_CHECKING:
     from conftest import Postgres
-    from redis_server import RedisServer
+    from support.redis_server import RedisServer
 
 HEALTHY: dict[str, tuple[int, Any]] = {
     "/healthz": (200, {"status": "ok"}),

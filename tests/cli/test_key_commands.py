@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from command_line import Run, create_key, printed, refused
-from support import ALICE
+from support.api import ALICE
+from support.command_line import Run, create_key, printed, refused
 
 
 def holds(run: Run, *words: str) -> Any:

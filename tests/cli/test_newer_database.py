@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from command_line import Run, printed, refused
 from profilesvc.database import migrate
 from profilesvc.database.engine import create_engine
 from profilesvc.settings import load
+from support.command_line import Run, printed, refused
 
 if TYPE_CHECKING:
     from conftest import Postgres

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Postgres
 from profilesvc.settings import PREFIX, Settings
-from program import command, environment
+from support.program import command, environment
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

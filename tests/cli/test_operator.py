@@ -13,7 +13,7 @@ from profilesvc.operations import operator
 from profilesvc.services import keys, tokens
 from profilesvc.services.context import Services
 from profilesvc.storage import locations
-from support import ALICE, BUSINESSES, CAROL, Site, assert_error, assert_ok
+from support.api import ALICE, BUSINESSES, CAROL, Site, assert_error, assert_ok
 
 KEYS = "/api/v1/developer/credentials"
 

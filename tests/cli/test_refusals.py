@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from command_line import Run, create_key, printed, refused
 from profilesvc.fixtures import fixture_path
 from profilesvc.server.serving import bind
 from profilesvc.settings import load
-from support import ALICE
+from support.api import ALICE
+from support.command_line import Run, create_key, printed, refused
 
 if TYPE_CHECKING:
     from conftest import Postgres

@@ -2,9 +2,9 @@
 
 import pytest
 
-from command_line import Run, printed, refused
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.keyring import signing_key
+from support.command_line import Run, printed, refused
 
 KID = signing_key(fixture_path("signing_key.pem").read_bytes()).kid
 

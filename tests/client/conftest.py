@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from client_rig import Recorded, Service, new_key
 
 from profilesvc.client import AsyncOptions, ProfileClient, Retries, SyncOptions
 from profilesvc.contract.keys import KeyCreated
 from profilesvc.domain.world import FrozenClock
 from profilesvc.settings import Settings
+from support.client import Recorded, Service, new_key
 
 
 @pytest.fixture

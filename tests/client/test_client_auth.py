@@ -6,7 +6,6 @@ import time
 
 import httpx
 import pytest
-from client_rig import PIER, TOKEN, Recorded, Service
 
 from profilesvc.client import (
     BearerAuth,
@@ -19,6 +18,7 @@ from profilesvc.client import (
     TransportFailed,
 )
 from profilesvc.contract.keys import KeyCreated
+from support.client import PIER, TOKEN, Recorded, Service
 
 
 class TestRenewal:

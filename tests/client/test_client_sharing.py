@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from client_rig import TOKEN, Recorded, Service
 
 from profilesvc.client import AsyncOptions, AsyncProfileClient, ProfileClient, SyncOptions
 from profilesvc.contract.keys import KeyCreated
+from support.client import TOKEN, Recorded, Service
 
 MANY = 50
 

@@ -1,7 +1,6 @@
 """A user of the client library who signed in at an identity provider."""
 
 import pytest
-from client_rig import Recorded, Service
 
 from profilesvc.client import (
     AsyncOptions,
@@ -12,6 +11,7 @@ from profilesvc.client import (
     TransportFailed,
     ValidationFailed,
 )
+from support.client import Recorded, Service
 
 
 def id_token(service: Service, nonce: str | None = None) -> str:

@@ -7,13 +7,13 @@ from urllib.parse import unquote
 
 import httpx
 import pytest
-from client_rig import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
 
 from profilesvc.client import AsyncOptions, AsyncProfileClient, ProfileClient, operations, profiles
 from profilesvc.client import errors as e
 from profilesvc.contract.keys import KeyCreated
 from profilesvc.contract.posts import Post
-from support import CAROL
+from support.api import CAROL
+from support.client import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
 
 MODULES = (operations, profiles)
 BUILT = {

@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 import pytest
-from client_rig import PIER, Recorded, Service
 
 from profilesvc.client import (
     AsyncOptions,
@@ -17,6 +16,7 @@ from profilesvc.client import (
     TransportFailed,
 )
 from profilesvc.contract.keys import KeyCreated
+from support.client import PIER, Recorded, Service
 
 WITHOUT_THE_SERVER = """
 import sys

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from client_rig import BOOKS, PIER, Service
 from hypothesis import given
 from hypothesis import strategies as st
 
 from profilesvc.client import ProfileClient, reading
 from profilesvc.contract.sync import SyncComparison
 from profilesvc.domain import profiles
+from support.client import BOOKS, PIER, Service
 
 PHONE = "phoneNumbers.primaryPhone"
 

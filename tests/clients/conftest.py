@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from wire import seeded, serving
+
+from support.wire import seeded, serving
 
 
 @pytest.fixture

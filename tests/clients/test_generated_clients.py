@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tools import DOCUMENT, STORIES, guzzle, java, node, python, run
+
+from support.generators import DOCUMENT, STORIES, guzzle, java, node, python, run
 
 pytestmark = pytest.mark.clients
 Story = dict[str, str]

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tools import DOCUMENT, node, run
+
+from support.generators import DOCUMENT, node, run
 
 pytestmark = pytest.mark.clients
 

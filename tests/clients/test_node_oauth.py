@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oauth_service import Issuer, issuing
-from tools import PATH, STORIES, node
+
+from support.generators import PATH, STORIES, node
+from support.oauth_service import Issuer, issuing
 
 pytestmark = pytest.mark.clients
 

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from conftest import Dial
-from dashboard_browser import Browser, SignIn
-from support import ALICE
+from support.api import ALICE
+from support.dashboard_browser import Browser, SignIn
 
 
 @pytest.fixture

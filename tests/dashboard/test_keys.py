@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from conftest import AsService
-from dashboard_browser import Browser, SignIn
 from profilesvc.domain.world import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
-from support import ALICE, BOB, assert_ok
+from support.api import ALICE, BOB, assert_ok
+from support.dashboard_browser import Browser, SignIn
 
 
 def secret_of(browser: Browser) -> dict[str, str]:

@@ -6,14 +6,14 @@ from itsdangerous import URLSafeSerializer
 from quart import Quart
 
 from conftest import BASE_URL
-from dashboard_browser import COOKIE, SIGN_IN, Browser, SignIn
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import FrozenClock, SeededEntropy
 from profilesvc.operations import operator
 from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from support import ALICE, BOB, Site
+from support.api import ALICE, BOB, Site
+from support.dashboard_browser import COOKIE, SIGN_IN, Browser, SignIn
 
 
 async def test_who_has_signed_in_sees_their_sites(alice_there: Browser) -> None:

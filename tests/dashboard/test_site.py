@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from conftest import AsService
-from dashboard_browser import Browser, SignIn
 from profilesvc.domain.world import FrozenClock
-from support import BOB, CAROL, Site, assert_ok
+from support.api import BOB, CAROL, Site, assert_ok
+from support.dashboard_browser import Browser, SignIn
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
 SITE = "/dashboard/sites/111"

@@ -7,13 +7,13 @@ import httpx
 import pytest
 
 from conftest import AsService
-from dashboard_browser import Browser, SignIn
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import holds
 from profilesvc.services.context import Services
 from profilesvc.storage import connection, keys, locations
 from profilesvc.storage.connection import Beat
-from support import ALICE, BOB, assert_ok
+from support.api import ALICE, BOB, assert_ok
+from support.dashboard_browser import Browser, SignIn
 
 BEAT = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3"}
 

@@ -6,12 +6,12 @@ import httpx
 import pytest
 from quart import Quart
 
-from identity_support import CLIENT, ISSUER, FakeIssuer, Logins
 from profilesvc.domain.world import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
-from support import ALICE
+from support.api import ALICE
+from support.identity import CLIENT, ISSUER, FakeIssuer, Logins
 
 
 @pytest.fixture

@@ -10,7 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from sqlalchemy import select
 
 from conftest import Dial
-from identity_support import (
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import audit, exchanges
+from support.api import assert_error, assert_ok, fields
+from support.identity import (
     CLIENT,
     ISSUER,
     NOW,
@@ -24,10 +27,7 @@ from identity_support import (
     rsa_key,
     signed,
 )
-from profilesvc.services.context import Services
-from profilesvc.storage.tables import audit, exchanges
-from support import assert_error, assert_ok, fields
-from token_support import claims as claims_of
+from support.tokens import claims as claims_of
 
 pytestmark = pytest.mark.usefixtures("linked")
 LOCATIONS = "/api/v1/external-business/locations"

@@ -7,9 +7,9 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from identity_support import FakeIssuer, Logins, assert_refused, claims, exchanged, jwk, rsa_key, signed
 from profilesvc.domain.world import FrozenClock
-from support import assert_ok
+from support.api import assert_ok
+from support.identity import FakeIssuer, Logins, assert_refused, claims, exchanged, jwk, rsa_key, signed
 
 pytestmark = pytest.mark.usefixtures("linked")
 

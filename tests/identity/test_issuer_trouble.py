@@ -10,11 +10,11 @@ import httpx
 import pytest
 from quart import Quart
 
-from identity_support import FakeIssuer, Logins, exchanged, jwk, rsa_key, signed
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.tokens import jwks
-from support import assert_error, assert_ok
+from support.api import assert_error, assert_ok
+from support.identity import FakeIssuer, Logins, exchanged, jwk, rsa_key, signed
 
 pytestmark = [
     pytest.mark.usefixtures("linked"),

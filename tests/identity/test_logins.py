@@ -10,12 +10,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import select
 
 from conftest import Dial
-from identity_support import NOW, FakeIssuer, assert_refused, claims, exchanged, jwk, signed
 from profilesvc.domain.world import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import audit, exchanges
-from support import ALICE, assert_error, assert_ok
+from support.api import ALICE, assert_error, assert_ok
+from support.identity import NOW, FakeIssuer, assert_refused, claims, exchanged, jwk, signed
 
 pytestmark = pytest.mark.usefixtures("linked")
 LOCATIONS = "/api/v1/external-business/locations"

@@ -5,12 +5,12 @@ import asyncio
 import httpx
 import pytest
 
-from identity_support import CLIENT, ISSUER, FakeIssuer, claims, exchanged, signed
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
 from profilesvc.storage import accounts
-from support import ALICE, assert_error, assert_ok
-from token_support import claims as claims_of
+from support.api import ALICE, assert_error, assert_ok
+from support.identity import CLIENT, ISSUER, FakeIssuer, claims, exchanged, signed
+from support.tokens import claims as claims_of
 
 
 @pytest.fixture

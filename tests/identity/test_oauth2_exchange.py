@@ -4,10 +4,10 @@ import httpx
 import pytest
 
 from conftest import Change, Dial
-from identity_support import body, claims, signed
-from oauth_support import INTROSPECT, METADATA, TOKEN, assert_oauth_error, assert_private, basic_header
-from support import assert_ok
-from token_support import LOCATIONS
+from support.api import assert_ok
+from support.identity import body, claims, signed
+from support.oauth import INTROSPECT, METADATA, TOKEN, assert_oauth_error, assert_private, basic_header
+from support.tokens import LOCATIONS
 
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 

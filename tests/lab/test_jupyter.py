@@ -11,10 +11,10 @@ import httpx
 import nbformat
 import pytest
 from nbformat.sign import NotebookNotary
-from notebook_pages import FOLDER, NOTEBOOKS, load
 
 from profilesvc.lab import open_lab
 from profilesvc.lab.jupyter import before_save, options, trust_committed
+from support.notebook_pages import FOLDER, NOTEBOOKS, load
 
 PAGE = "04_connection.ipynb"
 GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]

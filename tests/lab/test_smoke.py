@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from smoke_support import KEY, NOTEBOOKS, OPEN, POST, SYNC, Deployment, Gate, deployed, ended, page, stop
 
 from profilesvc.lab import smoke
 from profilesvc.lab.pages import Page
+from support.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Deployment, Gate, deployed, ended, page, stop
 
 CLEAN = "nothing is left behind"
 Smoked = Callable[..., tuple[int, list[str], str]]

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from smoke_support import KEY, NOTEBOOKS, OPEN, POST, SYNC, Gate, deployed, ended, page
 
-from program import serving
+from support.program import serving
+from support.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Gate, deployed, ended, page
 
 pytestmark = pytest.mark.long
 CLEAN = "nothing is left behind"

@@ -2,9 +2,8 @@
 
 import re
 
-from notebook_pages import FOLDER, NOTEBOOKS, load, operation_of, operations
-
 from profilesvc.contract.errors import CATALOGUE
+from support.notebook_pages import FOLDER, NOTEBOOKS, load, operation_of, operations
 
 # Codes that no page can provoke: what only a defect or a broken network brings about.
 BEYOND_A_PAGE = {"INTERNAL_ERROR", "REQUEST_TIMEOUT"}

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from provider_rig import START, Rig, in_process, over_socket
 
 from profilesvc.domain.world import FrozenClock
+from support.provider import START, Rig, in_process, over_socket
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """The emulator's own surface: what the provider's format says, checked by plain HTTP."""
 
 import pytest
-from provider_rig import Rig
+
+from support.provider import Rig
 
 PIER, BOOKS, POSTS = "locations/111", "locations/114", "/v4/accounts/1/locations/111/localPosts"
 

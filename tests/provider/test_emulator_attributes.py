@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from provider_rig import Rig, refusal
+
+from support.provider import Rig, refusal
 
 PIER = "locations/111"
 

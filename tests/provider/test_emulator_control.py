@@ -7,9 +7,9 @@ from pathlib import Path
 
 import anyio
 import pytest
-from provider_rig import Rig, in_process
 
 from profilesvc.domain.world import FrozenClock
+from support.provider import Rig, in_process
 
 PIER, BOOKS, AIRPORT = "locations/111", "locations/114", "locations/113"
 PHONE = {"primaryPhone": "+81 45-555-0177"}

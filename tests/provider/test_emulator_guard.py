@@ -8,12 +8,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from provider_rig import START, emulator_at, served
 
 from profilesvc.domain.world import FrozenClock, SeededEntropy
 from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.guard import Guard
 from profilesvc.fixtures import load_world
+from support.provider import START, emulator_at, served
 
 TOKEN = "the-token-of-this-start"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

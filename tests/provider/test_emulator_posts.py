@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from provider_rig import Rig
+
+from support.provider import Rig
 
 POSTS = "/v4/accounts/1/locations/111/localPosts"
 DAY = {"year": 2026, "month": 12, "day": 4}

@@ -1,9 +1,9 @@
 """What the emulator does to a profile beyond storing it: filters, reviews of edits, oddities, limits."""
 
 import pytest
-from provider_rig import Rig, refusal
 
 from profilesvc.fixtures import load_world
+from support.provider import Rig, refusal
 
 PIER, RENTALS = "locations/111", "locations/219"
 HYBRID, CUSTOMERS_ONLY = "CUSTOMER_AND_BUSINESS_LOCATION", "CUSTOMER_LOCATION_ONLY"

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from provider_rig import Rig
+
+from support.provider import Rig
 
 PIER, AIRPORT = "locations/111", "locations/113"
 REVIEWS = f"/v4/accounts/1/{PIER}/reviews"

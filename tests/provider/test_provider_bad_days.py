@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from provider_rig import _adapter
 
 from profilesvc.domain.world import FrozenClock
 from profilesvc.provider.breaker import FAILURES
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.provider.window import MinuteWindow
+from support.provider import _adapter
 
 PIER, ALICE = "locations/111", "accounts/1"
 POST = {"topicType": "STANDARD", "summary": "once"}

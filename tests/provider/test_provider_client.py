@@ -14,10 +14,10 @@ from google.oauth2.credentials import Credentials
 from google_auth_httplib2 import AuthorizedHttp
 from googleapiclient.discovery import build, build_from_document
 from googleapiclient.errors import HttpError
-from oracle import ACCOUNTS, INFORMATION, VERIFICATIONS, method_of, v4_document, violations
-from provider_rig import LOGIN, START, emulator_at, served
 
 from profilesvc.domain.world import FrozenClock
+from support.oracle import ACCOUNTS, INFORMATION, VERIFICATIONS, method_of, v4_document, violations
+from support.provider import LOGIN, START, emulator_at, served
 
 PIER, AIRPORT, PIER_V4 = "locations/111", "locations/113", "accounts/1/locations/111"
 MASK = "name,title,metadata"

@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from provider_rig import Rig
 
 from profilesvc.contract.provider.location import Location
 from profilesvc.provider.port import ProviderError
+from support.provider import Rig
 
 ALICE, PIER, BOOKS, AIRPORT = "accounts/1", "locations/111", "locations/114", "locations/113"
 EVENT_BODY = {

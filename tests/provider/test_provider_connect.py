@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from provider_rig import emulator_at, served
-
 from profilesvc.domain.world import FrozenClock, SystemEntropy
 from profilesvc.fixtures import load_world
 from profilesvc.provider.connect import open_provider
 from profilesvc.settings import ProviderSettings, Settings
+from support.provider import emulator_at, served
 
 
 async def test_without_a_url_the_emulator_answers_from_the_data_folder(tmp_path: Path, clock: FrozenClock) -> None:

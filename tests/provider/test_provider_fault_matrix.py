@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from provider_rig import START, Rig, _adapter, emulator_at, in_process, served
 
 from profilesvc.domain.world import FrozenClock
 from profilesvc.provider import transport
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import RemoteProvider
+from support.provider import START, Rig, _adapter, emulator_at, in_process, served
 
 ALICE, PIER = "accounts/1", "locations/111"
 POST = {"topicType": "STANDARD", "summary": "once"}

@@ -1,9 +1,9 @@
 """What the adapter makes of a provider in trouble, over both transports."""
 
 import pytest
-from provider_rig import Rig
 
 from profilesvc.provider.port import ProviderError
+from support.provider import Rig
 
 PIER, ALICE = "locations/111", "accounts/1"
 POST = {"topicType": "STANDARD", "summary": "once"}

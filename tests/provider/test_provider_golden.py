@@ -10,13 +10,13 @@ import httpx
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from googleapiclient.discovery import build, build_from_document
-from oracle import ACCOUNTS, INFORMATION, VERIFICATIONS, method_of, v4_document, violations
-from provider_rig import _adapter
 
 from profilesvc.domain.profiles import plan_patch
 from profilesvc.domain.world import FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
+from support.oracle import ACCOUNTS, INFORMATION, VERIFICATIONS, method_of, v4_document, violations
+from support.provider import _adapter
 
 ALICE, PIER, PIER_V4 = "accounts/1", "locations/111", "accounts/1/locations/111"
 POST_NAME, REVIEW_NAME = f"{PIER_V4}/localPosts/11101", f"{PIER_V4}/reviews/111001"

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from provider_rig import emulator_at, served
 
 from conftest import client_of
 from profilesvc.bootstrap import World, create_app
@@ -17,8 +16,9 @@ from profilesvc.provider.breaker import COOL_DOWN_MS
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
-from support import ALICE, assert_error, assert_ok
-from toxic import Toxic, ToxicLink
+from support.api import ALICE, assert_error, assert_ok
+from support.provider import emulator_at, served
+from support.toxic import Toxic, ToxicLink
 
 SECONDS = {"latency": 1.5}  # what one request may spend at the provider: little where all of it is spent
 PIER = {"locationId": "locations/111"}

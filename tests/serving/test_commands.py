@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from profilesvc.server.serving import bind
-from program import Server, caller, command, controls, data, demo_token, environment, serving
+from support.program import Server, caller, command, controls, data, demo_token, environment, serving
 
 POSTS = {"locationId": "locations/111"}
 # Stands in for curl where there is none: the options that the demo prints, and the same output.

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import httpx
 import pytest
-from crash_plans import Plans
-from crash_stories import Heartbeats, Holds, Keys, Posts, Refreshes, Story, Syncs, new_key, tokens_of
-from served_process import Forked, ServedProcess, Start, served_process, started
-from wire import seeded
 
-from effort import effort
 from profilesvc.bootstrap import World, open_services
 from profilesvc.operations import operator
 from profilesvc.services import tokens
 from profilesvc.settings import Settings
-from support import ALICE, BOB, assert_ok
+from support.api import ALICE, BOB, assert_ok
+from support.crash_plans import Plans
+from support.crash_stories import Heartbeats, Holds, Keys, Posts, Refreshes, Story, Syncs, new_key, tokens_of
+from support.effort import effort
+from support.served_process import Forked, ServedProcess, Start, served_process, started
+from support.wire import seeded
 
 KILLS = effort(5, 20)
 ROUNDS = effort(1, 50)

@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import text
 
 from conftest import Postgres
-from effort import effort
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from support import Site, assert_error
-from token_support import PATH, grant, refresh
-from toxic import Toxic, ToxicLink
+from support.api import Site, assert_error
+from support.effort import effort
+from support.tokens import PATH, grant, refresh
+from support.toxic import Toxic, ToxicLink
 
 pytestmark = pytest.mark.postgres
 IN_SECONDS, WELL_AGAIN_SECONDS = 6, 10

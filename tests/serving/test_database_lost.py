@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from database_login import PASSWORD, ROLE, Login, login, restart, standby, switch_over
 from sqlalchemy import update
 
 from conftest import Postgres, make_settings
@@ -27,9 +26,10 @@ from profilesvc.settings import Settings
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.tables import users
-from support import Site, assert_error, assert_ok
-from token_support import PATH as TOKEN
-from token_support import grant
+from support.api import Site, assert_error, assert_ok
+from support.database_login import PASSWORD, ROLE, Login, login, restart, standby, switch_over
+from support.tokens import PATH as TOKEN
+from support.tokens import grant
 
 pytestmark = [
     pytest.mark.postgres,

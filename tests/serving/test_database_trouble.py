@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import pytest
 from sqlalchemy import event
-from trouble import HEARTBEAT, Database, assert_unavailable, locked_sqlite, provider_writes, together, writes
-from wire import KEYS, POSTS, Served, serving
 
 from conftest import Postgres
 from profilesvc.emulator.faults import Fault
 from profilesvc.settings import Settings
-from support import assert_error, assert_ok
+from support.api import assert_error, assert_ok
+from support.trouble import HEARTBEAT, Database, assert_unavailable, locked_sqlite, provider_writes, together, writes
+from support.wire import KEYS, POSTS, Served, serving
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
-from deployment import Deployment, deployed
 
 from api.test_access_matrix import callers, test_every_cell_is_as_the_policy_says
 from api.test_tenancy import (
@@ -21,8 +20,9 @@ from api.test_tenancy import (
 from conftest import AsService, Dial, Postgres
 from profilesvc.bootstrap import World, open_services
 from profilesvc.services.context import Services
-from program import controls
-from support import Site
+from support.api import Site
+from support.deployment import Deployment, deployed
+from support.program import controls
 
 __all__ = [  # what pytest finds here: the tests, and the fixtures that they ask for
     "attacker",

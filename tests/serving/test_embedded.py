@@ -8,13 +8,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from wire import KEYS, connect, seeded, serving, slow_call
 
 from conftest import make_settings
 from profilesvc.bootstrap import create_app
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
-from support import assert_ok
+from support.api import assert_ok
+from support.wire import KEYS, connect, seeded, serving, slow_call
 
 
 @pytest.fixture

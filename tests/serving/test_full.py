@@ -10,14 +10,14 @@ from typing import Any
 
 import httpx
 import pytest
-from wire import REFRESH, Served, seeded, serving, slow_call
 
 from profilesvc.server.scope import BEFORE
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
-from program import caller, command
-from program import serving as running
-from support import assert_error, assert_ok
+from support.api import assert_error, assert_ok
+from support.program import caller, command
+from support.program import serving as running
+from support.wire import REFRESH, Served, seeded, serving, slow_call
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from wire import Served, exchange, seeded, serving
 
 from profilesvc.server.protocol import MAX_PIPELINED
 from profilesvc.server.serving import EmbeddedServer
+from support.wire import Served, exchange, seeded, serving
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:

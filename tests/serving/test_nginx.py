@@ -27,7 +27,7 @@ from profilesvc.bootstrap import create_app
 from profilesvc.contract.errors import CATALOGUE
 from profilesvc.domain.addresses import client_address
 from profilesvc.server.serving import EmbeddedServer
-from support import assert_error
+from support.api import assert_error
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")

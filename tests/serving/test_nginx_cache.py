@@ -15,7 +15,7 @@ from conftest import make_settings
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
-from support import ALICE, BOB, assert_error, assert_ok
+from support.api import ALICE, BOB, assert_error, assert_ok
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: apt-get install nginx-light)")

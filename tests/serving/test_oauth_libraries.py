@@ -15,10 +15,11 @@ from authlib.integrations.requests_client import OAuth2Session
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from joserfc.errors import BadSignatureError, InvalidClaimError
 from joserfc.jwk import KeySet
-from oauth_service import LOCATIONS, Issuer, Service, issuing, new_key
 from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error, TokenExpiredError
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session as RequestsOAuth2Session
+
+from support.oauth_service import LOCATIONS, Issuer, Service, issuing, new_key
 
 Later = Callable[[], time_machine.travel]
 READ_OFFLINE = "business.read offline_access"

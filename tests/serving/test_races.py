@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from deployment import KEYS, TOKEN, Deployment, at_once, deployed, new_site
 
-from effort import effort
-from support import ALICE, BOB, assert_error, assert_ok
+from support.api import ALICE, BOB, assert_error, assert_ok
+from support.deployment import KEYS, TOKEN, Deployment, at_once, deployed, new_site
+from support.effort import effort
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.postgres]
 POSTS = "/api/v1/posts?locationId=locations/111"

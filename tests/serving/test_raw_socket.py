@@ -10,11 +10,11 @@ from pathlib import Path
 
 import orjson
 import pytest
-from raw_requests import CASES, CLOSED, SERVED, SILENT, Case, Route, message, routes
-from wire import POSTS, Exchange, Served, connect, exchange, seeded, serving
 
 from conftest import BASE_URL
-from support import assert_ok
+from support.api import assert_ok
+from support.raw_requests import CASES, CLOSED, SERVED, SILENT, Case, Route, message, routes
+from support.wire import POSTS, Exchange, Served, connect, exchange, seeded, serving
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from wire import KEYS
 
 import profilesvc
-from balancer import Balancer
 from conftest import Postgres
 from profilesvc.database import migrate
 from profilesvc.fixtures import fixture_path
 from profilesvc.storage.tables import metadata
-from program import Server, command, data
+from support.balancer import Balancer
+from support.program import Server, command, data
+from support.wire import KEYS
 
 pytestmark = pytest.mark.postgres
 SLOW_SECONDS = 6  # longer than any request may take

@@ -12,16 +12,16 @@ from typing import Any
 
 import httpx
 import pytest
-from deployment import deployed
-from wire import seeded, serving
 
 from conftest import Postgres
-from dev_issuer_support import REQUEST
-from effort import effort
 from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE
 from profilesvc.tokens import keyring
-from support import ALICE, assert_ok
-from token_support import PATH as TOKEN
+from support.api import ALICE, assert_ok
+from support.deployment import deployed
+from support.dev_issuer import REQUEST
+from support.effort import effort
+from support.tokens import PATH as TOKEN
+from support.wire import seeded, serving
 
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parents[1] / "openapi.json"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from served_process import ServedProcess, served_process
-from wire import REFRESH, connect, seeded, serving, slow_call, user_token
 
 from profilesvc.settings import Settings
-from support import assert_ok
+from support.api import assert_ok
+from support.served_process import ServedProcess, served_process
+from support.wire import REFRESH, connect, seeded, serving, slow_call, user_token
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import httpx
 from authlib.common.security import generate_token
 from authlib.integrations.httpx_client import OAuth2Client
 
-from dev_issuer_support import CALLBACK, Form
 from profilesvc.client import ProfileClient
-from program import serving
+from support.dev_issuer import CALLBACK, Form
+from support.program import serving
 
 
 def test_the_demo_tells_where_to_sign_in_and_it_works(tmp_path: Path) -> None:

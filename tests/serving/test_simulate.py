@@ -11,7 +11,7 @@ import pytest
 
 from profilesvc.cli.simulate import Plugin, Stopped
 from profilesvc.lab import Lab, open_lab
-from program import COMMAND, command, environment, serving
+from support.program import COMMAND, command, environment, serving
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from profilesvc.server.serving import EmbeddedServer, bind
-from program import environment
+from support.program import environment
 
 # Workers whose app starts when the file `go` exists; the supervisor prints its port before it starts them.
 _WORKERS = """

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from wire import KEYS, REFRESH
 
-from program import COMMAND, Server, caller, command, data, environment, serving
+from support.program import COMMAND, Server, caller, command, data, environment, serving
+from support.wire import KEYS, REFRESH
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 WORDS = ("serve", "--demo", "--port", "0")

@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from served_process import Forked, ServedProcess, served_process
-from wire import KEYS, POSTS, Served, connect, exchange, seeded, serving, slow_call, user_token
 
 from profilesvc.settings import Settings
-from support import assert_ok
+from support.api import assert_ok
+from support.served_process import Forked, ServedProcess, served_process
+from support.wire import KEYS, POSTS, Served, connect, exchange, seeded, serving, slow_call, user_token
 
 PLACES = 10
 FILES = 256

@@ -14,8 +14,8 @@ import httpx
 import psutil
 import pytest
 
-from effort import effort
-from program import Server, caller, command, data, serving
+from support.effort import effort
+from support.program import Server, caller, command, data, serving
 
 if TYPE_CHECKING:
     from conftest import Postgres

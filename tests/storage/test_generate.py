@@ -13,7 +13,7 @@ from profilesvc.operations.generate import DOMAIN, Amounts
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import metadata, secrets, users
-from support import ALICE, assert_ok
+from support.api import ALICE, assert_ok
 
 DEMO = [user["email"] for user in load_world()["users"]]
 AMOUNTS = Amounts(keys=25, posts=300, history=203)

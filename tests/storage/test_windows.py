@@ -13,7 +13,7 @@ from profilesvc.domain.rates import Standing, Window, Windows
 from profilesvc.domain.world import HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.redis import TIMEOUT_SECONDS, SharedWindows
-from redis_server import RedisServer, free_port
+from support.redis_server import RedisServer, free_port
 
 NOW = 1_767_323_045_678
 

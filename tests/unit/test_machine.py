@@ -2,7 +2,7 @@
 
 import os
 
-from machine import foreign
+from support.machine import foreign
 
 
 def test_nothing_of_the_machine_s_is_left_in_the_environment() -> None:

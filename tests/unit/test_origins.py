@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from origins import DOMAINS, GOOD, HOSTILE, MALFORMED
 from profilesvc.domain.connection import site_mismatch
 from profilesvc.domain.domains import Origin, allowed_domains, origin_allowed, parse_origin, site_host
 from profilesvc.domain.world import DAY
 from profilesvc.settings import Settings, SettingsError, load
+from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
 
 ALLOWED = allowed_domains("example.com", list(DOMAINS["allowed_domains"]), development=False)
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from effort import effort
 from profilesvc.contract.provider.format import Int32, Int64, Message, Number, message_of
 from profilesvc.contract.provider.location import (
     Date,
@@ -22,6 +21,7 @@ from profilesvc.contract.provider.location import (
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import WRITABLE, load_catalogue
+from support.effort import effort
 
 Document = dict[str, Any]
 CASES = json.loads((Path(__file__).parents[2] / "data/fixtures/sync_cases.json").read_text("utf-8"))

@@ -9,13 +9,13 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from hostile import Forge, b64, hostile, signer_of
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.domain.world import DAY
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.keyring import Keyring, SigningKey, generate, public_jwk, signing_key
 from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Signer, TokenRefused, TokenType
+from support.hostile import Forge, b64, hostile, signer_of
 
 BASE = "http://profiles.test"
 NOW = 1_767_323_045_678

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from effort import effort
-from hostile import b64, dumps, signer_of
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.keyring import signing_key
 from profilesvc.tokens.signer import TokenRefused
+from support.effort import effort
+from support.hostile import b64, dumps, signer_of
 
 BASE = "http://profiles.test"
 NOW = 1_767_323_045_678

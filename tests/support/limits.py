@@ -4,7 +4,7 @@ import re
 
 import httpx
 
-from support import assert_error
+from support.api import assert_error
 
 VALIDATE = "/api/v1/auth/validate-service-credentials"
 LOCATION = "/api/v1/external-business/locations/111"

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "openapi.json"
-STORIES = Path(__file__).parent / "stories"
+STORIES = ROOT / "tests" / "clients" / "stories"
 INSTALLED = ROOT / "build" / "clients"
 _VENV, _NODE = INSTALLED / "venv", INSTALLED / "node_modules"
 PATH = f"{_VENV / 'bin'}:{_NODE / '.bin'}:{os.environ.get('PATH', os.defpath)}"

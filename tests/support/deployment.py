@@ -12,8 +12,8 @@ import httpx
 
 from conftest import Postgres, make_settings
 from profilesvc.settings import ProviderSettings, Settings, TokenSettings
-from program import Server, command, controls, serving
-from support import assert_ok, owner_of
+from support.api import assert_ok, owner_of
+from support.program import Server, command, controls, serving
 
 KEYS = "/api/v1/developer/credentials"
 TOKEN = "/api/v1/auth/token"

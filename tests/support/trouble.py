@@ -10,11 +10,11 @@ from typing import Any
 
 import asyncpg
 import httpx
-from wire import KEYS, POSTS, Served
 
 from conftest import Postgres
 from profilesvc.settings import Settings
-from support import assert_error
+from support.api import assert_error
+from support.wire import KEYS, POSTS, Served
 
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
 SWITCH = "/api/v1/external-business/locations/112/sync"

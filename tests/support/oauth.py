@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from support import Site
+from support.api import Site
 
 TOKEN, INTROSPECT, REVOKE = "/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"
 METADATA, JWKS = "/.well-known/oauth-authorization-server", "/.well-known/jwks.json"

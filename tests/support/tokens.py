@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from support import Site, assert_error
+from support.api import Site, assert_error
 
 PATH = "/api/v1/auth/token"
 

@@ -5,12 +5,12 @@ import sqlite3
 from contextlib import closing
 
 import httpx
-from crash_stories import Story, new_key, tokens_of
-from served_process import Forked
-from wire import KEYS
 
 from profilesvc.settings import Settings
-from support import assert_ok
+from support.api import assert_ok
+from support.crash_stories import Story, new_key, tokens_of
+from support.served_process import Forked
+from support.wire import KEYS
 
 _CHANGES = """
 SELECT client_id, count(*) FROM audit JOIN keys ON keys.id = key_id

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from profilesvc.client import ProfileClient
-from program import Server, command, environment, serving
-from support import ALICE
+from support.api import ALICE
+from support.program import Server, command, environment, serving
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 LOCATION = "locations/111"

@@ -12,8 +12,6 @@ from typing import Any
 import httpx
 from quart import Quart, request
 
-from fleet_worker import CHANGE, DEPLOYMENT, Board, SharedClock
-from parts import changed
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import SeededEntropy
 from profilesvc.emulator.app import create_emulator
@@ -24,7 +22,9 @@ from profilesvc.provider.connect import EMULATOR_FILE
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from program import environment
+from support.fleet_worker import CHANGE, DEPLOYMENT, Board, SharedClock
+from support.parts import changed
+from support.program import environment
 
 WORKERS = int(os.environ.get("PROFILESVC_DEPLOYED", "0"))
 
@@ -67,8 +67,8 @@ class Fleet:
         # Every client that is made would read the authorities of the whole web, though nothing here speaks TLS.
         os.environ["SSL_CERT_DIR"] = str(folder)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "fleet_worker", str(folder), str(WORKERS), self._counting.base_url],
-            cwd=Path(__file__).parent,
+            [sys.executable, "-m", "support.fleet_worker", str(folder), str(WORKERS), self._counting.base_url],
+            cwd=Path(__file__).parents[1],
             env=environment(DATA_DIR=str(folder)) | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.PIPE,
             text=True,

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from support import assert_ok
+from support.api import assert_ok
 
 PATH = "/api/v1/posts"
 PIER = {"locationId": "locations/111"}

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 
 from profilesvc.domain.world import DAY, HOUR, MINUTE, SECOND, FrozenClock
-from support import assert_ok
-from token_support import PATH, claims
+from support.api import assert_ok
+from support.tokens import PATH, claims
 
 KEYS, HEARTBEAT = "/api/v1/developer/credentials", "/api/v1/api-keys/heartbeat"
 REPORT = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3.2"}

@@ -20,7 +20,7 @@ from profilesvc.emulator.faults import Fault
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from profilesvc.settings import Settings
-from support import ALICE, assert_ok
+from support.api import ALICE, assert_ok
 
 KEYS = "/api/v1/developer/credentials"
 POSTS = "/api/v1/posts?locationId=locations/111"

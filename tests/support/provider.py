@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from oracle import check_answer
 from pydantic import SecretStr
 from quart import Quart, Response, g, request
 
@@ -17,6 +16,7 @@ from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import ProviderSettings
+from support.oracle import check_answer
 
 START = parse_iso("2026-03-04T05:06:07.890Z")
 LOGIN = {"grant_type": "refresh_token", "client_id": "tests", "client_secret": "s", "refresh_token": "r"}

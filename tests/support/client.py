@@ -15,7 +15,7 @@ from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import keys, tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from support import ALICE, BUSINESSES
+from support.api import ALICE, BUSINESSES
 
 T = TypeVar("T")
 PIER, BOOKS, STATION, AIRPORT = "locations/111", "locations/114", "locations/112", "locations/113"

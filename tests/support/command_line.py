@@ -7,7 +7,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from profilesvc.cli import app
-from support import ALICE
+from support.api import ALICE
 
 Run = Callable[..., Result]
 

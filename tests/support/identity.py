@@ -14,7 +14,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from conftest import START
 from profilesvc.domain.world import FrozenClock
 from profilesvc.server.serving import EmbeddedServer
-from support import assert_error
+from support.api import assert_error
 
 ISSUER = "https://login.example/realms/main"
 CLIENT = "profiles-dashboard"

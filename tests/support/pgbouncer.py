@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Postgres
-from redis_server import free_port
+from support.redis_server import free_port
 
 _PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _FILE = """

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 
 import httpx
 
-from support import ALICE, BOB, CAROL
+from support.api import ALICE, BOB, CAROL
 
 SUBJECTS = {ALICE: "demo-1", BOB: "demo-2", CAROL: "demo-3"}
 COOKIE, SIGN_IN = "profilesvc_session", "profilesvc_signin"

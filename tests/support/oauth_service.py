@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from wire import KEYS, seeded
 
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.world import FrozenClock
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from profilesvc.settings import Settings
-from support import ALICE, assert_ok
+from support.api import ALICE, assert_ok
+from support.wire import KEYS, seeded
 
 LOCATIONS = "/api/v1/external-business/locations"
 

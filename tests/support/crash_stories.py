@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from wire import KEYS, POSTS
 
-from support import assert_error, assert_ok
+from support.api import assert_error, assert_ok
+from support.wire import KEYS, POSTS
 
 TOKEN = "/api/v1/auth/token"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"

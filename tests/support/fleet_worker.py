@@ -18,7 +18,6 @@ from typing import Any
 import httpx
 from quart import Quart
 
-from parts import changed
 from profilesvc.bootstrap import World, create_app
 from profilesvc.cli._process.listening import announce, bound
 from profilesvc.cli._process.workers import Supervisor
@@ -27,6 +26,7 @@ from profilesvc.domain.world import FrozenClock
 from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, load
+from support.parts import changed
 
 NOW, DEPLOYMENT, CHANGE = range(3)
 SETTLED_SECONDS = 5.0
