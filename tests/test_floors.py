@@ -27,13 +27,9 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "storage": ({"contract", "domain", "database"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "tokens": ({"contract", "domain"}, {"jwt", "cryptography", "orjson", "httpx"}),
     "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
-    "provider.connect": (
-        {"contract", "domain", "settings", "fixtures", "provider", "emulator"},
-        {"httpx", "pydantic", "quart"},
-    ),
     "emulator": (
         {"contract", "domain", "settings", "fixtures", "provider", "database.private_files", "server.routing"},
-        {"pydantic", "pydantic_core", "quart", "sqlmodel", "sqlalchemy", "werkzeug"},
+        {"httpx", "pydantic", "pydantic_core", "quart", "sqlmodel", "sqlalchemy", "werkzeug"},
     ),
     "services": (
         {
@@ -46,7 +42,6 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
             "provider.port",
             "settings",
             "telemetry.metrics",
-            "operations.operator",
         },
         # The session is only named in signatures here: statements are written in storage.
         {"jwt", "cryptography", "orjson", "httpx", "sqlalchemy.ext.asyncio.AsyncSession"},
@@ -64,10 +59,10 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"contract", "domain", "tokens", "services", "storage", "api.access"},
         {"quart", "werkzeug", "jwt", "orjson"},
     ),
-    "client": ({"contract"}, {"httpx", "pydantic"}),
+    "client": ({"contract", "domain.readings"}, {"httpx", "pydantic"}),
     # It serves pages beside the API: the same edge, refusals and services, and the client's reading of a comparison.
     "dashboard": (
-        {"contract", "domain", "tokens", "services", "api", "client.readings"},
+        {"contract", "domain", "tokens", "services", "api"},
         {"quart", "werkzeug", "jinja2"},
     ),
     "dashboard.signing_in": (

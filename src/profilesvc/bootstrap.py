@@ -4,10 +4,10 @@ What serving alone needs is imported when it is needed, so that a command starts
 """
 
 from collections.abc import AsyncIterator, Container
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Optional, cast
+from typing import TYPE_CHECKING, NoReturn, Optional, cast
 
 from sqlalchemy import make_url
 
@@ -198,20 +198,29 @@ async def _require_migrated(storage: Storage) -> None:
         raise SettingsError(f"the database is {found} and must be at {head}: run `profilesvc db upgrade`")
 
 
-_Opened = AbstractAsyncContextManager[tuple[Provider, Optional["Quart"]]]
-
-
-def _open_provider(settings: Settings, world: World, metrics: Metrics) -> _Opened:
-    from profilesvc.provider.connect import open_provider
+@asynccontextmanager
+async def _open_provider(
+    settings: Settings, world: World, metrics: Metrics
+) -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
+    """Open the provider, and the emulator's app if that runs in this process."""
 
     def observe(api: str, operation: str, outcome: str, seconds: float) -> None:
         metrics.provider_request(api, operation, outcome, seconds)
         world.watcher.provider_request(api, operation, outcome, seconds)
 
-    demo = demo_world(settings)
-    return open_provider(
-        settings, clock=world.clock, entropy=world.entropy, world=demo, guard=world.guard, observe=observe
-    )
+    if settings.provider.embedded:
+        from profilesvc.emulator.embedded import open_emulator
+
+        demo = load_world()
+        async with open_emulator(
+            settings, clock=world.clock, entropy=world.entropy, world=demo, guard=world.guard, observe=observe
+        ) as opened:
+            yield opened
+    else:
+        from profilesvc.provider.connect import open_provider
+
+        async with open_provider(settings, clock=world.clock, observe=observe) as provider:
+            yield provider, None
 
 
 class _Closed:
@@ -224,11 +233,6 @@ class _Closed:
 @asynccontextmanager
 async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
     yield cast(Provider, _Closed()), None
-
-
-def demo_world(settings: Settings) -> dict[str, Any] | None:
-    """What fills a new emulator."""
-    return load_world() if settings.provider.embedded else None
 
 
 def create_app(settings: Settings, world: World | None = None) -> "Quart":

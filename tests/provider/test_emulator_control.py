@@ -132,13 +132,13 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from profilesvc.domain.world import SystemClock, SystemEntropy
 from profilesvc.fixtures import load_world
-from profilesvc.provider.connect import open_provider
+from profilesvc.emulator.embedded import open_emulator
 from profilesvc.settings import Settings
 
 async def main():
     settings = Settings(data_dir=Path(sys.argv[1]), environment="development")
     world = load_world()
-    async with open_provider(settings, clock=SystemClock(), entropy=SystemEntropy(), world=world) as (provider, _):
+    async with open_emulator(settings, clock=SystemClock(), entropy=SystemEntropy(), world=world) as (provider, _):
         await provider.patch_location("locations/111", {"title": "Kept"}, ["title"])
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from profilesvc.domain.world import FrozenClock, SystemEntropy
+from profilesvc.emulator.embedded import open_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.provider.connect import open_provider
 from profilesvc.settings import ProviderSettings, Settings
@@ -11,15 +12,15 @@ from support.provider import emulator_at, served
 
 async def test_without_a_url_the_emulator_answers_from_the_data_folder(tmp_path: Path, clock: FrozenClock) -> None:
     settings = Settings(data_dir=tmp_path)
-    opened = open_provider(settings, clock=clock, entropy=SystemEntropy(), world=load_world())
+    opened = open_emulator(settings, clock=clock, entropy=SystemEntropy(), world=load_world())
     async with opened as (provider, app):
-        assert app is not None
+        assert app.name
         assert len(await provider.accounts()) == 3
     assert (tmp_path / "emulator.db").is_file()
 
 
 async def test_without_a_world_the_emulator_is_empty(tmp_path: Path, clock: FrozenClock) -> None:
-    opened = open_provider(Settings(data_dir=tmp_path), clock=clock, entropy=SystemEntropy(), world=None)
+    opened = open_emulator(Settings(data_dir=tmp_path), clock=clock, entropy=SystemEntropy(), world=None)
     async with opened as (provider, _):
         assert await provider.accounts() == []
 
@@ -28,6 +29,5 @@ async def test_with_a_url_the_network_is_used(tmp_path: Path, clock: FrozenClock
     with served(emulator_at(tmp_path, clock)) as origin:
         login = {"client_id": "x", "client_secret": "x", "refresh_token": "x"}
         settings = Settings(data_dir=tmp_path, provider=ProviderSettings(url=origin, **login))
-        async with open_provider(settings, clock=clock, entropy=SystemEntropy(), world=None) as (provider, app):
-            assert app is None
+        async with open_provider(settings, clock=clock) as provider:
             assert (await provider.location("locations/311"))["title"] == "Diaz Dental"

@@ -15,10 +15,10 @@ from quart import Quart, request
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import SeededEntropy
 from profilesvc.emulator.app import create_emulator
+from profilesvc.emulator.embedded import EMULATOR_FILE
 from profilesvc.fixtures import load_world
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.settings import LimitSettings
-from profilesvc.provider.connect import EMULATOR_FILE
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings

@@ -67,7 +67,7 @@ def started(program: str, arguments: Sequence[str], settings: Settings) -> subpr
 
 _IMPORTED = """
 aiosqlite httptools httpx uvicorn.loops.auto profilesvc.bootstrap profilesvc.server.serving profilesvc.api.app
-profilesvc.dashboard.routes profilesvc.dev_issuer.routes profilesvc.provider.connect profilesvc.emulator.app
+profilesvc.dashboard.routes profilesvc.dev_issuer.routes profilesvc.provider.connect profilesvc.emulator.embedded
 profilesvc.operations.operator
 """
 _FORKS = multiprocessing.get_context("forkserver")

@@ -168,13 +168,13 @@ async def _provider_clock(settings: Settings) -> Check:
 
 async def _provider(settings: Settings) -> Check:
     """A login and one read."""
-    from profilesvc.domain.world import SystemClock, SystemEntropy
+    from profilesvc.domain.world import SystemClock
     from profilesvc.provider.connect import open_provider
     from profilesvc.provider.port import ProviderError
 
     try:
         async with (
-            open_provider(settings, clock=SystemClock(), entropy=SystemEntropy(), world=None) as (provider, _),
+            open_provider(settings, clock=SystemClock()) as provider,
             asyncio.timeout(settings.provider.timeout_seconds),
         ):
             accounts = await provider.accounts()

@@ -28,8 +28,8 @@ def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max
     from profilesvc.cli._process.sqlite_lock import sole_emulator
     from profilesvc.domain.world import SystemClock, SystemEntropy
     from profilesvc.emulator.app import create_emulator
+    from profilesvc.emulator.embedded import EMULATOR_FILE
     from profilesvc.fixtures import load_world
-    from profilesvc.provider.connect import EMULATOR_FILE
     from profilesvc.server.serving import serve_forever
     from profilesvc.settings import load, refuse_in_production
 

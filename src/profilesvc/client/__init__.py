@@ -53,8 +53,8 @@ from profilesvc.client.errors import (
     ValidationFailed,
 )
 from profilesvc.client.operations import Connection
-from profilesvc.client.readings import FieldReading, Verdict, reading
 from profilesvc.client.retries import Retries
+from profilesvc.domain.readings import FieldReading, Verdict, reading
 
 __all__ = [
     "AsyncOptions",

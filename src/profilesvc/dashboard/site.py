@@ -5,12 +5,12 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from profilesvc.client.readings import reading
 from profilesvc.contract.sync import SyncComparison, SyncHistoryQuery
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.readings import reading
 from profilesvc.domain.world import parse_iso
 from profilesvc.services import comparison, connection, idempotency, locations, overview, sync
 from profilesvc.services.context import Reached

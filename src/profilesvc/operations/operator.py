@@ -1,23 +1,17 @@
 """What the operator does by commands: users, their businesses and their plans."""
 
-import re
 from typing import NamedTuple
-
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
 from profilesvc.database.engine import Executor
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.plans import Plan
+from profilesvc.services import users
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan
 from profilesvc.storage import accounts, identities, keys, locations
 from profilesvc.storage.accounts import UserState
 
-_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+\Z")
-_NAME_LIMIT = 200
-_EMAIL_LIMIT = 320
 _SUBJECT_LIMIT = 255
 
 
@@ -45,39 +39,10 @@ async def _user(session: Executor, email: str) -> UserState:
     return user
 
 
-def _clean(what: str, text: str, limit: int) -> str:
-    text = text.strip()
-    if not (1 <= len(text) <= limit and text.isprintable()):
-        raise ServiceError(VALIDATION_ERROR, f"{what} must have 1 to {limit} printable characters.")
-    return text
-
-
-def _plan(services: Services, name: str) -> Plan:
-    if name not in services.plans:
-        there_are = ", ".join(plan.name for plan in services.plans)
-        raise ServiceError(NOT_FOUND, f"There is no plan {name}; the catalogue has {there_are}.")
-    return services.plans.get(name)
-
-
 async def add_user(services: Services, email: str, name: str | None = None, plan: str | None = None) -> UserState:
     """Add a user, by default on the catalogue's first plan. VALIDATION_ERROR, NOT_FOUND for a plan, CONFLICT."""
     async with services.storage.write() as session:
-        return await insert_user(services, session, email, name, plan)
-
-
-async def insert_user(
-    services: Services, session: AsyncSession, email: str, name: str | None, plan: str | None = None
-) -> UserState:
-    """The same within a transaction."""
-    email = _clean("The e-mail address", email, _EMAIL_LIMIT).lower()
-    if not _EMAIL.match(email):
-        raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address.")
-    name = _clean("The name", email.partition("@")[0] if name is None else name, _NAME_LIMIT)
-    chosen = next(iter(services.plans)) if plan is None else _plan(services, plan)
-    user_id = await accounts.add_user(session, email, name, chosen.name, services.clock.now())
-    if user_id is None:
-        raise ServiceError(CONFLICT, f"There is a user {email} already.")
-    return await accounts.lock_user(session, user_id)
+        return await users.insert(services, session, email, name, plan)
 
 
 async def list_users(services: Services) -> list[UserState]:
@@ -113,7 +78,7 @@ async def logout(services: Services, email: str) -> UserState:
 
 async def link(services: Services, email: str, subject: str, issuer: str | None = None) -> Login:
     """Let a login of the identity provider be this user (D-15). NOT_FOUND, VALIDATION_ERROR, CONFLICT."""
-    subject, issuer = _clean("The subject", subject, _SUBJECT_LIMIT), _issuer(services, issuer)
+    subject, issuer = users.clean("The subject", subject, _SUBJECT_LIMIT), _issuer(services, issuer)
     async with services.storage.write() as session:
         user = await _user(session, email)
         if not await identities.link(session, issuer, subject, user.id, services.clock.now()):
@@ -136,12 +101,12 @@ def _issuer(services: Services, issuer: str | None) -> str:
     if issuer is None and services.identity is None:
         raise ServiceError(VALIDATION_ERROR, "No identity provider is configured: name the issuer.")
     configured = "" if services.identity is None else services.identity.issuer
-    return _clean("The issuer", configured if issuer is None else issuer, _SUBJECT_LIMIT)
+    return users.clean("The issuer", configured if issuer is None else issuer, _SUBJECT_LIMIT)
 
 
 async def add_business(services: Services, email: str, name: str) -> int:
     """Add a business of a user and answer its id (D-23). NOT_FOUND, VALIDATION_ERROR."""
-    name = _clean("The name", name, _NAME_LIMIT)
+    name = users.clean("The name", name, users.NAME_LIMIT)
     async with services.storage.write() as session:
         user = await _user(session, email)
         return await accounts.add_business(session, user.id, name, services.clock.now())
@@ -159,7 +124,7 @@ async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
 
     The locations that were assigned first are within the plan. NOT_FOUND for an unknown user or plan.
     """
-    chosen = _plan(services, plan)
+    chosen = users.plan(services, plan)
     async with services.storage.write() as session:
         user = await accounts.lock_user(session, (await _user(session, email)).id)
         await accounts.update_user(session, user.id, plan=chosen.name)
@@ -187,4 +152,4 @@ async def act_for(services: Services, email: str) -> Caller:
     """The user as a caller, for what their own token could do. NOT_FOUND."""
     async with services.storage.read() as session:
         user = await _user(session, email)
-    return Caller(user.id, _plan(services, user.plan), frozenset(ALL))
+    return Caller(user.id, users.plan(services, user.plan), frozenset(ALL))

@@ -34,7 +34,7 @@ def sole_emulator(settings: Settings) -> contextlib.AbstractContextManager[None]
 
 
 def _emulator_lock(settings: Settings, kind: int) -> contextlib.AbstractContextManager[None]:
-    from profilesvc.provider.connect import EMULATOR_FILE
+    from profilesvc.emulator.embedded import EMULATOR_FILE
 
     return _locked(settings.data_dir / EMULATOR_FILE, "each emulator needs a file of its own: stop the other one", kind)
 

@@ -1,0 +1,46 @@
+"""The emulator inside this process, behind the same client as the provider over the network."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from quart import Quart
+
+from profilesvc.domain.world import Clock, Entropy
+from profilesvc.emulator.app import create_emulator
+from profilesvc.emulator.guard import Guard
+from profilesvc.provider.connect import emulator_login
+from profilesvc.provider.port import Provider
+from profilesvc.provider.remote import RemoteProvider
+from profilesvc.provider.transport import Observe, unobserved
+from profilesvc.settings import Settings
+
+EMULATOR_FILE = "emulator.db"
+_ORIGIN = "http://emulator"
+
+
+@asynccontextmanager
+async def open_emulator(
+    settings: Settings,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    world: dict[str, Any] | None,
+    guard: Guard | None = None,
+    observe: Observe = unobserved,
+) -> AsyncIterator[tuple[Provider, Quart]]:
+    """Open the emulator and a client of it. The app's lifespan runs already: serve it without one.
+
+    The emulator stores its data in DATA_DIR, and is filled with `world` if it is new. To serve it, pass a `guard`.
+    """
+    app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, guard=guard)
+    async with app.test_app():
+        transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
+        client = httpx.AsyncClient(transport=transport, trust_env=False)
+        login = emulator_login(settings.provider)
+        provider = RemoteProvider(client, login, origin=_ORIGIN, clock=clock, observe=observe)
+        try:
+            yield provider, app
+        finally:
+            await provider.aclose()

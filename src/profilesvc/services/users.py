@@ -1,0 +1,60 @@
+"""Make users: for the operator, and for the first login of a person at the identity provider."""
+
+import re
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.plans import Plan
+from profilesvc.services.context import Services
+from profilesvc.storage import accounts
+from profilesvc.storage.accounts import UserState
+
+NAME_LIMIT = 200
+_EMAIL_LIMIT = 320
+_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+\Z")
+
+
+async def insert(
+    services: Services, session: AsyncSession, email: str, name: str | None, plan_name: str | None = None
+) -> UserState:
+    """Add a user within a transaction, by default on the catalogue's first plan.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR for the e-mail address or the name, NOT_FOUND for the plan, CONFLICT if a user
+            has the address already.
+    """
+    email = clean("The e-mail address", email, _EMAIL_LIMIT).lower()
+    if not _EMAIL.match(email):
+        raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address.")
+    name = clean("The name", email.partition("@")[0] if name is None else name, NAME_LIMIT)
+    chosen = next(iter(services.plans)) if plan_name is None else plan(services, plan_name)
+    user_id = await accounts.add_user(session, email, name, chosen.name, services.clock.now())
+    if user_id is None:
+        raise ServiceError(CONFLICT, f"There is a user {email} already.")
+    return await accounts.lock_user(session, user_id)
+
+
+def clean(what: str, text: str, limit: int) -> str:
+    """Return the text without spaces around it.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR unless it has 1 to `limit` printable characters.
+    """
+    text = text.strip()
+    if not (1 <= len(text) <= limit and text.isprintable()):
+        raise ServiceError(VALIDATION_ERROR, f"{what} must have 1 to {limit} printable characters.")
+    return text
+
+
+def plan(services: Services, name: str) -> Plan:
+    """Return a plan of the catalogue.
+
+    Raises:
+        ServiceError: NOT_FOUND if the catalogue has no such plan.
+    """
+    if name not in services.plans:
+        available = ", ".join(plan.name for plan in services.plans)
+        raise ServiceError(NOT_FOUND, f"There is no plan {name}; the catalogue has {available}.")
+    return services.plans.get(name)
