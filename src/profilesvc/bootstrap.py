@@ -159,7 +159,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
 
 
 def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:
-    """Whose ID tokens are taken: the configured issuer's, else in development the bundled one's (D-15)."""
+    """Return the issuer whose ID tokens are accepted: the configured one, else in development the bundled one."""
     wanted = settings.identity
     if wanted.issuer:
         from profilesvc.tokens.jwks import RemoteKeys
@@ -186,7 +186,7 @@ async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[S
 
 
 async def _require_migrated(storage: Storage) -> None:
-    """Refuse a database that is behind this code, or too far ahead; SQLite was brought up to date (D-60)."""
+    """Reject a database that is behind this code or too far ahead; SQLite is migrated at start."""
     current, head = await migrate.current(storage.engine), migrate.head()
     if migrate.ahead(current) > migrate.LEAD:
         raise SettingsError(
@@ -258,14 +258,14 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
 
 
 def refuses_workers(settings: Settings, workers: int) -> str | None:
-    """Why several processes cannot share this database, or None (D-60)."""
+    """Return why several processes cannot share this database, or None."""
     if workers > 1 and make_url(settings.effective_database_url).get_backend_name() == "sqlite":
         return "several workers need PostgreSQL: set PROFILESVC_DATABASE_URL=postgresql+asyncpg://…"
     return None
 
 
 def warns_workers(settings: Settings, workers: int) -> str | None:
-    """What several processes do that count for themselves, or None (D-50)."""
+    """Return a warning if several processes count rate limits separately, or None."""
     if workers > 1 and settings.limits.enabled and not settings.limits.shared:
         return (
             f"each of {workers} workers counts rate limits for itself, so callers may get up to {workers} times as "

@@ -94,7 +94,7 @@ class ProviderSettings(_Group):
 
 
 class TokenSettings(_Group):
-    """Lifetimes in seconds (D-11) and the signing keys (D-13): a file of one's own, or the service's schedule."""
+    """Lifetimes in seconds, and the signing keys: your own file, or the service's schedule."""
 
     access_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 7_776_000
     refresh_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 2_592_000
@@ -117,7 +117,7 @@ Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256
 
 
 class IdentitySettings(_Group):
-    """The external identity provider for user tokens (D-15); without one, in development, the bundled issuer."""
+    """The external identity provider for user tokens; in development, without one, the bundled issuer."""
 
     issuer: Annotated[str, Field(max_length=255)] = ""
     jwks_url: str = ""
@@ -278,12 +278,12 @@ class Settings(BaseSettings):
 
     @property
     def effective_upgrade_url(self) -> str:
-        """Where a plan is changed (D-95)."""
+        """The address where owners change their plan."""
         return self.upgrade_url or f"{self.base_url}/dashboard"
 
     @property
     def with_dev_issuer(self) -> bool:
-        """True where the bundled development issuer stands in for an identity provider (D-15)."""
+        """True if the bundled development issuer replaces an identity provider."""
         return not self.production and not self.identity.issuer and self.identity.dev_issuer is not False
 
     @model_validator(mode="after")

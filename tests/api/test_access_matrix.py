@@ -1,4 +1,4 @@
-"""Every route x every kind of caller x every kind of target, from one policy that knows nothing of the code (T3)."""
+"""Every route x every kind of caller x every kind of target, from one policy that knows nothing of the code."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

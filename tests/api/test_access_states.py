@@ -24,7 +24,7 @@ REASONS = ("billing_issue", "plan_downgrade", "security_concern", "user_requeste
 async def test_A079_a_deactivated_keys_tokens_are_refused_with_the_three_details(
     plugin: Site, http: httpx.AsyncClient, services: Services, reason: str
 ) -> None:
-    """For every one of the four reasons (API document, States and Errors)."""
+    """For every one of the four reasons (docs/api-contract.md#key-states)."""
     await key_service.deactivate(services, plugin.key["client_id"], reason)
     expected = {
         "deactivation_reason": reason,

@@ -1,4 +1,4 @@
-"""Every window of time ends with the very second it should, on odd days as on others (T13)."""
+"""Every window of time ends with the very second it should, on odd days as on others."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

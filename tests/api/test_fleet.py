@@ -1,4 +1,4 @@
-"""Hundreds of sites for two weeks of a moved clock (T20): no false alarm, and no clone or thief that goes unnoticed."""
+"""Hundreds of sites for two weeks of a moved clock: no false alarm, and no clone or thief that goes unnoticed."""
 
 import itertools
 import random

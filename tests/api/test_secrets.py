@@ -1,4 +1,4 @@
-"""No secret and no token is anywhere but in the answer that is meant to show it (T17)."""
+"""No secret and no token is anywhere but in the answer that is meant to show it."""
 
 import collections
 import logging

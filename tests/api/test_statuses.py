@@ -1,4 +1,4 @@
-"""Every status that the OpenAPI document promises is given, for each operation, and fits its schema (T2)."""
+"""Every status that the OpenAPI document promises is given, for each operation, and fits its schema."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""The operations of the API document, one row each, as the OpenAPI document tells them."""
+"""The documented operations, one row each, as the OpenAPI document describes them."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ WRITE = [{"userToken": []}, {"serviceToken": ["business.write"]}]
 LOCATION = "/api/v1/external-business/locations/{locationId}"
 
 Operation = tuple[str, list[dict[str, list[str]]], set[str], str, set[str]]
-# (operation of the API document, security, parameters, success, codes it names)
+# (documented operation, security, parameters, success, codes it names)
 OPERATIONS: list[Operation] = [
     ("POST /api/v1/developer/credentials", USER, set(), "201", {"NOT_FOUND", "CONFLICT"}),
     ("GET /api/v1/developer/credentials", USER, {"include_revoked", "limit", "before"}, "200", set()),

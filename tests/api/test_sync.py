@@ -21,7 +21,7 @@ PIER, BOOKS = "locations/111", "locations/114"
 SYNC, HISTORY, COMPARISON = "/api/v1/sync", "/api/v1/sync/history", "/api/v1/sync/comparison"
 
 
-# The request of the API document: three members, no regionCode, no additionalPhones.
+# The documented sample request: three fields, no regionCode, no additionalPhones.
 SAMPLE: dict[str, Any] = {
     "title": "Harbour Coffee, Pier 2",
     "storefrontAddress": {

@@ -1,4 +1,4 @@
-"""One tenant against another: no read, no write, and no hint that there is anything to find (T18, API1 of OWASP).
+"""One tenant against another: no read, no write, and no hint that there is anything to find (OWASP API1).
 
 Every attempt is made twice: on what is Alice's, and on what nobody has. Both answers must be the same, to the byte.
 """

@@ -1,4 +1,4 @@
-"""A refusal takes as long whether what was asked for exists or not (T10).
+"""A refusal takes as long whether what was asked for exists or not.
 
 The clock judges in `make fuzz` alone; here it is the work that is compared, call by call.
 """

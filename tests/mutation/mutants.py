@@ -1,4 +1,4 @@
-"""Change the code that guards tenants, one place at a time, and see whether the tests notice (T16).
+"""Change the code that guards tenants, one place at a time, and see whether the tests notice.
 
     python tests/mutation/mutants.py [--sample N] [MODULE …]      # `make mutants`
 

@@ -1,4 +1,4 @@
-"""The service and a provider behind a real socket that goes wrong (T7, short form): right code, in time, one effect."""
+"""The service and a provider behind a real socket that goes wrong, in short: right code, in time, one effect."""
 
 import time
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Killed without warning: what was acknowledged is there, nothing is half done, and it is soon ready again (T6)."""
+"""Killed without warning: what was acknowledged is there, nothing is half done, and it is soon ready again."""
 
 import asyncio
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""A link between the service and PostgreSQL that goes wrong in eight ways (T7): in time, whole, well again."""
+"""A link between the service and PostgreSQL that goes wrong in eight ways: in time, whole, well again."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The access matrix and the tests of tenants by HTTP, on a deployment of one process and of four (T3, T18)."""
+"""The access matrix and the tests of tenants by HTTP, on a deployment of one process and of four."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""Rate limits over several processes: PostgreSQL, a Redis, four workers (T15)."""
+"""Rate limits over several processes: PostgreSQL, a Redis, four workers."""
 
 import asyncio
 import re

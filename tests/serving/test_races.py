@@ -1,4 +1,4 @@
-"""Races over HTTP against one process and against four: each ends as if the requests had come in turn (T5)."""
+"""Races over HTTP against one process and against four: each ends as if the requests had come in turn."""
 
 import asyncio
 import collections

@@ -1,4 +1,4 @@
-"""Schemathesis draws requests from the OpenAPI document and finds no answer that the document does not promise (T8)."""
+"""Schemathesis draws requests from the OpenAPI document and finds no answer that the document does not promise."""
 
 import collections
 import json

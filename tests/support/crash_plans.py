@@ -1,4 +1,4 @@
-"""The operator's part when everything is killed: a plan that changes again and again (T6, D-27)."""
+"""The operator's part when everything is killed: a plan that changes again and again (D-27)."""
 
 import signal
 import sqlite3

@@ -1,4 +1,4 @@
-"""Who writes when the service is killed, what they were told was done, and how each sees that it was (T6)."""
+"""Who writes when the service is killed, what they were told was done, and how each sees that it was."""
 
 import collections
 import itertools

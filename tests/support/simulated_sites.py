@@ -1,4 +1,4 @@
-"""A fleet of simulated sites on a moved clock (T20): plugins that beat and refresh, their clones, and thieves."""
+"""A fleet of simulated sites on a moved clock: plugins that beat and refresh, their clones, and thieves."""
 
 import contextlib
 import heapq

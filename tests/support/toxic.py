@@ -1,4 +1,4 @@
-"""A TCP proxy that makes a link go wrong in toxiproxy's eight ways (T7)."""
+"""A TCP proxy that makes a link go wrong in toxiproxy's eight ways."""
 
 import asyncio
 import contextlib

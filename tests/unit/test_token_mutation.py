@@ -1,4 +1,4 @@
-"""A good token changed at random, thousands of times: none of them is accepted (T1f)."""
+"""A good token changed at random, thousands of times: none of them is accepted."""
 
 import base64
 import json
@@ -91,7 +91,7 @@ MUTATIONS = (replaced, inserted, cut, shuffled, with_a_bit_flipped, with_a_membe
 @pytest.mark.fuzz
 @pytest.mark.parametrize("seed", range(effort(1, 20)))
 def test_accepts_nothing_but_the_original(seed: int) -> None:
-    """Bits, bytes, segments, members, types: whatever is changed, the accept set is the original alone (T1f)."""
+    """Bits, bytes, segments, members, types: whatever is changed, the accept set is the original alone."""
     signer = signer_of(BASE, signing_key(fixture_path("signing_key.pem").read_bytes()))
     good, chance, accepted = signer.issue("at+jwt", CLAIMS, NOW, 60), random.Random(seed), []
     for _ in range(5_000):

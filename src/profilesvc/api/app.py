@@ -38,7 +38,7 @@ _INFO = {
     "title": "Business Profile Management Service API",
     "version": __version__,
     "description": "API keys, tokens, connection monitoring, local posts, locations and profile sync, in the external "
-    "provider's own format. Members and codes marked as ours are additions to the API document.",
+    "provider's own format.",
 }
 _SECURITY = {
     "userToken": {"type": "http", "scheme": "bearer", "bearer_format": "JWT"},

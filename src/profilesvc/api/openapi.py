@@ -43,7 +43,7 @@ _VARIABLE = re.compile(r"<(?:[^:>]*:)?([^>]+)>")
 _TEXT = {"type": "string"}
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "locationId": {
-        "description": "The id, or the resource name `locations/<id>`, plain or percent-encoded (D-20).",
+        "description": "The id, or the resource name `locations/<id>`, plain or percent-encoded.",
         "schema": {**_TEXT, "pattern": LOCATION_PATTERN, "examples": ["111"]},
     },
     "postId": {
@@ -80,7 +80,7 @@ _IDEMPOTENCY_HEADER = {
     "name": "X-Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "Repeats with the same value and body get the first answer (D-40). `Idempotency-Key` works too.",
+    "description": "A retry with the same value and body returns the first response. `Idempotency-Key` works too.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"},
 }
 

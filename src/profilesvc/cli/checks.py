@@ -124,7 +124,7 @@ def _pooler(mode: str) -> Check:
 
 
 def _migrations(current: str | None, at_start: bool) -> Check:
-    """How far the database is; `at_start`: the next start brings it up to date (D-60)."""
+    """Check the database's migrations; with `at_start`, the next start applies missing ones."""
     from profilesvc.database import migrate
 
     found = f"at {current or 'none'}, this version has {migrate.head()}"

@@ -1,4 +1,4 @@
-"""`profilesvc keys`: the operator's side of the key life cycle (D-27)."""
+"""`profilesvc keys`: API keys for the operator."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any

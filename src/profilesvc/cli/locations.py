@@ -1,4 +1,4 @@
-"""`profilesvc locations`: the mirror of the provider's locations (D-70)."""
+"""`profilesvc locations`: import locations from the provider and assign them."""
 
 import re
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`profilesvc plans`: the catalogue, and who is on which plan (D-90)."""
+"""`profilesvc plans`: the catalogue, and the plans of users."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""`profilesvc signing-keys`: the keys that sign tokens (D-13)."""
+"""`profilesvc signing-keys`: the keys that sign tokens."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

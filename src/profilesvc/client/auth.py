@@ -52,10 +52,11 @@ class _Held:
 class ServiceAuth(httpx.Auth):
     """The tokens of an API key: granted at the first request, renewed five minutes early.
 
-    Renewal is by refresh token while that lives, else by the credentials again (D-11). A token that the service
-    refuses as invalid, expired or revoked is replaced once. Threads, and tasks of one event loop, share one token and
-    one call for it. Lifetimes are counted from the moment of asking on `clock`, in seconds; the default ignores
-    changes of the wall clock, and a computer that slept finds out by the refusal.
+    A token is renewed with the refresh token while that is valid, else with the credentials, because the refresh token
+    expires before the access token (D-11). A token that the service rejects as invalid, expired or revoked is replaced
+    once. Threads, and tasks of one event loop, share one token and one call for it. Lifetimes are counted from the
+    request on `clock`, in seconds. The default clock ignores changes of the wall clock; after a suspended computer
+    wakes up, a rejected token is replaced.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class ServiceAuth(httpx.Auth):
         return f"ServiceAuth(client_id={self._client_id!r}, client_secret=…)"
 
     def use_secret(self, client_secret: str) -> None:
-        """Ask with another secret from now on, as after a roll; the tokens stay (D-26)."""
+        """Use another secret from now on, as after a roll; the tokens stay valid."""
         self._credentials = operations.client_credentials(self._client_id, client_secret, self._permissions)
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
@@ -156,7 +157,7 @@ class ServiceAuth(httpx.Auth):
     def _granted(
         self, request: httpx.Request, held: _Held | None, refusal: ProfileApiError | None
     ) -> Generator[httpx.Request, httpx.Response, _Held]:
-        """By the refresh token, which is good for one attempt whatever comes of it (D-10), else by the credentials."""
+        """Renew with the refresh token, else with the credentials. A refresh token is used once, even if it fails."""
         refresh_token, self._refresh_token = self._refresh_token, None
         if held and refresh_token and refusal is None and self._clock() < held.refresh_until:
             with contextlib.suppress(InvalidToken):

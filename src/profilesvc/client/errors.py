@@ -26,10 +26,10 @@ class TransportFailed(ProfileError):
 
 @dataclass(eq=False)
 class ProfileApiError(ProfileError):
-    """The service refused or failed (API document, Errors).
+    """The service rejected the request or failed (docs/api-contract.md#error-catalogue).
 
-    `code` and `status` always go together (D-01); a code that this client does not know comes as it is.
-    `request_id` names the answer in the service's log; `retry_after` is in seconds.
+    A code always has the same status. A code that this client does not know is passed through.
+    `request_id` identifies the response in the service's log; `retry_after` is in seconds.
     """
 
     code: str
@@ -61,7 +61,7 @@ class InvalidToken(ProfileApiError):
 
     @property
     def reason(self) -> str | None:
-        """missing, malformed, invalid, expired or revoked (D-04a); None where a grant itself was refused."""
+        """`missing`, `malformed`, `invalid`, `expired` or `revoked`; None if a grant was rejected."""
         return self.details.get("reason")
 
 
@@ -75,7 +75,7 @@ class InsufficientPermissions(ProfileApiError):
 
 
 class KeyDeactivated(InsufficientPermissions):
-    """The API key is deactivated; it may come back (D-27)."""
+    """The API key is deactivated. It can be reactivated."""
 
     @property
     def deactivation_reason(self) -> str:
@@ -118,7 +118,7 @@ class LocationNotVerified(ProfileApiError):
 
     @property
     def verification_state(self) -> str | None:
-        """The provider's view, such as UNVERIFIED (D-73)."""
+        """The state at the provider, such as UNVERIFIED."""
         return self.details.get("verificationState")
 
 

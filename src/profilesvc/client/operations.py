@@ -31,7 +31,7 @@ class Connection(ConnectionStatus):
 
 
 class NewKey(TypedDict, total=False):
-    """The members of a new key (API document, API key management)."""
+    """The fields of a new key (docs/api-contract.md#create_key)."""
 
     name: Required[str]
     business_id: Required[int]
@@ -43,7 +43,7 @@ class NewKey(TypedDict, total=False):
 
 
 class Report(TypedDict, total=False):
-    """The members of a heartbeat (API document, Heartbeat)."""
+    """The fields of a heartbeat (docs/api-contract.md#send_heartbeat)."""
 
     plugin_version: str | None
     wp_version: str | None
@@ -128,7 +128,7 @@ def connection_status(client_id: str, history: bool = False) -> Operation[Connec
 
 
 def businesses() -> Operation[BusinessList]:
-    """The user's businesses (D-23)."""
+    """List the user's businesses."""
     return Operation("GET", f"{PREFIX}/businesses", Success[BusinessList], repeatable=True)
 
 
@@ -154,15 +154,19 @@ def client_credentials(client_id: str, client_secret: str, permissions: list[str
 
 
 def refresh(refresh_token: str) -> Operation[Token]:
-    """Exchange a refresh token, once, for a new pair (D-10)."""
+    """Exchange a refresh token for a new pair. The service accepts it once."""
     body = {"grant_type": "refresh_token", "refresh_token": refresh_token}
     return Operation("POST", TOKEN_PATH, Success[Token], body=body, bearer=False)
 
 
 def exchange_id_token(id_token: str, nonce: str | None = None) -> Operation[UserToken]:
-    """Exchange an ID token of the identity provider, once, for a user token (D-15). InvalidToken.
+    """Exchange an ID token of the identity provider for a user token. The service accepts it once.
 
-    `nonce` is the one that the login was begun with. Not repeated after a lost answer: the user signs in again.
+    `nonce` is the value that the login was started with. There is no retry after a lost response: the user signs in
+    again.
+
+    Raises:
+        InvalidToken: The service rejected the ID token.
     """
     body = {
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",

@@ -77,7 +77,7 @@ def delete_post(location: str, post: str) -> Operation[PostDeleted]:
 
 
 def _child_path(location: str, collection: Literal["posts", "reviews"], name: str) -> str:
-    """The name of a post or review of another location is sent whole, so that the service refuses it (D-20)."""
+    """Return the path of a post or review. A name of another location is sent whole, so that the service rejects it."""
     child = {"posts": "localPosts", "reviews": "reviews"}[collection]
     own = f"locations/{location.removeprefix('locations/')}/{child}/"
     return f"{PREFIX}/{collection}/{segment(name.removeprefix(own))}"

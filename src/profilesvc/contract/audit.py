@@ -1,4 +1,4 @@
-"""The audit trail on the wire. All of it is ours (D-61)."""
+"""The audit trail on the wire, an addition of this service."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,25 +26,27 @@ Actor = Literal["user", "key", "operator", "client", "service"]
 
 
 class AuditQuery(Query):
-    """Which part of the trail."""
+    """The page of the trail."""
 
-    limit: Annotated[PageNumber, Field(description="At most 100; larger is clamped.")] = 50
+    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50
     before: Annotated[
         str | None,
-        Field(pattern=r"^[0-9]{1,15}-[0-9]{1,18}$", description="`next_before` of the page before this one."),
+        Field(pattern=r"^[0-9]{1,15}-[0-9]{1,18}$", description="`next_before` of the previous page."),
     ] = None
 
 
 class AuditEntry(Data):
-    """Something that happened to a key or a user; never with a secret or a token."""
+    """An event of a key or a user. It never contains a secret or a token."""
 
     event: Event
     at: UtcTime = Field(
-        description="`auth.failed` counts the failures of an hour: this is the first, `details.last_at` the last."
+        description="`auth.failed` counts the failures of one hour: `at` is the first, `details.last_at` the last."
     )
-    client_id: str | None = Field(description="The key, where it concerns one.")
-    actor: Actor = Field(description="`client` is a caller who did not prove who they are, `service` time itself.")
-    ip_prefix: str | None = Field(description="The network of the caller, in CIDR notation.", examples=["192.0.2.0/24"])
+    client_id: str | None = Field(description="The API key, if the event concerns one.")
+    actor: Actor = Field(
+        description="`client` is a caller that did not authenticate, `service` the service's own clock."
+    )
+    ip_prefix: str | None = Field(description="The caller's network, in CIDR notation.", examples=["192.0.2.0/24"])
     request_id: str | None
     details: dict[str, Any]
 

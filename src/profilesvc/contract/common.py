@@ -1,4 +1,4 @@
-"""Annotated types that bodies and queries are made of; none of them coerces (D-23a)."""
+"""Annotated types for bodies and queries. They never coerce, because a coerced value hides a client's mistake."""
 
 import re
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 LOCATION_ID = re.compile(r"(?!locations\Z)[A-Za-z0-9_-]{1,64}\Z")
 POST_ID = re.compile(r"(?!localPosts\Z)[A-Za-z0-9_-]{1,64}\Z")
-REVIEW_ID = re.compile(r"(?!reviews\Z|reply\Z)[A-Za-z0-9_-]{1,200}\Z")  # the provider's are long
+REVIEW_ID = re.compile(r"(?!reviews\Z|reply\Z)[A-Za-z0-9_-]{1,200}\Z")  # the provider's ids are long
 LOCATION_PATTERN = "^(locations/)?[A-Za-z0-9_-]{1,64}$"
 POST_PATTERN = "^(locations/[A-Za-z0-9_-]{1,64}/localPosts/)?[A-Za-z0-9_-]{1,64}$"
 REVIEW_PATTERN = "^(locations/[A-Za-z0-9_-]{1,64}/reviews/)?[A-Za-z0-9_-]{1,200}$"
@@ -16,30 +16,33 @@ DIGITS = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 
 
 def _storable(value: str) -> str:
-    """Refuse what one of the databases cannot keep: NUL (PostgreSQL) and lone surrogates (both)."""
+    """Reject characters that a database cannot store: NUL (PostgreSQL) and lone surrogates (both)."""
     if "\x00" in value or any("\ud800" <= char <= "\udfff" for char in value):
         raise PydanticCustomError("text", "must not contain NUL characters or lone surrogates")
     return value
 
 
 def whole_number(value: Any) -> Any:
-    """PHP writes 10.0 for 10; everything else that is not an integer is left to the strict check (D-23a)."""
+    """Return 10 for 10.0, because PHP writes integers so; the strict check rejects everything else (D-23a)."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _query_number(value: Any) -> Any:
-    """A query number is ASCII digits and nothing else: no sign, blank, exponent or separator (A097)."""
+    """Return a number written in plain ASCII digits; `int` would also accept signs, spaces and underscores (A097)."""
     if isinstance(value, str):
         if not DIGITS.match(value):
-            raise PydanticCustomError("query_number", "must be a whole number from 1, in plain digits")
+            raise PydanticCustomError("query_number", "must be a whole number of at least 1, in plain digits")
         return int(value)
     return value
 
 
 def location_name(value: str) -> str:
-    """The one canonicaliser of location ids: `123` or `locations/123` to `locations/123` (D-20).
+    """Return `locations/123` for `123` or `locations/123`.
 
-    Raises ValueError for anything else; its result is the only form that is used afterwards.
+    Access checks and queries use only this form, so that they cannot see different ids (D-20).
+
+    Raises:
+        ValueError: The value is not a location id or resource name.
     """
     ident = value.removeprefix("locations/")
     if not LOCATION_ID.match(ident):
@@ -48,7 +51,11 @@ def location_name(value: str) -> str:
 
 
 def post_id(value: str, location: str) -> str:
-    """`p1` or `locations/123/localPosts/p1` to `p1`; raises ValueError unless it fits the location (D-20)."""
+    """Return `p1` for `p1` or `locations/123/localPosts/p1`.
+
+    Raises:
+        ValueError: The value is not a post id, or names a post of another location.
+    """
     parent, _, ident = value.rpartition("/localPosts/")
     if not POST_ID.match(ident):
         raise ValueError("must be a post id or resource name, such as locations/123/localPosts/456")
@@ -56,7 +63,11 @@ def post_id(value: str, location: str) -> str:
 
 
 def review_id(value: str, location: str) -> str:
-    """`r1` or `locations/123/reviews/r1` to `r1`; raises ValueError unless it fits the location."""
+    """Return `r1` for `r1` or `locations/123/reviews/r1`.
+
+    Raises:
+        ValueError: The value is not a review id, or names a review of another location.
+    """
     parent, _, ident = value.rpartition("/reviews/")
     if not REVIEW_ID.match(ident):
         raise ValueError("must be a review id or resource name, such as locations/123/reviews/456")
@@ -65,7 +76,7 @@ def review_id(value: str, location: str) -> str:
 
 def _of(location: str, parent: str, ident: str) -> str:
     if parent and parent != location:
-        raise ValueError("names one of another location than locationId")
+        raise ValueError("must belong to the location in locationId")
     return ident
 
 
@@ -76,8 +87,8 @@ def _location_name(value: str) -> str:
         raise PydanticCustomError("location_name", "{reason}", {"reason": str(error)}) from None
 
 
-# A constraint stands before what reads the value first: otherwise the JSON schema does not have it.
-STORABLE = AfterValidator(_storable)  # after a length, which is counted in characters only of a bare str
+# Pydantic writes a constraint into the JSON schema only if it precedes the validator.
+STORABLE = AfterValidator(_storable)  # after a length limit, which counts characters only on a plain str
 Text = Annotated[str, STORABLE]
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), BeforeValidator(whole_number)]
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(whole_number)]
@@ -99,15 +110,15 @@ DeactivationReason = Literal["security_concern", "billing_issue", "plan_downgrad
 
 
 class Body(BaseModel):
-    """A request body: strict types; unknown members are ignored unless a body says otherwise (D-23a)."""
+    """A request body: strict types; unknown fields are ignored, so that newer clients keep working (D-23a)."""
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class Query(BaseModel):
-    """Query parameters: unknown ones are ignored, repeats are refused before they get here (D-03).
+    """Query parameters. Unknown ones are ignored; the parser rejects repeated ones.
 
-    `exact` are those that must not be lost to a typing error, in case or underscores.
+    A misspelling of a parameter in `exact` is rejected, because ignoring it would change what the request does.
     """
 
     exact: ClassVar[tuple[str, ...]] = ()
@@ -115,6 +126,6 @@ class Query(BaseModel):
 
 
 class Data(BaseModel):
-    """The `data` of an answer."""
+    """The `data` of a response."""
 
     model_config = ConfigDict(extra="forbid")

@@ -12,7 +12,7 @@ ConnectionState = Literal["online", "idle", "offline"]
 
 
 class Heartbeat(Body):
-    """What the plugin reports; a member that is missing keeps its last value (D-55)."""
+    """The versions that the plugin reports. A missing field keeps its last value."""
 
     plugin_version: Annotated[Version | None, Field(examples=["2.4.1"])] = None
     wp_version: Annotated[Version | None, Field(examples=["6.8"])] = None
@@ -28,15 +28,15 @@ class HeartbeatReceived(Data):
 
 
 class StatusQuery(Query):
-    """What to tell beside the state."""
+    """What to return in addition to the state."""
 
-    history: Annotated[Literal["true", "false"], Field(description="`true` adds the last 30 days. Ours (D-55).")] = (
-        "false"
-    )
+    history: Annotated[
+        Literal["true", "false"], Field(description="`true` adds the last 30 days. An addition of this service.")
+    ] = "false"
 
 
 class StatePeriod(Data):
-    """A time that was spent in one state."""
+    """A period in one state."""
 
     state: ConnectionState
     from_: UtcTime = Field(alias="from", serialization_alias="from")
@@ -44,7 +44,7 @@ class StatePeriod(Data):
 
 
 class ConnectionStatus(Data):
-    """Whether the plugin is connected (API document, Connection status)."""
+    """Whether the plugin is connected."""
 
     connection_status: ConnectionState
     last_heartbeat_at: UtcTime | None
@@ -52,24 +52,24 @@ class ConnectionStatus(Data):
     wp_version: str | None
     php_version: str | None
     reason_hint: Literal["never_connected", "was_online", "deactivated", "site_mismatch"] | None = Field(
-        description="Why it is not online. Ours (D-55)."
+        description="Why the site is not online. An addition of this service."
     )
     warnings: list[Literal["site_mismatch"]] = Field(
         default_factory=list,
         exclude_if=lambda warnings: not warnings,
-        description="`site_mismatch`: the heartbeats name a site outside the key's domains, or two sites within a day; "
-        "probably a clone or a staging copy. Absent when there is nothing to warn of. Ours (D-30).",
+        description="`site_mismatch`: the heartbeats name a site outside the key's domains, or two sites within a day, "
+        "which is probably a clone or a staging copy. Absent without warnings. An addition of this service.",
     )
 
 
 class ConnectionStatusWithHistory(ConnectionStatus):
-    """The same with the changes of state of the last 30 days."""
+    """The connection status with the changes of state of the last 30 days."""
 
     history: list[StatePeriod]
 
 
 class CredentialCheck(Body):
-    """A key's id and secret, and the site they are used on."""
+    """A key's id and secret, and the site that uses them."""
 
     client_id: str
     client_secret: str = Field(repr=False)
@@ -101,7 +101,7 @@ class CheckedLocation(Data):
 
 
 class Capabilities(Data):
-    """What the owner's plan includes."""
+    """The features of the owner's plan."""
 
     sync: bool
     posts: bool
@@ -109,7 +109,7 @@ class Capabilities(Data):
 
 
 class CredentialsValid(Data):
-    """The pair is good, and good for the site."""
+    """The pair is valid, and the site is allowed."""
 
     valid: Literal[True] = True
     user: CheckedUser
@@ -121,7 +121,7 @@ class CredentialsValid(Data):
 
 
 class CredentialsInvalid(Data):
-    """The pair is wrong, or not for this site (D-29)."""
+    """The pair is wrong, or the site is not allowed."""
 
     valid: Literal[False] = False
     reason: Literal["invalid_credentials", "domain_not_allowed"]

@@ -1,4 +1,4 @@
-"""The response envelope: every answer under /api/v1 is a Success or a Failure."""
+"""The response envelope: every response under /api/v1 is a Success or a Failure (docs/api-contract.md#envelope)."""
 
 from typing import Any, Generic, Literal, TypeVar
 
@@ -10,26 +10,26 @@ T = TypeVar("T")
 
 
 class Success(BaseModel, Generic[T]):
-    """`{status: 'ok', data: …}` (API document, Response envelope)."""
+    """`{status: 'ok', data: …}`."""
 
     status: Literal["ok"] = "ok"
     data: T
 
 
 class ErrorBody(BaseModel):
-    """What went wrong: a code to switch on, a sentence to read, members that depend on the code."""
+    """The error: a code for programs, a message for people, and details that depend on the code."""
 
     code: str = Field(
-        description="Stable, upper case; see the error catalogue.",
+        description="Stable, in upper case.",
         examples=["VALIDATION_ERROR"],
         json_schema_extra={"enum": list(CATALOGUE)},
     )
-    message: str = Field(description="For people; may change.")
+    message: str = Field(description="For people; can change.")
     details: dict[str, Any] | None = Field(default=None, description="Depends on the code.")
 
 
 class Failure(BaseModel):
-    """`{status: 'error', error: {code, message, details?}}` (API document, Errors)."""
+    """`{status: 'error', error: {code, message, details?}}`."""
 
     status: Literal["error"] = "error"
     error: ErrorBody

@@ -1,4 +1,4 @@
-"""API keys on the wire (API document, API key management)."""
+"""API keys on the wire (docs/api-contract.md#keys)."""
 
 from typing import Annotated, Literal
 
@@ -19,7 +19,7 @@ from profilesvc.contract.common import (
     whole_number,
 )
 
-SECRET_WARNING = "Store client_secret now: it is shown only in this answer and cannot be retrieved again."  # noqa: S105
+SECRET_WARNING = "Store client_secret now. It is in this response only and cannot be retrieved again."  # noqa: S105
 MAX_LIMIT = 100
 Domain = Annotated[str, Field(max_length=2048, json_schema_extra={"minLength": 1}), STORABLE]
 
@@ -30,7 +30,7 @@ class KeyCreate(Body):
     name: Annotated[
         Text,
         Field(
-            description="1-100 characters without the blanks around them.",
+            description="1 to 100 characters; surrounding spaces are removed.",
             examples=["Website plugin"],
             json_schema_extra={"minLength": 1, "maxLength": 100, "pattern": r"\S"},
         ),
@@ -41,16 +41,16 @@ class KeyCreate(Body):
     allowed_domains: Annotated[list[Domain] | None, Field(max_length=50)] = None
     permissions: Annotated[
         list[PermissionName] | None,
-        Field(min_length=1, max_length=32, description="What the key may do; both by default. Ours."),
+        Field(min_length=1, max_length=32, description="The key's permissions; default both. An addition."),
     ] = None
     expires_at: Annotated[
         Annotated[Text, Field(json_schema_extra={"format": "date-time"})] | None,
-        Field(description="RFC 3339 time in the future after which the key is refused. Ours."),
+        Field(description="RFC 3339 time in the future, after which the key is rejected. An addition."),
     ] = None
 
 
 class KeyCreated(Data):
-    """The new key with its secret, shown once."""
+    """The new key with its secret, which is never returned again."""
 
     client_id: str = Field(examples=["svcid_1_1767323045678_website_plugin"])
     client_secret: str = Field(description="48 random bytes in base64; never shown again.", repr=False)
@@ -64,12 +64,12 @@ class KeyCreated(Data):
     allowed_domains: list[str]
     created_at: UtcTime
     warning: str
-    permissions: list[PermissionName] = Field(description="Ours.")
-    expires_at: UtcTime | None = Field(description="Ours.")
+    permissions: list[PermissionName] = Field(description="An addition of this service.")
+    expires_at: UtcTime | None = Field(description="An addition of this service.")
 
 
 class KeyEntry(Data):
-    """A key in the list; never its secret."""
+    """A key in the list, without its secret."""
 
     id: int
     client_id: str
@@ -78,9 +78,9 @@ class KeyEntry(Data):
     primary_domain: str | None
     created_at: UtcTime
     last_used_at: UtcTime | None
-    status: Literal["active", "deactivated", "revoked"] = Field(description="Ours (D-24).")
-    deactivation_reason: DeactivationReason | None = Field(description="Ours (D-24).")
-    expires_at: UtcTime | None = Field(description="Ours (D-24).")
+    status: Literal["active", "deactivated", "revoked"] = Field(description="An addition of this service.")
+    deactivation_reason: DeactivationReason | None = Field(description="An addition of this service.")
+    expires_at: UtcTime | None = Field(description="An addition of this service.")
 
 
 class KeyList(Data):
@@ -90,12 +90,12 @@ class KeyList(Data):
     next_before: str | None = Field(
         default=None,
         exclude_if=lambda place: place is None,
-        description="Send as `before` for the next page; absent on the last. Ours.",
+        description="Send as `before` for the next page; absent on the last page. An addition of this service.",
     )
 
 
 class KeyRevoked(Data):
-    """The key and all tokens issued with it are worth nothing from now on (D-25)."""
+    """The key is revoked; all its tokens are invalid."""
 
     client_id: str
     revoked: Literal[True] = True
@@ -103,28 +103,28 @@ class KeyRevoked(Data):
 
 
 class KeyRoll(Body):
-    """How to replace the secret of a key."""
+    """How to replace a key's secret."""
 
     overlap_seconds: Annotated[
         int,
-        Field(ge=0, le=7 * 86_400, description="How long the old secret stays good; 0 ends it and all tokens."),
+        Field(ge=0, le=7 * 86_400, description="How long the old secret is valid; 0 ends it and all tokens."),
         BeforeValidator(whole_number),
     ] = 86_400
 
 
 class KeyRolled(Data):
-    """The new secret of a key, shown once. Ours (D-26)."""
+    """The new secret of a key, which is never returned again. An addition of this service."""
 
     client_id: str
     client_secret: str = Field(description="48 random bytes in base64; never shown again.", repr=False)
     service_client_id: int
     rolled_at: UtcTime
-    previous_secret_expires_at: UtcTime = Field(description="Until then the old secret is good too.")
+    previous_secret_expires_at: UtcTime = Field(description="Until then the old secret is valid too.")
     warning: str
 
 
 class KeyStanding(Data):
-    """Whether a key is held back, and why. Ours (D-27)."""
+    """Whether a key is deactivated, and why. An addition of this service."""
 
     client_id: str
     status: Literal["active", "deactivated"]
@@ -133,31 +133,32 @@ class KeyStanding(Data):
 
 
 class KeyListQuery(Query):
-    """What to list."""
+    """The page of the list."""
 
     include_revoked: Annotated[
-        Literal["true", "false"], Field(description="`true` lists revoked keys too. Ours (D-24).")
+        Literal["true", "false"], Field(description="`true` lists revoked keys too. An addition of this service.")
     ] = "false"
     limit: Annotated[
         PageNumber | None,
         Field(
-            description="At most 100; larger is clamped. Without `limit`, `before` and `include_revoked` all of your "
-            "keys come in one response. Ours."
+            description="At most 100; a larger value is reduced to 100. Without `limit`, `before` and "
+            "`include_revoked` all your keys are returned in one response. An addition of this service."
         ),
     ] = None
     before: Annotated[
-        str | None, Field(pattern=r"^[0-9]{1,18}$", description="`next_before` of the page before this one. Ours.")
+        str | None,
+        Field(pattern=r"^[0-9]{1,18}$", description="`next_before` of the previous page. An addition."),
     ] = None
 
 
 class BusinessEntry(Data):
-    """A business of the caller."""
+    """A business of the user."""
 
     id: int
     name: str
 
 
 class BusinessList(Data):
-    """The caller's businesses, so that a form can offer them. Ours (D-23)."""
+    """The user's businesses, for a form that creates a key. An addition of this service."""
 
     businesses: list[BusinessEntry]

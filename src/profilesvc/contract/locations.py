@@ -1,4 +1,4 @@
-"""Locations on the wire (API document, Location and Locations)."""
+"""Locations on the wire (docs/api-contract.md#locations)."""
 
 from typing import Annotated, Literal
 
@@ -11,15 +11,15 @@ MAX_LIMIT = 100
 
 
 class LocationListQuery(Query):
-    """Which locations, and which page of them (D-70)."""
+    """The kind of locations and the page."""
 
     type: Literal["all", "unassigned"] = "all"
     page: PageNumber = 1
-    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is clamped.")] = 20
+    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 20
 
 
 class LocationState(Data):
-    """The contract's word for the provider's verification."""
+    """Whether the location is verified at the provider."""
 
     isVerified: bool
 
@@ -38,7 +38,7 @@ class LocationEntry(Data):
 
 
 class Pagination(Data):
-    """Where the page stands; `limit` is the effective one."""
+    """The position of the page. `limit` is the effective value."""
 
     page: int
     limit: int
@@ -47,14 +47,14 @@ class Pagination(Data):
 
 
 class LocationList(Data):
-    """One page of the locations that the caller may see."""
+    """One page of the caller's locations."""
 
     locations: list[LocationEntry]
     pagination: Pagination
 
 
 class LocationDetail(Data):
-    """A location with the provider's members; those that the provider does not have are left out (D-71)."""
+    """A location in the provider's format. Fields that the provider leaves out are absent."""
 
     name: str
     title: str | None = None
@@ -65,7 +65,7 @@ class LocationDetail(Data):
 
 
 class SyncSwitch(Body):
-    """Exactly this one member (D-72)."""
+    """The sync switch. Other fields are rejected, so that a misspelt name does not go unnoticed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -73,14 +73,14 @@ class SyncSwitch(Body):
 
 
 class SyncSwitched(Data):
-    """The switch as it stands."""
+    """The current state of the switch."""
 
     locationId: str
     syncEnabled: bool
 
 
 class VerificationRefreshed(Data):
-    """What the provider says about the location's verification (D-73)."""
+    """The location's verification at the provider."""
 
     locationId: str
     isVerified: bool

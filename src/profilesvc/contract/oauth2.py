@@ -1,4 +1,4 @@
-"""The standard OAuth surface on the wire, in its own words (RFC 6749, 7009, 7662, 8414; D-05, D-16)."""
+"""The standard OAuth endpoints on the wire (RFC 6749, 7009, 7662, 8414)."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -21,14 +21,14 @@ from profilesvc.contract.tokens import GRANT_TYPES
 INVALID_REQUEST = ErrorKind("invalid_request", 400, "The request is not valid.")
 TOO_LATE = ErrorKind("invalid_request", 408, REQUEST_TIMEOUT.message)
 HEADERS = ErrorKind("invalid_request", 431, HEADERS_TOO_LARGE.message)
-TOO_LARGE = ErrorKind("invalid_request", 413, "The body is larger than this route accepts.")
-COMPRESSED = ErrorKind("invalid_request", 415, "Compressed bodies are not accepted: send no Content-Encoding.")
+TOO_LARGE = ErrorKind("invalid_request", 413, "The body is larger than this endpoint accepts.")
+COMPRESSED = ErrorKind("invalid_request", 415, "Compressed bodies are not accepted. Send no Content-Encoding.")
 INVALID_CLIENT = ErrorKind("invalid_client", 401, "Invalid client credentials.")
 INVALID_GRANT = ErrorKind("invalid_grant", 400, "Invalid or expired refresh token.")
-INVALID_SCOPE = ErrorKind("invalid_scope", 400, "None of the requested permissions is allowed for this key.")
-UNSUPPORTED_GRANT_TYPE = ErrorKind("unsupported_grant_type", 400, "There is no such grant here.")
-INVALID_TOKEN = ErrorKind("invalid_token", 401, "The access token is not one of ours, or not good any more.")
-ACCESS_DENIED = ErrorKind("access_denied", 403, "The credentials do not allow this.")
+INVALID_SCOPE = ErrorKind("invalid_scope", 400, "This key has none of the requested permissions.")
+UNSUPPORTED_GRANT_TYPE = ErrorKind("unsupported_grant_type", 400, "This grant type is not supported.")
+INVALID_TOKEN = ErrorKind("invalid_token", 401, "The access token is invalid or expired.")
+ACCESS_DENIED = ErrorKind("access_denied", 403, "These credentials do not allow this operation.")
 SERVER_ERROR = ErrorKind("server_error", 500, INTERNAL_ERROR.message)
 TOO_MANY = ErrorKind("temporarily_unavailable", 429, RATE_LIMITED.message)
 UNAVAILABLE = ErrorKind("temporarily_unavailable", 503, SERVICE_UNAVAILABLE.message)
@@ -50,67 +50,67 @@ SCOPE_TOKEN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+\Z")
 
 
 class OAuthError(BaseModel):
-    """A failure (RFC 6749 §5.2); a deactivated key's has our three details beside it."""
+    """An error (RFC 6749 §5.2). For a deactivated key it has three more fields, as on the JSON endpoint."""
 
     model_config = ConfigDict(extra="allow")
 
     error: str = Field(
-        description="One of the standard's words.",
+        description="An error code of the standard.",
         examples=["invalid_client"],
         json_schema_extra={"enum": [*sorted({kind.code for kind in _OWN})]},
     )
-    error_description: str = Field(description="For people; may change.")
+    error_description: str = Field(description="For people; can change.")
 
 
 def error_members(kind: ErrorKind, message: str, details: dict[str, Any]) -> dict[str, Any]:
-    """The members of a failure in the standard's words; what only our own catalogue can explain is left out."""
+    """Return the fields of an error in the standard's codes, without details that only our catalogue defines."""
     word = kind.code if kind in _OWN else _WORDS.get(kind, INVALID_REQUEST.code)
     extra = details if kind in _OWN else {}
     return {"error": word, "error_description": _NOT_IN_DESCRIPTION.sub("'", message), **extra}
 
 
-_ClientId = Annotated[str | None, Field(description="Unless the client authenticates by HTTP Basic.")]
-_ClientSecret = Annotated[str | None, Field(description="As client_id.", repr=False)]
+_ClientId = Annotated[str | None, Field(description="Required unless the client uses HTTP Basic.")]
+_ClientSecret = Annotated[str | None, Field(description="As `client_id`.", repr=False)]
 
 
 class ClientForm(Body):
-    """A form of a client that may authenticate in it."""
+    """A form with optional client credentials."""
 
     client_id: _ClientId = None
     client_secret: _ClientSecret = None
 
 
 class TokenForm(ClientForm):
-    """Any grant of the token endpoint, form-encoded."""
+    """A form-encoded grant."""
 
     grant_type: str = Field(json_schema_extra={"enum": list(GRANT_TYPES)})
     scope: Annotated[
         str | None,
         Field(
-            description="Permissions, separated by spaces; none means all. `offline_access` asks for a refresh token. "
+            description="Permissions, separated by spaces; default all. `offline_access` requests a refresh token. "
             "Ignored on a refresh."
         ),
     ] = None
     refresh_token: Annotated[str | None, Field(description="For the refresh grant.", repr=False)] = None
-    subject_token: Annotated[str | None, Field(description="For a token exchange (D-15).", repr=False)] = None
-    subject_token_type: Annotated[str | None, Field(description="As subject_token.")] = None
-    requested_token_type: Annotated[str | None, Field(description="As subject_token.")] = None
-    nonce: Annotated[str | None, Field(description="As subject_token.")] = None
+    subject_token: Annotated[str | None, Field(description="For a token exchange.", repr=False)] = None
+    subject_token_type: Annotated[str | None, Field(description="As `subject_token`.")] = None
+    requested_token_type: Annotated[str | None, Field(description="As `subject_token`.")] = None
+    nonce: Annotated[str | None, Field(description="As `subject_token`.")] = None
 
 
 class TokenHandle(ClientForm):
-    """The token that is asked about, or given up."""
+    """The token to inspect or revoke."""
 
     token: str = Field(
         description="An access token, a refresh token or a user token.",
         repr=False,
         json_schema_extra={"minLength": 1},
     )
-    token_type_hint: Annotated[str | None, Field(description="Taken and not needed.")] = None
+    token_type_hint: Annotated[str | None, Field(description="Accepted and ignored.")] = None
 
 
 class OAuthToken(Data):
-    """Tokens as RFC 6749 §5.1 has them."""
+    """Tokens in the form of RFC 6749 §5.1."""
 
     access_token: str = Field(description="JWT (RFC 9068).", repr=False)
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105
@@ -120,20 +120,23 @@ class OAuthToken(Data):
         examples=["business.read business.write"],
     )
     refresh_token: Annotated[
-        str | None, Field(description="Where the scope has `offline_access`. Keep the newest one.", repr=False)
+        str | None, Field(description="Present if the scope has `offline_access`. Keep only the newest.", repr=False)
     ] = None
-    refresh_expires_in: Annotated[int | None, Field(description="Seconds. Ours (D-11).")] = None
-    issued_token_type: Annotated[str | None, Field(description="Of a token exchange (RFC 8693 §2.2.1).")] = None
+    refresh_expires_in: Annotated[int | None, Field(description="Seconds. An addition of this service.")] = None
+    issued_token_type: Annotated[str | None, Field(description="Present after a token exchange (RFC 8693 §2.2.1).")] = (
+        None
+    )
 
 
 class Introspection(Data):
-    """What is told of a token (RFC 7662 §2.2); of one that is not good, or not the caller's, only `active: false`."""
+    """The state of a token (RFC 7662 §2.2); only `active: false` if it is invalid or not the caller's."""
 
     active: bool
-    scope: Annotated[str | None, Field(description="What the token may do now, separated by blanks.")] = None
+    scope: Annotated[str | None, Field(description="The token's current permissions, separated by spaces.")] = None
     client_id: str | None = None
     token_type: Annotated[
-        Literal["Bearer", "refresh_token"] | None, Field(description="`refresh_token` is no bearer token.")
+        Literal["Bearer", "refresh_token"] | None,
+        Field(description="A `refresh_token` cannot be used as a bearer token."),
     ] = None
     exp: int | None = None
     iat: int | None = None
@@ -144,11 +147,11 @@ class Introspection(Data):
 
 
 class Done(Data):
-    """Nothing is to be told."""
+    """An empty response."""
 
 
 class ServerMetadata(Data):
-    """Where everything is (RFC 8414 §2)."""
+    """The addresses of the OAuth endpoints (RFC 8414 §2)."""
 
     issuer: str
     token_endpoint: str

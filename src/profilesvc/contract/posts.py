@@ -1,4 +1,4 @@
-"""Local posts on the wire (API document, Posts); a post is the provider's LocalPost, one to one (D-74)."""
+"""Local posts on the wire. A post is the provider's LocalPost, field by field (docs/api-contract.md#posts)."""
 
 from typing import Annotated, Literal
 
@@ -12,22 +12,22 @@ MAX_PAGE_SIZE = 100
 
 
 class PostTarget(Query):
-    """The location whose posts are meant."""
+    """The location of the posts."""
 
     locationId: LocationName
 
 
 class PostListQuery(PostTarget):
-    """Which page of the posts, newest first (D-77)."""
+    """The page of the posts, newest first."""
 
-    pageSize: Annotated[PageNumber, Field(description="At most 100; a larger value is clamped.")] = 50
+    pageSize: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50
     pageToken: Annotated[
-        str | None, Field(max_length=200, description="nextPageToken of the page before; empty means the first page.")
+        str | None, Field(max_length=200, description="`nextPageToken` of the previous page; empty for the first page.")
     ] = None
 
 
 class Post(LocalPost):
-    """A local post as the provider has it; what it leaves out is left out here."""
+    """A local post in the provider's format. Fields that the provider leaves out are absent."""
 
     name: String = Field(examples=["locations/111/localPosts/11101"])
 
@@ -40,6 +40,6 @@ class PostList(Data):
 
 
 class PostDeleted(Data):
-    """The post is gone."""
+    """The post is deleted."""
 
     deleted: Literal[True] = True

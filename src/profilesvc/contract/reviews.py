@@ -1,4 +1,4 @@
-"""Reviews on the wire; a review is the provider's Review, one to one. Ours, in addition to the API document."""
+"""Reviews on the wire, an addition of this service. A review is the provider's Review, field by field."""
 
 from typing import Annotated, Literal
 
@@ -12,32 +12,33 @@ MAX_PAGE_SIZE = 50
 
 
 class ReviewTarget(Query):
-    """The location whose reviews are meant."""
+    """The location of the reviews."""
 
     locationId: LocationName
 
 
 class ReviewListQuery(ReviewTarget):
-    """Which page of the reviews, and in which order."""
+    """The page of the reviews and their order."""
 
-    pageSize: Annotated[PageNumber, Field(description="At most 50; a larger value is clamped.")] = MAX_PAGE_SIZE
+    pageSize: Annotated[PageNumber, Field(description="At most 50; a larger value is reduced to 50.")] = MAX_PAGE_SIZE
     pageToken: Annotated[
-        str | None, Field(max_length=4096, description="nextPageToken of the page before; empty means the first page.")
+        str | None,
+        Field(max_length=4096, description="`nextPageToken` of the previous page; empty for the first page."),
     ] = None
     orderBy: Annotated[
         Literal["updateTime desc", "rating", "rating desc"],
-        Field(description="The same on every page. Last changed first by default."),
+        Field(description="Must be the same for all pages. Default: last changed first."),
     ] = "updateTime desc"
 
 
 class ReviewDetail(Review):
-    """A review as the provider has it; what it leaves out is left out here."""
+    """A review in the provider's format. Fields that the provider leaves out are absent."""
 
     name: String = Field(examples=["locations/111/reviews/111002"])
 
 
 class ReviewList(Data):
-    """One page of a location's reviews; the average and the count are of all of them, absent when there is none."""
+    """One page of a location's reviews. Average and count cover all reviews and are absent if there are none."""
 
     reviews: list[ReviewDetail]
     averageRating: Number | None = None
@@ -46,7 +47,7 @@ class ReviewList(Data):
 
 
 class ReplyBody(ReviewReply):
-    """The reply to set; it may be sent back as it was read."""
+    """The reply to set. A reply can be sent back as it was read."""
 
     comment: ReplyText = Field(
         examples=["Thank you for coming by."], json_schema_extra={"minLength": 1, "pattern": r"\S"}
@@ -54,6 +55,6 @@ class ReplyBody(ReviewReply):
 
 
 class ReplyDeleted(Data):
-    """The reply is gone."""
+    """The reply is deleted."""
 
     deleted: Literal[True] = True

@@ -1,4 +1,4 @@
-"""Comparison, sync and history on the wire (API document, Sync)."""
+"""Comparison, sync and history on the wire (docs/api-contract.md#sync)."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,7 +11,7 @@ MAX_LIMIT = 100
 
 
 class SyncResult(Data):
-    """The outcome of a sync (D-83)."""
+    """The outcome of a sync."""
 
     syncId: str = Field(examples=["sync_01jg3k5m7n9p1r3t5v7x"])
     status: Literal["success", "skipped"]
@@ -21,31 +21,34 @@ class SyncResult(Data):
 
 
 class SyncQuery(Query):
-    """Whether to do it, or only to tell what it would do; a misspelt wish for the latter must not become the former."""
+    """Whether to sync or only to preview. A misspelt `validateOnly` is rejected, because ignoring it would sync."""
 
     exact: ClassVar[tuple[str, ...]] = ("validateOnly",)
     validateOnly: Annotated[
         Literal["true", "false"],
-        Field(description="`true` tells what would be updated and filtered, and changes nothing. Ours."),
+        Field(
+            description="`true` reports what would be updated and filtered, and changes nothing. "
+            "An addition of this service."
+        ),
     ] = "false"
 
 
 class FilteredField(Data):
-    """Why a leaf path would be dropped."""
+    """A leaf path that would be dropped, and why."""
 
     field: str
     reason: Literal["unknown", "output_only", "immutable", "plan"]
 
 
 class SyncPreview(Data):
-    """What a sync of the same body would do now. Ours."""
+    """What a sync of the same body would do now. An addition of this service."""
 
     validateOnly: Literal[True] = True
     status: Literal["success", "skipped"]
     fieldsUpdated: list[str] = Field(description="Leaf paths that would change at the provider.")
-    fieldsUnchanged: list[str] = Field(description="Leaf paths that the provider has already.")
+    fieldsUnchanged: list[str] = Field(description="Leaf paths whose values the provider already has.")
     fieldsFiltered: list[str] = Field(description="Leaf paths that would be dropped from the request.")
-    reasons: list[FilteredField] = Field(description="Why each of fieldsFiltered would be dropped.")
+    reasons: list[FilteredField] = Field(description="Why each path in `fieldsFiltered` would be dropped.")
     timestamp: UtcTime
 
 
@@ -58,20 +61,23 @@ class Difference(Data):
 
 
 class SyncComparison(Data):
-    """What was asked for, what the provider has, what it last accepted (D-84, D-85)."""
+    """What was requested, what the provider has now, and what it last accepted."""
 
     source: dict[str, Any]
     provider: dict[str, Any]
     lastSync: dict[str, Any]
     differences: list[Difference]
-    filtered: list[str] = Field(description="Leaves of source that the plan or the format keeps back. Ours (D-85).")
+    filtered: list[str] = Field(
+        description="Leaf paths of `source` that the plan or the format does not let a sync send. "
+        "An addition of this service."
+    )
 
 
 class SyncHistoryQuery(Query):
-    """Which page of the history (D-86)."""
+    """The page of the history."""
 
     page: PageNumber = 1
-    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is clamped.")] = 20
+    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 20
 
 
 class SyncHistoryEntry(Data):

@@ -7,7 +7,11 @@ _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:
 
 
 def parse_timestamp(text: str) -> datetime:
-    """An RFC 3339 time with Z or an offset, up to nanoseconds (kept to microseconds); raises ValueError."""
+    """Parse an RFC 3339 time with Z or an offset; digits beyond microseconds are dropped.
+
+    Raises:
+        ValueError: The text is not an RFC 3339 time.
+    """
     match = _RFC3339.match(text)
     if match is None:
         raise ValueError("not an RFC 3339 time")

@@ -1,4 +1,4 @@
-"""Token grants on the wire (API document, Token)."""
+"""Token grants on the wire (docs/api-contract.md#tokens)."""
 
 from typing import Annotated, Literal, get_args
 
@@ -14,7 +14,7 @@ class ClientCredentialsGrant(Body):
     client_id: str
     client_secret: str = Field(repr=False)
     permissions: Annotated[
-        list[str] | None, Field(max_length=32, description="A subset of the key's permissions; none means all.")
+        list[str] | None, Field(max_length=32, description="A subset of the key's permissions; default all.")
     ] = None
 
 
@@ -23,19 +23,19 @@ class RefreshGrant(Body):
 
     grant_type: Literal["refresh_token"]
     refresh_token: str = Field(repr=False)
-    client_id: Annotated[str | None, Field(description="Must match when given. Ours (D-10).")] = None
-    client_secret: Annotated[str | None, Field(description="Must match when given. Ours (D-10).", repr=False)] = None
+    client_id: Annotated[str | None, Field(description="Must match if it is sent. An addition.")] = None
+    client_secret: Annotated[str | None, Field(description="Must match if it is sent. An addition.", repr=False)] = None
 
 
 class TokenExchangeGrant(Body):
-    """Exchange an ID token of the configured identity provider for a user token (RFC 8693). Ours (D-15)."""
+    """Exchange an ID token of the configured identity provider for a user token (RFC 8693). An addition."""
 
     grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"]
-    subject_token: str = Field(description="The ID token; each is good for one exchange.", repr=False)
+    subject_token: str = Field(description="The ID token; each is accepted once.", repr=False)
     subject_token_type: Literal["urn:ietf:params:oauth:token-type:id_token"]
     requested_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] | None = None
     nonce: Annotated[
-        str | None, Field(description="Must be the ID token's when given.", min_length=1, max_length=255)
+        str | None, Field(description="Must equal the ID token's if it is sent.", min_length=1, max_length=255)
     ] = None
 
 
@@ -44,11 +44,11 @@ GRANT_TYPES = tuple(name for grant in get_args(Grant) for name in get_args(grant
 
 
 class TokenRequest(RootModel[Annotated[Grant, Field(discriminator="grant_type")]]):
-    """One of the grants, told apart by grant_type."""
+    """One of the grants, distinguished by `grant_type`."""
 
 
 class AccessToken(Data):
-    """An access token and what it is good for."""
+    """An access token with its lifetime and permissions."""
 
     token_type: Literal["Bearer"] = "Bearer"  # noqa: S105
     scope: Literal["service", "user"]
@@ -59,14 +59,16 @@ class AccessToken(Data):
 
 
 class Token(AccessToken):
-    """An access token and the refresh token that follows it."""
+    """An access token and a refresh token."""
 
-    refresh_token: str = Field(description="JWT; keep the newest one.", repr=False)
-    refresh_expires_in: int = Field(description="Seconds. Ours (D-11): the refresh token dies before the access token.")
+    refresh_token: str = Field(description="JWT; keep only the newest.", repr=False)
+    refresh_expires_in: int = Field(
+        description="Seconds. The refresh token expires before the access token. An addition of this service."
+    )
 
 
 class UserToken(AccessToken):
-    """A user's access token; when it ends, the user signs in again. Ours (D-15)."""
+    """A user's access token. The user signs in again when it expires. An addition of this service."""
 
     scope: Literal["user"] = "user"
     issued_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] = (

@@ -9,8 +9,8 @@ _REMEMBERED = 1024  # parsing an address costs more than a look at the database
 def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int) -> str | None:
     """The Nth address from the right of X-Forwarded-For with N trusted proxies in front; the peer's own with none.
 
-    What stands further left is the client's word and proves nothing (D-50). With fewer entries than hops, or an entry
-    that is no address, the peer is all that is known.
+    Entries further left are written by the client and can be forged. With fewer entries than hops, or an entry that is
+    not an address, return the peer.
     """
     if trusted_hops == 0:
         return _normal(peer)

@@ -1,4 +1,4 @@
-"""Connection monitoring: what the time of the last heartbeat says, now and over the last 30 days (D-55)."""
+"""Connection states, derived from the times of heartbeats, now and for the last 30 days."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -22,10 +22,10 @@ def state(last_heartbeat_at: int | None, now: int) -> State:
 
 
 def site_mismatch(hosts: tuple[str | None, str | None], other_at: int | None, allowed: list[str], now: int) -> bool:
-    """Whether heartbeats look like those of a clone or a staging copy (D-30).
+    """Return whether heartbeats look like those of a clone or a staging copy.
 
-    `hosts`: the site that the last ones named, and the one before, which was last named at `other_at`. The first
-    outside the key's domains, or two within a day.
+    `hosts` are the site that the last heartbeats named and the one before, which was last named at `other_at`. It is a
+    mismatch if the first is outside the key's domains, or if both were named within a day.
     """
     host, other = hosts
     if host is None:

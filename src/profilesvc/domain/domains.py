@@ -1,4 +1,7 @@
-"""Domains of a key, origins of pages, hosts of sites: one normal form, compared exactly, never by suffix (D-30)."""
+"""Domains of a key, origins of pages and hosts of sites in one normal form.
+
+They are compared exactly: a suffix or substring match would accept `evil-example.com` for `example.com` (D-30).
+"""
 
 import re
 import unicodedata
@@ -115,9 +118,9 @@ def parse_origin(text: str) -> Origin | None:
 
 
 def origin_allowed(origin: Origin, allowed: list[str], *, development: bool) -> bool:
-    """Whether a key takes requests of pages from there: a host that it allows, by https; any port (D-30).
+    """Return whether a key accepts requests from pages of this origin: an allowed host, https, any port.
 
-    A key without domains takes every origin. http is for development.
+    A key without domains accepts every origin. http is accepted in development only.
     """
     if not allowed:
         return True

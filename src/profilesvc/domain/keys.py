@@ -16,7 +16,7 @@ NAME_LIMIT = 100
 SLUG_LIMIT = 64
 _NOT_IN_SLUG = re.compile(r"[^a-z0-9_-]")
 
-# The most severe hold is the one that is shown (D-27).
+# Only the most severe hold is shown, because lifting a milder one would not activate the key.
 SEVERITY: dict[str, int] = {"user_requested": 1, "plan_downgrade": 2, "billing_issue": 3, "security_concern": 4}
 
 
@@ -34,7 +34,11 @@ def shown_hold(holds: Iterable[Hold]) -> Hold | None:
 
 
 def clean_name(name: str) -> str:
-    """The name without blanks around it; raises VALIDATION_ERROR unless 1 to 100 characters are left (D-23)."""
+    """Return the name without surrounding spaces.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR unless 1 to 100 characters are left.
+    """
     name = name.strip()
     if not 1 <= len(name) <= NAME_LIMIT:
         raise invalid("body", "name", f"must have 1 to {NAME_LIMIT} characters")
@@ -42,22 +46,22 @@ def clean_name(name: str) -> str:
 
 
 def slug(name: str) -> str:
-    """The name as it appears in a client id: two blanks are two underscores, `key` if nothing is left (D-22)."""
+    """Return the name as it appears in a client id. Each space becomes an underscore; an empty result is `key`."""
     return _NOT_IN_SLUG.sub("", name.lower().replace(" ", "_"))[:SLUG_LIMIT] or "key"
 
 
 def client_id(user_id: int, now_ms: int, name: str) -> str:
-    """`svcid_{user_id}_{milliseconds}_{slug}`; the caller takes the next millisecond on a collision (D-22)."""
+    """Return `svcid_{user_id}_{milliseconds}_{slug}`. On a collision the caller tries the next millisecond."""
     return f"svcid_{user_id}_{now_ms}_{slug(name)}"
 
 
 def new_secret(entropy: Entropy) -> str:
-    """48 random bytes in standard base64: 64 characters without padding (D-21)."""
+    """Return 48 random bytes in standard base64: 64 characters without padding."""
     return base64.b64encode(entropy.token_bytes(SECRET_BYTES)).decode()
 
 
 def secret_digest(secret: str, pepper: bytes | None) -> str:
-    """What is stored of a secret, in hex: SHA-256, or HMAC-SHA-256 with a pepper. Takes any text that was presented.
+    """Return the digest of a secret in hex: SHA-256, or HMAC-SHA-256 with a pepper. Accepts any string.
 
     A plain hash is enough for 384 random bits; a slow one would only help an attacker who floods the route (D-21).
     """

@@ -1,4 +1,4 @@
-"""What a key may do, and what one token of it gets."""
+"""The permissions of a key and of its tokens."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,7 +8,7 @@ from profilesvc.domain.errors import ServiceError
 
 
 class Permission(StrEnum):
-    """The two permissions of the API document; write does not imply read (D-17)."""
+    """The two permissions (docs/api-contract.md#permissions). WRITE does not include READ."""
 
     READ = "business.read"
     WRITE = "business.write"
@@ -18,17 +18,20 @@ ALL: tuple[Permission, ...] = tuple(Permission)
 
 
 def grant(allowed: Sequence[str], requested: Sequence[str] | None) -> list[str]:
-    """The permissions of a token: what the key allows and the caller asked for, read before write, each once.
+    """Return the permissions of a token: those that the key allows and the caller requested, READ first, each once.
 
-    None or an empty list asks for all that the key allows. Names that nobody knows drop out. Raises ServiceError
-    AUTH_INSUFFICIENT_PERMISSIONS with `requested` and `allowed` when nothing is left (D-18).
+    None or an empty list requests everything the key allows, because PHP clients send `[]` for an unset value (D-18).
+    Unknown names drop out.
+
+    Raises:
+        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS with `requested` and `allowed` if nothing is left.
     """
     wanted = requested or allowed
     granted = [str(name) for name in ALL if name in allowed and name in wanted]
     if not granted:
         raise ServiceError(
             AUTH_INSUFFICIENT_PERMISSIONS,
-            "None of the requested permissions is allowed for this key.",
+            "This key has none of the requested permissions.",
             requested=list(requested or ()),
             allowed=list(allowed),
         )

@@ -1,4 +1,4 @@
-"""The plan catalogue: what each plan includes and how much of it, as data (D-90)."""
+"""The plan catalogue: the features and limits of each plan, as data, so that a new plan needs no release (D-90)."""
 
 import tomllib
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Plan(BaseModel):
     """One plan: capabilities, posts a month, locations, live keys per location, and what a sync may write.
 
     `syncable` None means every writable member of the provider's Location. `reads` is what each key and each user of
-    the plan may read where it is more than the settings allow (D-50), such as `1200/minute`.
+    the plan may read where it is more than the settings allow, such as `1200/minute`.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")

@@ -1,4 +1,7 @@
-"""The rules of local posts: what may be created and changed, and what of it is sent to the provider (D-74 to D-78)."""
+"""The rules for creating and changing local posts, and the fields that are sent to the provider.
+
+Only rules that the provider certainly enforces are checked here, because others would drift from the provider's (D-75).
+"""
 
 import unicodedata
 from collections.abc import Iterator
@@ -19,10 +22,13 @@ _READ_ONLY = tuple(name for name, field in LocalPost.model_fields.items() if acc
 
 
 def check_create(body: Document) -> Document:
-    """The post to send to the provider, its topic filled in; raises VALIDATION_ERROR that names every bad member.
+    """Return the post to send to the provider, with its topic filled in.
 
-    Read-only members are ignored whatever they hold, null is the same as absent. `callToAction` is not sent on an
-    OFFER, nor is its `url` on CALL (D-75).
+    Read-only fields are ignored, so that a post can be sent back as it was read; null is the same as absent. The
+    provider rejects a `callToAction` on an OFFER and a `url` on CALL, so neither is sent.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every invalid field.
     """
     post, problems = _read(body)
     post = without_nulls(post)
@@ -33,11 +39,13 @@ def check_create(body: Document) -> Document:
 
 
 def check_patch(existing: Document, body: Document) -> tuple[Document, list[str]]:
-    """The members to send to the provider and the update mask, top-level names in the request's order.
+    """Return the fields to send to the provider and the update mask, top-level names in the request's order.
 
-    `existing` is the post as the provider has it; the rules of D-75 hold for the result. null clears (in the mask,
-    not in the body). The mask may be empty: a `callToAction` on an OFFER is accepted and not sent. Raises
-    VALIDATION_ERROR that names every bad member (D-78).
+    `existing` is the post at the provider; the rules for creation apply to the result. A null field is cleared: it is
+    in the mask and not in the body. The mask can be empty, because a `callToAction` on an OFFER is not sent.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every invalid field.
     """
     changes, problems = _read({name: value for name, value in body.items() if name != "media"})
     if "media" in body:
@@ -69,7 +77,7 @@ def _rest(existing: Document) -> Document:
 
 
 def _to_send(post: Document) -> Document:
-    """A post that keeps the rules, as the provider takes it (D-75)."""
+    """Return a valid post in the form that the provider accepts."""
     sent = dict(post)
     if sent["topicType"] == "OFFER":
         sent.pop("callToAction", None)

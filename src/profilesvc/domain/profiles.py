@@ -1,4 +1,4 @@
-"""The rules of a sync: what of a body may be sent, what must be, and what still differs (D-81 to D-85).
+"""The rules of a sync: what of a body may be sent, what must be sent, and what still differs.
 
 Documents are the provider's Location as JSON. A leaf is a member that is not a message: a scalar, an array as a whole,
 a null, or an empty message. An empty message says nothing: it is never sent and never a difference; null clears.
@@ -41,10 +41,10 @@ def leaves(document: Document, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def split(body: Document, syncable: tuple[str, ...] | None) -> tuple[Document, list[str]]:
-    """What of a body may be sent, and the leaf paths that are filtered, both in the request's order (D-81).
+    """Return the part of a body that may be sent and the filtered leaf paths, both in the request's order.
 
-    Filtered is what the provider's format does not know, what it does not let a caller write, and every top-level
-    member outside `syncable` (None: all may be written).
+    Filtered are unknown fields, fields that the provider does not let a caller write, and top-level fields outside
+    `syncable` (None: all). Rejecting them would fail the whole sync of a plugin for one field (D-81).
     """
     sendable, filtered = _split(Location, body, "", syncable)
     return sendable, [path for path, _ in filtered]
@@ -72,7 +72,7 @@ def check(sendable: Document) -> Document:
 
 
 def merge(base: Document, update: Document) -> Document:
-    """`update` laid over `base`: messages member by member, everything else (null too) replaced (D-84)."""
+    """Return `base` with `update` merged in: messages field by field, every other value, null too, replaced."""
     merged = dict(base)
     for name, value in update.items():
         old = merged.get(name)
@@ -81,9 +81,10 @@ def merge(base: Document, update: Document) -> Document:
 
 
 def plan_patch(current: Document, sendable: Document) -> Patch:
-    """The least that has to be sent so that the provider's `current` location says what `sendable` says (D-82).
+    """Return the smallest patch that gives the provider's `current` location the values of `sendable`.
 
-    Raises VALIDATION_ERROR for an address without regionCode in both.
+    Raises:
+        ServiceError: VALIDATION_ERROR if neither address has a regionCode.
     """
     changed: list[str] = []
     unchanged: list[str] = []
@@ -99,7 +100,7 @@ def plan_patch(current: Document, sendable: Document) -> Patch:
 
 
 def differences(source: Document, provider: Document, filtered: list[str]) -> list[Document]:
-    """`{field, source, provider}` for every leaf of `source` that a sync could repair, in order (D-85)."""
+    """Return `{field, source, provider}` for every leaf of `source` that a sync could repair, in order."""
     hidden = set(filtered)
     return [
         {"field": path, "source": value, "provider": _at(provider, path)}

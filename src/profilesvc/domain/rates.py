@@ -1,4 +1,4 @@
-"""Rates as people write them, the moving windows that they mean, and what counting in one tells (D-50)."""
+"""Rates as people write them, and the sliding windows that they mean."""
 
 import re
 from dataclasses import dataclass

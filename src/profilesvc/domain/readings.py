@@ -20,7 +20,7 @@ class FieldReading:
 
 
 def reading(comparison: SyncComparison) -> list[FieldReading]:
-    """One reading per leaf of the source, in its order (D-85).
+    """Return one reading per leaf of the source, in its order.
 
     `in_step` is what the service does not list as a difference. Otherwise the value that was last accepted tells who
     moved away from it; a leaf that was never accepted has no common past and reads as changed in both, unless the

@@ -22,9 +22,10 @@ class KeyDates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long a key signs, is announced before that, and stays accepted after it; milliseconds (D-13).
+    """How long a key signs, is announced before, and is accepted after; milliseconds.
 
-    Without `rotate` the operator rotates: nothing is due by itself.
+    It is announced first so that every process and every client with a cached key set knows it in time (D-13).
+    If `rotate` is None, only the operator rotates.
     """
 
     rotate: int | None

@@ -1,4 +1,4 @@
-"""What the provider's verification answers mean in the words of the API document (D-73)."""
+"""The verification state of a location, derived from the provider's resources (docs/decisions.md#d-73)."""
 
 from typing import Any
 

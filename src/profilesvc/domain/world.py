@@ -76,7 +76,7 @@ class SeededEntropy:
 
 
 def iso(instant: int) -> str:
-    """`2026-01-02T03:04:05.678Z` (D-95)."""
+    """Return the instant as `2026-01-02T03:04:05.678Z`."""
     moment = _EPOCH + timedelta(milliseconds=instant)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant % 1000:03d}Z"
 

@@ -30,7 +30,11 @@ async def renew(services: Services) -> None:
 
 
 async def count(services: Services) -> None:
-    """Count, and keep it; connections are those of live keys (D-55). SERVICE_UNAVAILABLE."""
+    """Count and store the result. Connections are counted for live keys only.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
     now = services.clock.now()
     services.storage.renew()
     async with services.storage.read() as session:

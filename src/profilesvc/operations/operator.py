@@ -69,7 +69,11 @@ async def _change(services: Services, email: str, **values: int | None) -> UserS
 
 
 async def logout(services: Services, email: str) -> UserState:
-    """End every user token that the user holds (D-95). NOT_FOUND."""
+    """End every user token of the user.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
     async with services.storage.write() as session:
         user = await _user(session, email)
         await accounts.raise_user_epoch(session, user.id)
@@ -77,7 +81,11 @@ async def logout(services: Services, email: str) -> UserState:
 
 
 async def link(services: Services, email: str, subject: str, issuer: str | None = None) -> Login:
-    """Let a login of the identity provider be this user (D-15). NOT_FOUND, VALIDATION_ERROR, CONFLICT."""
+    """Link a login of the identity provider to the user.
+
+    Raises:
+        ServiceError: NOT_FOUND, VALIDATION_ERROR, CONFLICT.
+    """
     subject, issuer = users.clean("The subject", subject, _SUBJECT_LIMIT), _issuer(services, issuer)
     async with services.storage.write() as session:
         user = await _user(session, email)
@@ -105,7 +113,11 @@ def _issuer(services: Services, issuer: str | None) -> str:
 
 
 async def add_business(services: Services, email: str, name: str) -> int:
-    """Add a business of a user and answer its id (D-23). NOT_FOUND, VALIDATION_ERROR."""
+    """Add a business of a user and return its id.
+
+    Raises:
+        ServiceError: NOT_FOUND, VALIDATION_ERROR.
+    """
     name = users.clean("The name", name, users.NAME_LIMIT)
     async with services.storage.write() as session:
         user = await _user(session, email)
@@ -120,9 +132,12 @@ async def list_businesses(services: Services, email: str | None = None) -> list[
 
 
 async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
-    """Change a user's plan and, in the same transaction, whom its number of locations holds back (D-27, D-90).
+    """Change a user's plan and, in the same transaction, the holds on keys of locations beyond the plan.
 
-    The locations that were assigned first are within the plan. NOT_FOUND for an unknown user or plan.
+    The locations that were assigned first stay within the plan (D-27).
+
+    Raises:
+        ServiceError: NOT_FOUND for an unknown user or plan.
     """
     chosen = users.plan(services, plan)
     async with services.storage.write() as session:
@@ -133,9 +148,12 @@ async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
 
 
 async def unassign_location(services: Services, name: str) -> list[str]:
-    """Take a location from its business, which frees a slot of the plan; the client ids of keys let go (D-27).
+    """Unassign a location from its business and return the client ids of keys that this reactivates.
 
-    NOT_FOUND for an unknown or unassigned location, CONFLICT while it has live keys.
+    This frees a location of the plan, so the plan may no longer hold back another location's keys (D-27).
+
+    Raises:
+        ServiceError: NOT_FOUND for an unknown or unassigned location, CONFLICT while it has live keys.
     """
     async with services.storage.write() as session:
         row = await locations.state(session, name)

@@ -14,7 +14,7 @@ Reason = Literal["rejected", "unavailable", "timeout", "rate_limited"]
 class ProviderError(Exception):
     """The only exception that leaves the provider floor.
 
-    `reason` and `retryable` go to the caller (D-01); `http_status`, `provider_status`, `provider_reason` and
+    `reason` and `retryable` are returned to the caller; `http_status`, `provider_status`, `provider_reason` and
     `provider_message` are the provider's own words where it said any. `not_found` tells a 404 for a resource.
     `retry_after` are the seconds to wait before the next try, where they are known. `reached` is False when the
     provider surely never saw the request, so that it can have had no effect.
@@ -57,7 +57,7 @@ class ProviderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The two answers that D-73 derives from: VoiceOfMerchantState and the verifications, oldest first."""
+    """The resources that decide the verification state: VoiceOfMerchantState and the verifications, oldest first."""
 
     voice_of_merchant: Document
     verifications: list[Document] = field(default_factory=list)

@@ -137,7 +137,7 @@ class Rendered:
 
 
 def deactivated(services: Services, hold: Hold) -> ServiceError:
-    """The refusal of a deactivated key, with the contract's three details (API document, Errors)."""
+    """Return the error for a deactivated key, with its three details (docs/api-contract.md#error-catalogue)."""
     return ServiceError(
         AUTH_INSUFFICIENT_PERMISSIONS,
         "The API key has been deactivated.",

@@ -50,7 +50,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
 
 
 async def client_credentials(services: Services, body: ClientCredentialsGrant) -> Token:
-    """The client credentials grant with a refresh token (API document, Token)."""
+    """Run the client credentials grant and return an access token and a refresh token."""
     return _answer(services, *await _granted(services, body))
 
 

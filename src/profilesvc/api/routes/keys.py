@@ -55,7 +55,7 @@ async def revoke_key(caller: Caller, client_id: str) -> KeyRevoked:
     f"POST {KEY}/roll", access=USER, body=KeyRoll, data=KeyRolled, no_store=True, errors=(NOT_FOUND, CONFLICT)
 )
 async def roll_key(caller: Caller, client_id: str, body: KeyRoll) -> KeyRolled:
-    """Give an API key a new secret, shown in this answer only. An addition of this service (D-26).
+    """Give an API key a new secret, returned in this response only. An addition of this service.
 
     The old secret stays good for the overlap; the client id, the location and the tokens stay as they are. An overlap
     of 0 is for a secret that leaked: every older secret and every token ends at once.
@@ -65,14 +65,14 @@ async def roll_key(caller: Caller, client_id: str, body: KeyRoll) -> KeyRolled:
 
 @routes.endpoint(f"POST {KEY}/deactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
 async def deactivate_key(caller: Caller, client_id: str) -> KeyStanding:
-    """Switch an API key off until you switch it on again. An addition of this service (D-27)."""
+    """Deactivate an API key until you reactivate it. An addition of this service."""
     changed = await keys.deactivate(services(), client_id, "user_requested", caller=caller)
     return changed.standing
 
 
 @routes.endpoint(f"POST {KEY}/reactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
 async def reactivate_key(caller: Caller, client_id: str) -> KeyStanding:
-    """Switch an API key on that you switched off; its tokens work again. An addition of this service (D-27).
+    """Reactivate an API key that you deactivated; its tokens work again. An addition of this service.
 
     What you did not set you cannot lift: the refusal carries the three details of a deactivated key.
     """
@@ -81,5 +81,5 @@ async def reactivate_key(caller: Caller, client_id: str) -> KeyStanding:
 
 @routes.endpoint("GET /businesses", access=USER, data=BusinessList)
 async def list_businesses(caller: Caller) -> BusinessList:
-    """List your businesses. An addition of this service (D-23)."""
+    """List your businesses. An addition of this service."""
     return await keys.businesses(services(), caller)

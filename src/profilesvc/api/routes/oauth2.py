@@ -47,7 +47,7 @@ async def issue_oauth_token(form: TokenForm, credentials: Credentials | None) ->
     """Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 have it.
 
     Client credentials yield a refresh token only if `scope` names `offline_access` (RFC 6749 §4.4.3).
-    Ours (D-05): the same tokens as POST /api/v1/auth/token gives.
+    An addition of this service. The tokens are the same as those of POST /api/v1/auth/token.
     """
     taken = grant_types()
     if form.grant_type not in taken:
@@ -119,8 +119,8 @@ def _scopes(form: TokenForm) -> list[str]:
 async def introspect_token(caller: Caller, form: TokenHandle) -> Introspection:
     """What a token is worth now, as RFC 7662 has it.
 
-    Ours (D-16): a key asks about its own tokens, a user about those of their keys and their own. Of anything else
-    the answer is `{"active": false}`.
+    An addition of this service. A key can inspect its own tokens, a user those of their keys and their own. For any
+    other token the response is `{"active": false}`.
     """
     return await oauth2.introspect(services(), caller, form.token)
 
@@ -129,7 +129,8 @@ async def introspect_token(caller: Caller, form: TokenHandle) -> Introspection:
 async def revoke_token(caller: Caller, form: TokenHandle) -> Done:
     """Give up a token, as RFC 7009 has it; a refresh token takes its whole family along.
 
-    Ours (D-16, D-95): also takes user tokens. An unknown token, and one that is not the caller's, is answered alike.
+    An addition of this service. It accepts user tokens too. The response is the same for an unknown token and for
+    one of another caller.
     """
     await oauth2.revoke(services(), caller, form.token)
     return Done()

@@ -18,7 +18,7 @@ _AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
 async def find_server_metadata() -> ServerMetadata:
     """Where the OAuth endpoints are and what they take, as RFC 8414 has it.
 
-    Needs no token. Ours (D-13).
+    Needs no token. An addition of this service.
     """
     issuer = services().signer.base_url
     return ServerMetadata(
@@ -41,6 +41,6 @@ async def find_server_metadata() -> ServerMetadata:
 async def list_public_keys() -> JwkSet:
     """The public parts of every key that a good token can be signed with, also of those to come.
 
-    Needs no token. Ours (D-13).
+    Needs no token. An addition of this service.
     """
     return JwkSet.model_validate({"keys": services().signer.keyring.jwks()})

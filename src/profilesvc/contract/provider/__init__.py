@@ -1,1 +1,1 @@
-"""The provider's format, one to one."""
+"""The provider's format, field by field."""

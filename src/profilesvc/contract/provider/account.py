@@ -1,4 +1,4 @@
-"""The provider's Account (Account Management v1), one to one."""
+"""The provider's Account (Account Management v1), field by field."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ from profilesvc.contract.provider.location import PostalAddress
 
 
 class OrganizationInfo(Message):
-    """Who stands behind an ORGANIZATION."""
+    """The legal data of an ORGANIZATION."""
 
     registeredDomain: Annotated[String | None, OUTPUT_ONLY] = None
     address: Annotated[PostalAddress | None, OUTPUT_ONLY] = None
@@ -15,7 +15,7 @@ class OrganizationInfo(Message):
 
 
 class Account(Message):
-    """`accounts/<id>`; its verification is the account's own and says nothing of a location's."""
+    """`accounts/<id>`. Its verification is the account's own, not that of its locations."""
 
     name: String | None = None
     accountName: String | None = None

@@ -1,4 +1,4 @@
-"""The provider's attributes of a location (Business Information v1), one to one; a resource beside the Location."""
+"""The provider's attributes of a location (Business Information v1), a resource next to the Location."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ AttributeValueType = Literal["ATTRIBUTE_VALUE_TYPE_UNSPECIFIED", "BOOL", "ENUM",
 
 
 class RepeatedEnumAttributeValue(Message):
-    """At least one value across the two lists; ids in neither are unknown."""
+    """At least one value in the two lists. Ids in neither list are unknown."""
 
     setValues: list[String] | None = None
     unsetValues: list[String] | None = None
@@ -21,7 +21,7 @@ class UriAttributeValue(Message):
 
 
 class Attribute(Message):
-    """`attributes/<id>` and its value: one JSON value in `values` for BOOL and ENUM, else the member of its type."""
+    """`attributes/<id>` and its value: one JSON value in `values` for BOOL and ENUM, else the field of its type."""
 
     name: String | None = None
     valueType: Annotated[AttributeValueType | None, OUTPUT_ONLY] = None

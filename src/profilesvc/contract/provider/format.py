@@ -1,7 +1,7 @@
-"""What the provider's messages have in common: strict members, who may write them, the scalar types of proto JSON.
+"""The base of the provider's messages: strict fields, who may write them, and the scalar types of proto JSON.
 
-Every member is optional and may be null (null clears it); which ones an operation needs is a rule in `domain/`.
-The JSON document itself, not the model, is what is stored and sent on, so that nothing is lost or coerced.
+Every field is optional and can be null, which clears it. The rules in `domain/` decide which fields an operation needs.
+The JSON document, not the model, is stored and forwarded, so that nothing is lost or coerced.
 """
 
 from enum import Enum
@@ -16,7 +16,7 @@ from profilesvc.contract.times import parse_timestamp
 
 
 class Writable(Enum):
-    """Marks a member that a caller cannot write; unmarked members are writable."""
+    """Marks a field that a caller cannot write; unmarked fields are writable."""
 
     OUTPUT_ONLY = "output only"
     IMMUTABLE = "immutable"
@@ -37,7 +37,7 @@ String = Annotated[str, Field(max_length=4096), STORABLE]
 ShortText = Annotated[str, Field(max_length=300), STORABLE]
 Phone = Annotated[str, Field(max_length=64), STORABLE]
 Uri = Annotated[str, Field(max_length=2048), STORABLE]
-Int64 = Annotated[str, Field(pattern=r"^-?[0-9]{1,19}$", description="64-bit integer as text (proto JSON).")]
+Int64 = Annotated[str, Field(pattern=r"^-?[0-9]{1,19}$", description="64-bit integer as a string (proto JSON).")]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Timestamp = Annotated[Text, AfterValidator(_timestamp), Field(json_schema_extra={"format": "date-time"})]
 
@@ -57,22 +57,22 @@ __all__ += ["Timestamp", "Uri", "Writable", "access_of", "message_of"]
 
 
 class Message(BaseModel):
-    """A provider message: unknown members and wrong types are refused, nothing is coerced."""
+    """A provider message: unknown fields and wrong types are rejected, and nothing is coerced."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class OpenMessage(Message):
-    """A message of a profile: what is unknown in it, or the provider's alone to write, is filtered (D-81)."""
+    """A message of a profile. A sync filters its unknown and read-only fields instead of rejecting them (D-81)."""
 
 
 def access_of(field: FieldInfo) -> Writable | None:
-    """OUTPUT_ONLY, IMMUTABLE, or None for a member that a caller may write."""
+    """Return OUTPUT_ONLY, IMMUTABLE, or None for a field that a caller may write."""
     return next((mark for mark in field.metadata if isinstance(mark, Writable)), None)
 
 
 def message_of(annotation: Any) -> tuple[type[Message] | None, bool]:
-    """The message behind an annotation and whether it is a list: `list[TimePeriod] | None` to (TimePeriod, True)."""
+    """Return the message of an annotation and whether it is a list, such as (TimePeriod, True)."""
     if isinstance(annotation, type) and issubclass(annotation, Message):
         return annotation, False
     is_list = get_origin(annotation) is list

@@ -1,4 +1,4 @@
-"""The provider's Location (Business Information v1), one to one: names, types, enums and who may write them."""
+"""The provider's Location (Business Information v1), field by field: names, types, enums and who may write them."""
 
 from typing import Annotated, Literal
 
@@ -45,7 +45,7 @@ class ServiceType(OpenMessage):
 
 
 class Category(OpenMessage):
-    """A category; a writer sends `name` (`categories/gcid:…`) alone."""
+    """A category. A request sends only `name` (`categories/gcid:…`)."""
 
     displayName: Annotated[String | None, OUTPUT_ONLY] = None
     moreHoursTypes: Annotated[list[MoreHoursType] | None, OUTPUT_ONLY] = None
@@ -68,7 +68,7 @@ class LatLng(OpenMessage):
 
 
 class Metadata(OpenMessage):
-    """Facts that the provider computes."""
+    """Values that the provider computes."""
 
     canDelete: Annotated[bool | None, OUTPUT_ONLY] = None
     canHaveBusinessCalls: Annotated[bool | None, OUTPUT_ONLY] = None
@@ -88,7 +88,7 @@ class Metadata(OpenMessage):
 
 
 class TimeOfDay(OpenMessage):
-    """00:00 arrives as `{}`; 24:00 is the end of the day."""
+    """00:00 is sent as `{}`; 24:00 is the end of the day."""
 
     hours: Int32 | None = None
     minutes: Int32 | None = None
@@ -148,7 +148,7 @@ class BusinessHours(OpenMessage):
 
 
 class RelevantLocation(OpenMessage):
-    """A place on the other side of a relation."""
+    """The other location of a relation."""
 
     placeId: String | None = None
     relationType: Literal["RELATION_TYPE_UNSPECIFIED", "DEPARTMENT_OF", "INDEPENDENT_ESTABLISHMENT_IN"] | None = None
@@ -186,7 +186,7 @@ class ServiceAreaBusiness(OpenMessage):
 
 
 class Label(OpenMessage):
-    """A service in the words of the business, one per language."""
+    """The text of a service, one per language."""
 
     description: String | None = None
     displayName: String | None = None
@@ -194,14 +194,14 @@ class Label(OpenMessage):
 
 
 class FreeFormServiceItem(OpenMessage):
-    """A service of the business's own naming."""
+    """A service that the business names itself."""
 
     category: String | None = None
     label: Label | None = None
 
 
 class Money(OpenMessage):
-    """`units` is a 64-bit integer as text; `nanos` has its sign."""
+    """`units` is a 64-bit integer as a string; `nanos` has the same sign."""
 
     currencyCode: String | None = None
     nanos: Int32 | None = None
@@ -256,7 +256,7 @@ class PostalAddress(OpenMessage):
 
 
 class Location(OpenMessage):
-    """A business location (Business Information v1), all of its 20 members."""
+    """A business location (Business Information v1), all its 20 fields."""
 
     name: Annotated[String | None, OUTPUT_ONLY] = None
     languageCode: Annotated[String | None, IMMUTABLE] = None

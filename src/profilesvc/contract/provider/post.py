@@ -1,4 +1,4 @@
-"""The provider's LocalPost (My Business v4), one to one: names, types, enums and who may write them."""
+"""The provider's LocalPost (My Business v4), field by field: names, types, enums and who may write them."""
 
 from typing import Annotated, Literal
 
@@ -32,14 +32,14 @@ MediaCategory = Literal[
 
 
 class CallToAction(Message):
-    """A button; `url` is needed for every type but CALL, where the profile's phone is used."""
+    """A button. `url` is required for every type except CALL, which uses the profile's phone number."""
 
     actionType: ActionType | None = None
     url: Uri | None = None
 
 
 class TimeInterval(Message):
-    """All four members are needed; inclusive; without a time zone."""
+    """All four fields are required. The end is inclusive, and there is no time zone."""
 
     startDate: Date | None = None
     startTime: TimeOfDay | None = None
@@ -113,7 +113,7 @@ class Dimensions(Message):
 
 
 class Attribution(Message):
-    """Who took a customer's photo."""
+    """The customer who took a photo."""
 
     profileName: String | None = None
     profilePhotoUrl: Uri | None = None
@@ -145,7 +145,7 @@ class MediaItem(Message):
 
 
 class LocalPost(Message):
-    """A local post (My Business v4), all of its members."""
+    """A local post (My Business v4), all its fields."""
 
     name: Annotated[String | None, OUTPUT_ONLY] = None
     languageCode: Annotated[str, Field(max_length=35), STORABLE] | None = None

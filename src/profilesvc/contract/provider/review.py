@@ -1,4 +1,4 @@
-"""The provider's Review (My Business v4), one to one: what customers wrote, and the business's reply."""
+"""The provider's Review (My Business v4), field by field: what customers wrote, and the business's reply."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""The provider's verification of a location (Verifications v1), one to one: the state and the way to it."""
+"""The provider's verification of a location (Verifications v1), field by field: the state and the way to it."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ class WaitForVoiceOfMerchant(Message):
 
 
 class Verify(Message):
-    """A verification must be begun or completed."""
+    """A verification must be started or completed."""
 
     hasPendingVerification: bool | None = None
 
@@ -33,7 +33,7 @@ class ComplyWithGuidelines(Message):
 
 
 class VoiceOfMerchantState(Message):
-    """Whether the merchant speaks for the location; if not, at most one of the last four says what to do."""
+    """Whether the merchant represents the location. If not, at most one of the last four fields says what to do."""
 
     hasVoiceOfMerchant: bool | None = None
     hasBusinessAuthority: bool | None = None
@@ -66,7 +66,7 @@ class VerificationToken(Message):
 
 
 class EmailVerificationData(Message):
-    """Where the mail goes."""
+    """The e-mail address of the verification."""
 
     domain: String | None = None
     user: String | None = None
@@ -74,7 +74,7 @@ class EmailVerificationData(Message):
 
 
 class AddressVerificationData(Message):
-    """Where the letter goes, and how many days that takes."""
+    """The address of the letter, and how many days it takes."""
 
     business: String | None = None
     address: PostalAddress | None = None
@@ -82,7 +82,7 @@ class AddressVerificationData(Message):
 
 
 class VerificationOption(Message):
-    """A way in which the location may be verified, with the data of that method."""
+    """A method by which the location can be verified, with its data."""
 
     verificationMethod: VerificationMethod | None = None
     phoneNumber: String | None = None
@@ -99,7 +99,7 @@ class FetchVerificationOptionsRequest(Message):
 
 
 class VerifyLocationRequest(Message):
-    """`method` is required, with the member that belongs to it."""
+    """`method` is required, with the field that belongs to it."""
 
     method: VerificationMethod | None = None
     languageCode: String | None = None
@@ -112,6 +112,6 @@ class VerifyLocationRequest(Message):
 
 
 class CompleteVerificationRequest(Message):
-    """The PIN that arrived."""
+    """The PIN that the owner received."""
 
     pin: String | None = None
