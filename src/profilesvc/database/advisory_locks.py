@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from profilesvc.database.drivers import CUT
 from profilesvc.database.postgres import connect
+from profilesvc.database.postgres_pool import CUT
 from profilesvc.database.unavailable import refusal, unavailable_as_refusal
 
 WAIT_SECONDS = 20.0

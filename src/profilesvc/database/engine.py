@@ -23,10 +23,10 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from profilesvc.database.advisory_locks import Alone, PostgresTurns, Turns
-from profilesvc.database.drivers import Drivers
 from profilesvc.database.outage import Outage
-from profilesvc.database.pools import Pool, of_engine, of_turn
+from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
 from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args
+from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.private_files import make_private
 from profilesvc.database.readers import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.database.unavailable import READ_ONLY, refusal, sqlstate
@@ -144,8 +144,8 @@ class Storage:
             self.turns = Alone()
         else:
             arguments = _driver_args(self.engine)
-            self._drivers = Drivers(arguments, pool_size)
-            self.readers, self._writer = PostgresReaders(self.engine, self._drivers), PostgresWriter(self._drivers)
+            self._pool = PostgresPool(arguments, pool_size)
+            self.readers, self._writer = PostgresReaders(self.engine, self._pool), PostgresWriter(self._pool)
             self.turns = PostgresTurns(arguments)
             self._leave_older_connections()
         self._renewed_at = float("-inf")
@@ -236,7 +236,7 @@ class Storage:
         now = time.monotonic()
         if now >= self._renewed_at + _RENEW_SECONDS:
             self._renewed_at = now
-            self._drivers.renew()
+            self._pool.renew()
             self.turns.renew()
 
     def _leave_older_connections(self) -> None:
@@ -251,10 +251,10 @@ class Storage:
             if record.info["made_at"] < self._renewed_at:
                 raise DisconnectionError
 
-    def pools(self) -> dict[str, Pool]:
+    def pools(self) -> dict[str, PoolUsage]:
         """How full what units are made of is, by name."""
-        writers = {"writing": of_turn(self._turn) if self.is_sqlite else of_engine(self.engine)}
-        readers = self.readers.standing()
+        writers = {"writing": of_lock(self._turn) if self.is_sqlite else of_engine(self.engine)}
+        readers = self.readers.usage()
         return writers if readers is None else {**writers, "reading": readers}
 
     def _engine_for(self, seconds: float) -> AsyncEngine:
