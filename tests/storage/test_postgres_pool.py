@@ -24,10 +24,10 @@ async def pid(connection: Any) -> int:
 
 
 async def cut(postgres: Postgres, *pids: int) -> None:
-    """End sessions from the outside, as a restart of the server does."""
+    """End sessions from the outside, as a restart of the server does; return when they have ended."""
     other = await asyncpg.connect(user="postgres", database="work", host=postgres.host)
     for each in pids:
-        await other.execute(f"SELECT pg_terminate_backend({each})")
+        await other.execute(f"SELECT pg_terminate_backend({each}, 5000)")
     await other.close()
 
 

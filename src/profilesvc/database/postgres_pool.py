@@ -59,8 +59,6 @@ class PostgresPool:
                 async with asyncio.timeout_at(until):
                     connection = await (await self._opened()).acquire()
                     result = await work(connection)
-                is_intact = True
-                return result
             except CUT:
                 self.renew()
                 if connection is None or has_begun() or not can_repeat:
@@ -69,6 +67,9 @@ class PostgresPool:
             except asyncpg.PostgresError:  # a response, too
                 is_intact = True
                 raise
+            else:
+                is_intact = True
+                return result
             finally:
                 self._wanted -= 1
                 if connection is not None:
