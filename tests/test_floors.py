@@ -23,7 +23,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "limits": ({"contract", "domain"}, {"limits", "redis", "pydantic", "pydantic_settings"}),
     "settings": ({"limits.settings"}, {"dotenv", "pydantic", "pydantic_settings"}),
     "telemetry.metrics": (set(), {"prometheus_client"}),
-    "database": ({"contract", "domain", "storage.tables"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
+    "database": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "storage": ({"contract", "domain", "database"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "tokens": ({"contract", "domain"}, {"jwt", "cryptography", "orjson", "httpx"}),
     "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),

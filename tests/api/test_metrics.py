@@ -16,7 +16,7 @@ from sqlalchemy import insert, select
 from conftest import START, AsService, AsUser, Change, client_of, make_settings
 from profilesvc import __version__
 from profilesvc.bootstrap import World, create_app
-from profilesvc.database.pools import Pool
+from profilesvc.database.pool_usage import PoolUsage
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import MINUTE, SECOND, FrozenClock, month_start
 from profilesvc.limits.counters import MemoryWindows
@@ -254,7 +254,7 @@ async def test_tells_how_busy_the_process_and_its_pools_are(http: httpx.AsyncCli
     busy = samples(services.metrics.exposition().decode())
     enough.set()
     await asyncio.gather(*holding)
-    pools = {name: count(busy, f"profilesvc_database_pool_{name}", pool="writing") for name in Pool._fields}
+    pools = {name: count(busy, f"profilesvc_database_pool_{name}", pool="writing") for name in PoolUsage._fields}
     assert pools == {"size": size, "in_use": size, "waiting": 1}
     after = await scraped(http)
     assert count(after, "profilesvc_requests_in_flight") == 1  # the one that asks

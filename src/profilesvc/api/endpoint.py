@@ -39,7 +39,7 @@ from profilesvc.domain.errors import Problem, ServiceError, invalid
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import access as callers
 from profilesvc.services import audit, connection, idempotency, origins
-from profilesvc.services.context import Ahead, Caller, Rendered, Services, deactivated
+from profilesvc.services.context import Caller, Prefetch, Rendered, Services, deactivated
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"
@@ -68,7 +68,7 @@ class Endpoint:
     media_hint: str | None = None
     counted_as: Kind | None = None
     wants: frozenset[str] = field(default_factory=frozenset)
-    ahead: Callable[[Any, dict[str, str]], Ahead | None] | None = None  # by query and path: read with the caller
+    prefetch: Callable[[Any, dict[str, str]], Prefetch | None] | None = None  # by query and path: read with the caller
     handed_over: bool = False  # to a task of the service, which goes on when the caller hangs up
 
     @property
@@ -111,7 +111,7 @@ class Routes:
         """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
 
         Options are the fields of Endpoint: data_name, query, body, body_schema, rules, status, created_at, errors,
-        max_body, no_store, media_hint, counted_as, ahead, handed_over.
+        max_body, no_store, media_hint, counted_as, prefetch, handed_over.
         """
         method, path = route.split(" ", 1)
 
@@ -151,7 +151,7 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     query, fault = _query(endpoint, asked)
     arguments: dict[str, Any] = {"query": query}
     if not endpoint.access.public:
-        arguments["caller"] = await _admit(running, endpoint, asked, _ahead(endpoint, query, path_values))
+        arguments["caller"] = await _admit(running, endpoint, asked, _prefetch(endpoint, query, path_values))
     if endpoint.body is not None:
         raw = await read_body(asked, endpoint.max_body, judge_media)
         if body_of(asked).was_late and not endpoint.access.public:  # the token may have been revoked meanwhile (D-14)
@@ -189,12 +189,12 @@ def _query(endpoint: Endpoint, asked: Request) -> tuple[Query | None, ServiceErr
         return None, error
 
 
-def _ahead(endpoint: Endpoint, query: Query | None, path_values: dict[str, str]) -> Ahead | None:
+def _prefetch(endpoint: Endpoint, query: Query | None, path_values: dict[str, str]) -> Prefetch | None:
     """What can be read with the caller; a name that is none is told of in its turn."""
-    if endpoint.ahead is None or query is None:
+    if endpoint.prefetch is None or query is None:
         return None
     try:
-        return endpoint.ahead(query, path_values)
+        return endpoint.prefetch(query, path_values)
     except ValueError:
         return None
 
@@ -205,9 +205,9 @@ def _judge_media(endpoint: Endpoint, asked: Request) -> None:
 
 
 async def _admit(
-    running: Services, endpoint: Endpoint, asked: Request, ahead: Ahead | None, *, counted: bool = False
+    running: Services, endpoint: Endpoint, asked: Request, prefetch: Prefetch | None, *, counted: bool = False
 ) -> Caller:
-    caller = await callers.authenticate(running, fields(asked, b"authorization"), ahead)
+    caller = await callers.authenticate(running, fields(asked, b"authorization"), prefetch)
     audit.known(caller.scope)
     origins.weigh(running, caller.key)  # before anything refuses: a page in its place may read why
     key_id = None if caller.key is None else caller.key.id

@@ -1,4 +1,4 @@
-"""One process at a time for work that is no transaction, such as a reading of the provider."""
+"""Locks between the processes of a service, for work that is no transaction, such as reading the provider."""
 
 import asyncio
 import contextlib
@@ -8,108 +8,112 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from profilesvc.database.drivers import CUT
 from profilesvc.database.postgres import connect
+from profilesvc.database.postgres_pool import CUT
 from profilesvc.database.unavailable import refusal, unavailable_as_refusal
 
 WAIT_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
 
 
-class Turns(Protocol):
-    """What the processes of a service take turns at, by name."""
+class AdvisoryLocks(Protocol):
+    """Locks by name that one process holds at a time."""
 
-    def take(self, name: str) -> contextlib.AbstractAsyncContextManager[bool]:
-        """Begin when no other process is at it; True when none was. Within this process nobody waits.
+    def hold(self, name: str) -> contextlib.AbstractAsyncContextManager[bool]:
+        """Hold a lock for the block; yield whether it was free at once.
 
-        Whoever has waited for 20 s goes on all the same. SERVICE_UNAVAILABLE.
+        A process that already holds the lock gets it again without waiting. After 20 s of waiting the block runs
+        without the lock.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE.
         """
         ...
 
     def renew(self) -> None:
-        """Ask on a new connection from now on: the server of the old one became read-only."""
+        """Use a new connection from now on, because the server of the old one became read-only."""
         ...
 
     async def close(self) -> None:
-        """Give back what was opened."""
+        """Close the connection."""
         ...
 
 
-class Alone:
-    """Turns of the only process there is."""
+class SingleProcessLocks:
+    """Locks of the only process there is: always free."""
 
     @contextlib.asynccontextmanager
-    async def take(self, name: str) -> AsyncIterator[bool]:
-        """See Turns."""
+    async def hold(self, name: str) -> AsyncIterator[bool]:
+        """See AdvisoryLocks."""
         yield True
 
     def renew(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection."""
 
 
-class PostgresTurns:
-    """PostgreSQL's advisory locks, all held by one connection: they end with the process, however that ends."""
+class PostgresAdvisoryLocks:
+    """PostgreSQL's advisory locks, all on one connection, so that they end with the process however it ends."""
 
-    def __init__(self, connect: dict[str, Any]) -> None:
-        self._connect = connect
+    def __init__(self, connect_args: dict[str, Any]) -> None:
+        self._connect_args = connect_args
         self._connection: Any = None
-        self._turn = asyncio.Lock()
+        self._in_use = asyncio.Lock()
 
     @contextlib.asynccontextmanager
-    async def take(self, name: str) -> AsyncIterator[bool]:
-        """See Turns."""
+    async def hold(self, name: str) -> AsyncIterator[bool]:
+        """See AdvisoryLocks."""
         number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
-        held_by = await self._try(number)
-        was_free = held_by is not None
+        holder = await self._try(number)
+        was_free = holder is not None
         deadline = asyncio.get_running_loop().time() + WAIT_SECONDS
-        while held_by is None and asyncio.get_running_loop().time() < deadline:
+        while holder is None and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(_PAUSE_SECONDS)
-            held_by = await self._try(number)
+            holder = await self._try(number)
         try:
             yield was_free
         finally:
-            if held_by is not None:
-                await self._give_back(number, held_by)
+            if holder is not None:
+                await self._release(number, holder)
 
     async def _try(self, number: int) -> asyncpg.Connection | None:
-        """The connection that holds the lock now, None while another process has it.
+        """Return the connection that holds the lock now, or None while another process holds it.
 
-        A restart of the server ends the connection, and that shows at its next use: then it is asked on a new one.
+        A restart of the server cuts the connection. That shows at its next use, so the second try is on a new one.
         """
-        async with self._turn:
+        async with self._in_use:
             with unavailable_as_refusal():
                 try:
-                    return await self._locked(number)
+                    return await self._lock(number)
                 except CUT:
-                    return await self._locked(number)
+                    return await self._lock(number)
 
-    async def _locked(self, number: int) -> asyncpg.Connection | None:
+    async def _lock(self, number: int) -> asyncpg.Connection | None:
         try:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await connect(**self._connect)
-            asked = self._connection  # another one may follow while this one waits
-            is_mine = await asked.fetchval("SELECT pg_try_advisory_lock($1)", number)
-        except BaseException:  # a lock that nobody knows of must not stay
+                self._connection = await connect(**self._connect_args)
+            connection = self._connection  # may be replaced while this one waits
+            is_held = await connection.fetchval("SELECT pg_try_advisory_lock($1)", number)
+        except BaseException:  # the lock may be held without our knowing: end it with the connection
             self.renew()
             raise
-        return asked if is_mine else None
+        return connection if is_held else None
 
-    async def _give_back(self, number: int, held_by: asyncpg.Connection) -> None:
-        async with self._turn:
-            if held_by is not self._connection:  # the lock ended with its connection
+    async def _release(self, number: int, holder: asyncpg.Connection) -> None:
+        async with self._in_use:
+            if holder is not self._connection:  # the lock ended with its connection
                 return
             try:
-                await held_by.fetchval("SELECT pg_advisory_unlock($1)", number)
+                await holder.fetchval("SELECT pg_advisory_unlock($1)", number)
             except BaseException as error:
                 self.renew()
                 if refusal(error) is None:
                     raise
 
     def renew(self) -> None:
-        """End the connection, and with it its locks; the next turn makes another one."""
+        """Close the connection, which releases its locks; the next lock opens another one."""
         if self._connection is not None:
             self._connection.terminate()
         self._connection = None

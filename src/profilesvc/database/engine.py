@@ -22,11 +22,11 @@ from sqlalchemy import URL, Executable, Result, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
-from profilesvc.database.advisory_locks import Alone, PostgresTurns, Turns
-from profilesvc.database.drivers import Drivers
+from profilesvc.database.advisory_locks import AdvisoryLocks, PostgresAdvisoryLocks, SingleProcessLocks
 from profilesvc.database.outage import Outage
-from profilesvc.database.pools import Pool, of_engine, of_turn
+from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
 from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args
+from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.private_files import make_private
 from profilesvc.database.readers import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.database.unavailable import READ_ONLY, refusal, sqlstate
@@ -135,22 +135,22 @@ class Storage:
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self.dialect = self.engine.dialect.name
         self.outage = Outage()
-        self.turns: Turns
+        self.advisory_locks: AdvisoryLocks
         self.readers: Readers
         self._writer: Writer
         if self.is_sqlite:
             path = self.engine.url.database or ""
             self.readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
-            self.turns = Alone()
+            self.advisory_locks = SingleProcessLocks()
         else:
             arguments = _driver_args(self.engine)
-            self._drivers = Drivers(arguments, pool_size)
-            self.readers, self._writer = PostgresReaders(self.engine, self._drivers), PostgresWriter(self._drivers)
-            self.turns = PostgresTurns(arguments)
+            self._pool = PostgresPool(arguments, pool_size)
+            self.readers, self._writer = PostgresReaders(self.engine, self._pool), PostgresWriter(self._pool)
+            self.advisory_locks = PostgresAdvisoryLocks(arguments)
             self._leave_older_connections()
         self._renewed_at = float("-inf")
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
-        self._turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
         self.seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
 
     def read(self) -> "Reading":
@@ -162,7 +162,7 @@ class Storage:
         """One transaction: committed on leaving, rolled back when anything is raised."""
         with self._in_time() as seconds:
             async with (
-                self._my_turn(seconds) as left,
+                self._may_write(seconds) as left,
                 AsyncSession(self._engine_for(left), expire_on_commit=False) as session,
                 session.begin(),
             ):
@@ -171,7 +171,7 @@ class Storage:
     async def commit(self, steps: list[Executions], within: float = math.inf) -> None:
         """One transaction of prepared statements; durable on return. Given up after `within` seconds at the latest."""
         with self._in_time() as seconds:
-            async with self._my_turn(max(0.0, min(seconds, within))) as left:
+            async with self._may_write(max(0.0, min(seconds, within))) as left:
                 await self._writer.commit(steps, left)
 
     @contextlib.contextmanager
@@ -186,19 +186,19 @@ class Storage:
             self.seconds.set(_left(seconds, begun))
 
     @contextlib.asynccontextmanager
-    async def _my_turn(self, seconds: float) -> AsyncIterator[float]:
-        """The seconds to write in. On SQLite the file's lock is waited for as long as the wait for the turn leaves."""
+    async def _may_write(self, seconds: float) -> AsyncIterator[float]:
+        """Yield the seconds left to write in; on SQLite one writer at a time, because its file lock is not fair."""
         if not self.is_sqlite:
             async with asyncio.timeout(seconds):
                 yield seconds
             return
         begun = time.monotonic()
         async with asyncio.timeout(seconds):
-            await self._turn.acquire()
+            await self._write_lock.acquire()
         try:
             yield max(0.0, seconds - (time.monotonic() - begun))
         finally:
-            self._turn.release()
+            self._write_lock.release()
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
@@ -236,8 +236,8 @@ class Storage:
         now = time.monotonic()
         if now >= self._renewed_at + _RENEW_SECONDS:
             self._renewed_at = now
-            self._drivers.renew()
-            self.turns.renew()
+            self._pool.renew()
+            self.advisory_locks.renew()
 
     def _leave_older_connections(self) -> None:
         """The same for the connections of SQLAlchemy's pool, when one is next asked for."""
@@ -251,10 +251,10 @@ class Storage:
             if record.info["made_at"] < self._renewed_at:
                 raise DisconnectionError
 
-    def pools(self) -> dict[str, Pool]:
+    def pools(self) -> dict[str, PoolUsage]:
         """How full what units are made of is, by name."""
-        writers = {"writing": of_turn(self._turn) if self.is_sqlite else of_engine(self.engine)}
-        readers = self.readers.standing()
+        writers = {"writing": of_lock(self._write_lock) if self.is_sqlite else of_engine(self.engine)}
+        readers = self.readers.usage()
         return writers if readers is None else {**writers, "reading": readers}
 
     def _engine_for(self, seconds: float) -> AsyncEngine:
@@ -267,7 +267,7 @@ class Storage:
 
     async def close(self) -> None:
         """Give the connections back."""
-        await self.turns.close()
+        await self.advisory_locks.close()
         await self.readers.close()
         await self._writer.close()
         await self.engine.dispose()

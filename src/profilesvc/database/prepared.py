@@ -41,33 +41,33 @@ class Prepared:
     def __init__(self, statement: Select[Any]) -> None:
         self.statement = statement
         self.width = len(statement.selected_columns)
-        self._known: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
-        self._beside: dict[Prepared, Prepared] = {}
+        self._by_dialect: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
+        self._with_prefetch: dict[Prepared, Prepared] = {}
 
     def sql(self, dialect: str, parameters: dict[str, Any]) -> tuple[str, list[Any]]:
         """The text and the positional values for a database."""
-        known = self._known.get(dialect)
-        if known is None:
+        compiled = self._by_dialect.get(dialect)
+        if compiled is None:
             text, places = _compiled(self.statement, dialect)
-            known = self._known[dialect] = text, dict(places), [name for name, _ in places]
-        text, defaults, names = known
+            compiled = self._by_dialect[dialect] = text, dict(places), [name for name, _ in places]
+        text, defaults, names = compiled
         given = defaults | parameters
         return text, [given[name] for name in names]
 
-    def beside(self, other: "Prepared") -> "Prepared":
-        """Both in one trip: this one's row, and beside it the other's first, or nulls where that finds none."""
-        if other not in self._beside:
+    def with_prefetch(self, other: "Prepared") -> "Prepared":
+        """Return one statement for both: this row, then the first row of the other, or nulls if it has none."""
+        if other not in self._with_prefetch:
             mine, its = self.statement.subquery(), other.statement.limit(1).subquery()
             both = select(*mine.c, *its.c).select_from(mine.outerjoin(its, true()))
-            self._beside[other] = Prepared(both)
-        return self._beside[other]
+            self._with_prefetch[other] = Prepared(both)
+        return self._with_prefetch[other]
 
 
-class Ahead(NamedTuple):
-    """A read of one row that rides on the statement that finds the caller.
+class Prefetch(NamedTuple):
+    """A read of one row in the statement that finds the caller.
 
-    With a `location` for keys of that location alone, as what is another's must not be told by the time it takes;
-    without one for users alone.
+    A prefetch with a `location` is only for keys of that location, so that timing does not reveal other locations;
+    one without is only for users.
     """
 
     query: Prepared
@@ -80,14 +80,14 @@ class PreparedWrite:
 
     def __init__(self, build: Callable[[str], Any], columns: Sequence[str] | None = None) -> None:
         self._build, self._columns = build, columns
-        self._known: dict[str, tuple[str, Places]] = {}
+        self._by_dialect: dict[str, tuple[str, Places]] = {}
 
     def executions(self, dialect: str, rows: list[dict[str, Any]]) -> Executions:
         """What a database is to do."""
-        known = self._known.get(dialect)
-        if known is None:
-            known = self._known[dialect] = _compiled(self._build(dialect), dialect, self._columns)
-        text, places = known
+        compiled = self._by_dialect.get(dialect)
+        if compiled is None:
+            compiled = self._by_dialect[dialect] = _compiled(self._build(dialect), dialect, self._columns)
+        text, places = compiled
         return Executions(text, [[row.get(name, default) for name, default in places] for row in rows])
 
 
@@ -100,11 +100,11 @@ async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequen
 
 
 async def fetch_one(
-    session: Executor, query: Prepared, ahead: Ahead | None, **parameters: Any
+    session: Executor, query: Prepared, prefetch: Prefetch | None, **parameters: Any
 ) -> tuple[Sequence[Any] | None, Sequence[Any]]:
-    """The only row, None for none, and what rode ahead with it, empty where nothing did."""
-    if ahead is None:
+    """The only row, None for none, and what was prefetched with it, empty where nothing did."""
+    if prefetch is None:
         rows = await fetch(session, query, **parameters)
         return (rows[0] if rows else None), ()
-    rows = await fetch(session, query.beside(ahead.query), **parameters, **ahead.parameters)
+    rows = await fetch(session, query.with_prefetch(prefetch.query), **parameters, **prefetch.parameters)
     return (rows[0][: query.width], rows[0][query.width :]) if rows else (None, ())

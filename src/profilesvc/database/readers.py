@@ -1,4 +1,4 @@
-"""How units of reading reach each database: statements that look and change nothing, each at what is committed then.
+"""Units of reading on each database: statements that change nothing, each of which sees what is committed by then.
 
 A reader runs prepared SQL on the driver itself (`fetch`) and any other statement through SQLAlchemy (`execute`).
 """
@@ -9,14 +9,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, cast
 
-import asyncpg
 from sqlalchemy import Connection, Executable, Result, StaticPool, create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from profilesvc.database.drivers import CUT, Drivers
-from profilesvc.database.pools import Pool
-
-_LEAST_SECONDS = 0.01
+from profilesvc.database.pool_usage import PoolUsage
+from profilesvc.database.postgres_pool import PostgresPool
 
 
 class FastReader(Protocol):
@@ -29,18 +26,19 @@ class FastReader(Protocol):
 
 
 class Readers(Protocol):
-    """Where units of reading come from."""
+    """A source of units of reading."""
 
     def open(self, seconds: float) -> contextlib.AbstractAsyncContextManager[FastReader]: ...
-    def standing(self) -> Pool | None: ...
+    def usage(self) -> PoolUsage | None: ...
     async def close(self) -> None: ...
 
 
 class SqliteReader:
     """One read-only connection for the whole process, used between two awaits and never across one.
 
-    It runs inline: a look at the page cache costs less than the way to another thread and back. Readers of a WAL file
-    do not wait for writers; where they must after all, they must not hold up the loop.
+    It runs inline, because a read from the page cache costs less than handing it to another thread. Readers of a WAL
+    file do not wait for writers, except for a moment at a checkpoint; the short timeout keeps that from blocking the
+    event loop.
     """
 
     dialect = "sqlite"
@@ -56,11 +54,11 @@ class SqliteReader:
         self._driver: Any = None
 
     def open(self, _seconds: float) -> Self:
-        """A unit: the one connection."""
+        """Return the one connection as a unit."""
         return self
 
-    def standing(self) -> None:
-        """There is no pool."""
+    def usage(self) -> None:
+        """Return nothing: there is no pool."""
 
     async def __aenter__(self) -> Self:
         if self._connection is None:
@@ -70,10 +68,10 @@ class SqliteReader:
         return self
 
     async def __aexit__(self, *_problem: object) -> None:
-        """It stays open."""
+        """Keep the connection open."""
 
     async def fetch(self, sql: str, values: list[Any], /) -> Sequence[Any]:
-        """All rows, as tuples."""
+        """Return all rows, as tuples."""
         return cast(Sequence[Any], self._driver.execute(sql, values).fetchall())
 
     async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]:
@@ -82,7 +80,7 @@ class SqliteReader:
         return self._connection.execute(statement, parameters)
 
     async def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
         self._engine.dispose()
@@ -91,77 +89,51 @@ class SqliteReader:
 class PostgresReaders:
     """Units on connections of the driver, and of SQLAlchemy for statements that are not prepared."""
 
-    def __init__(self, engine: AsyncEngine, drivers: Drivers) -> None:
-        self._others = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._drivers = drivers
+    def __init__(self, engine: AsyncEngine, pool: PostgresPool) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._pool = pool
 
     def open(self, seconds: float) -> "_PostgresReader":
-        """A unit that takes a connection when it needs one and gives it back at its end."""
-        return _PostgresReader(self._drivers, self._others, seconds)
+        """Return a unit that uses connections only while its statements run."""
+        return _PostgresReader(self._pool, self._engine, seconds)
 
-    def standing(self) -> Pool:
-        """How full the pool is."""
-        return self._drivers.standing()
+    def usage(self) -> PoolUsage:
+        """Return how full the pool is."""
+        return self._pool.usage()
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._drivers.close()
+        await self._pool.close()
 
 
 class _PostgresReader:
     dialect = "postgresql"
 
-    def __init__(self, drivers: Drivers, others: AsyncEngine, seconds: float) -> None:
-        self._drivers, self._engine, self._until = drivers, others, time.monotonic() + seconds
-        self._driver: Any = None
-        self._is_whole = True
-        self._others: contextlib.AbstractAsyncContextManager[AsyncConnection] | None = None
+    def __init__(self, pool: PostgresPool, engine: AsyncEngine, seconds: float) -> None:
+        self._pool, self._engine, self._until = pool, engine, time.monotonic() + seconds
+        self._connecting: contextlib.AbstractAsyncContextManager[AsyncConnection] | None = None
         self._connection: AsyncConnection | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *problem: Any) -> None:
-        if self._driver is not None:
-            self._drivers.give_back(self._driver, whole=self._is_whole)
-        if self._others is not None:
-            await self._others.__aexit__(*problem)
+        if self._connecting is not None:
+            await self._connecting.__aexit__(*problem)
 
     async def fetch(self, sql: str, values: list[Any], /) -> Sequence[Any]:
-        """All rows; asyncpg's records are read like tuples.
-
-        A connection that was cut while it lay idle shows it at its next use; a look does no harm twice.
-        """
-        if self._driver is None:
-            self._driver = await self._drivers.take(self._left())
-        try:
-            return await self._fetch(sql, values)
-        except CUT:
-            cut, self._driver = self._driver, None
-            self._drivers.give_back(cut, whole=False)
-            self._drivers.renew()
-            self._driver = await self._drivers.take(self._left())
-            return await self._fetch(sql, values)
-
-    async def _fetch(self, sql: str, values: list[Any]) -> Sequence[Any]:
-        self._is_whole = False
-        try:
-            rows = await self._driver.fetch(sql, *values, timeout=self._left())
-        except asyncpg.PostgresError:  # an answer, too
-            self._is_whole = True
-            raise
-        self._is_whole = True
+        """Return all rows; asyncpg's records are read like tuples."""
+        rows = await self._pool.run(lambda connection: connection.fetch(sql, *values), self._left())
         return cast(Sequence[Any], rows)
-
-    def _left(self) -> float:
-        """Seconds, not less than what the driver takes for a time."""
-        return max(self._until - time.monotonic(), _LEAST_SECONDS)
 
     async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]:
         """Run one statement."""
         async with asyncio.timeout(self._left()):
             if self._connection is None:
-                others = self._engine.connect()
-                self._connection = await others.__aenter__()
-                self._others = others
+                connecting = self._engine.connect()
+                self._connection = await connecting.__aenter__()
+                self._connecting = connecting
             return await self._connection.execute(statement, parameters)
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()

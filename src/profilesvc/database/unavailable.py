@@ -8,8 +8,8 @@ import asyncpg
 import sqlalchemy.exc
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.database.schema import metadata
 from profilesvc.domain.errors import ServiceError
-from profilesvc.storage.tables import metadata
 
 READ_ONLY = "25006"
 _NO_PRIVILEGE = "42501"

@@ -1,4 +1,4 @@
-"""How a transaction of prepared statements reaches each database: on the driver itself."""
+"""Transactions of prepared statements, run on each database's driver."""
 
 import asyncio
 import sqlite3
@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
-import asyncpg
-
-from profilesvc.database.drivers import CUT, Drivers
+from profilesvc.database.postgres_pool import PostgresPool
 
 
 class Executions(NamedTuple):
@@ -27,7 +25,7 @@ class Writer(Protocol):
 
 
 class SqliteWriter:
-    """One connection on a thread of its own: a transaction is one trip there, however many statements it has."""
+    """One connection on a thread of its own: a transaction is handed to it once, however many statements it has."""
 
     def __init__(self, path: str, pragmas: Iterable[str]) -> None:
         self._path, self._pragmas = path, pragmas
@@ -35,7 +33,7 @@ class SqliteWriter:
         self._connection: sqlite3.Connection | None = None
 
     async def commit(self, steps: list[Executions], seconds: float) -> None:
-        """Return when it is durable; the file's lock is waited for as long as `seconds`."""
+        """Return when the steps are durable; wait at most `seconds` for the lock of the file."""
         until = time.monotonic() + seconds
         await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, steps, until)
 
@@ -59,8 +57,8 @@ class SqliteWriter:
         return connection
 
     async def close(self) -> None:
-        """End the thread; a commit that runs is finished."""
-        if self._connection is not None:  # of that thread, like all that is done with it
+        """End the thread when a running commit has finished."""
+        if self._connection is not None:  # SQLite's connection belongs to its thread
             await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
         self._thread.shutdown()
 
@@ -68,35 +66,25 @@ class SqliteWriter:
 class PostgresWriter:
     """A connection of the driver for each transaction."""
 
-    def __init__(self, drivers: Drivers) -> None:
-        self._drivers = drivers
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
 
     async def commit(self, steps: list[Executions], seconds: float) -> None:
-        """Return when it is durable. TimeoutError."""
-        async with asyncio.timeout(seconds):
-            if not await self._committed(steps, seconds):
-                self._drivers.renew()
-                await self._committed(steps, seconds, is_last=True)
+        """Return when the steps are durable.
 
-    async def _committed(self, steps: list[Executions], seconds: float, *, is_last: bool = False) -> bool:
-        """False if the connection was cut while it was idle: nothing has begun, so it can be tried on another one."""
-        connection = await self._drivers.take(seconds)
-        is_begun = is_whole = False
-        try:
+        Raises:
+            TimeoutError: they are not after `seconds`.
+        """
+        begun = False
+
+        async def work(connection: Any) -> None:
+            nonlocal begun
             async with connection.transaction():
-                is_begun = True
+                begun = True
                 for sql, rows in steps:
                     await connection.executemany(sql, rows)
-            is_whole = True
-        except CUT:
-            if is_begun or is_last:
-                raise
-        except asyncpg.PostgresError:
-            is_whole = True
-            raise
-        finally:
-            self._drivers.give_back(connection, whole=is_whole)
-        return is_whole
+
+        await self._pool.run(work, seconds, lambda: begun)
 
     async def close(self) -> None:
-        """The connections are the readers' too, and end with them."""
+        """Close nothing: the readers use the same pool and close it."""

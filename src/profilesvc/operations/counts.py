@@ -22,7 +22,7 @@ async def exposition(services: Services) -> bytes:
 
 async def renew(services: Services) -> None:
     """Count, unless another process has just done so: one at a time. SERVICE_UNAVAILABLE."""
-    async with services.storage.turns.take("census"):
+    async with services.storage.advisory_locks.hold("counts"):
         async with services.storage.read() as session:
             _, counted_at = await census.kept(session)
         if counted_at is None or abs(services.clock.now() - counted_at) > _YOUNG:

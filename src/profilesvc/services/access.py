@@ -1,6 +1,7 @@
 """Who is calling, and which locations they reach: the one place that decides either (D-03, D-14, D-19)."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,7 +11,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import MINUTE
 from profilesvc.services import signing_keys
-from profilesvc.services.context import Ahead, Caller, Found, Reached, Services
+from profilesvc.services.context import Caller, Prefetch, Reached, Services
 from profilesvc.storage import accounts, keys, locations
 from profilesvc.storage.accounts import UserState
 from profilesvc.storage.keys import KeyState
@@ -43,8 +44,8 @@ def bearer_token(headers: list[str]) -> str:
     return match.group(1)
 
 
-async def authenticate(services: Services, authorization: list[str], ahead: Ahead | None = None) -> Caller:
-    """The caller behind the Authorization headers; what is read `ahead` comes with it.
+async def authenticate(services: Services, authorization: list[str], prefetch: Prefetch | None = None) -> Caller:
+    """The caller behind the Authorization headers; `prefetch` is read in the same statement.
 
     A deactivated key comes back as a caller too, with its hold in `caller.key`, so that the route can record its
     last contact (D-28) before `require_active` refuses it. AUTH_INVALID_TOKEN otherwise.
@@ -54,11 +55,11 @@ async def authenticate(services: Services, authorization: list[str], ahead: Ahea
         claims = services.signer.read(bearer_token(authorization), "at+jwt", now)
     except TokenRefused as refusal:
         raise refused(refusal.reason) from None
-    if ahead is not None and ahead.location != claims.get("location"):
-        ahead = None
+    if prefetch is not None and prefetch.location != claims.get("location"):
+        prefetch = None
     if claims["scope"] == "user":
-        return await _user(services, claims, ahead)
-    return await _service(services, claims, ahead)
+        return await _user(services, claims, prefetch)
+    return await _service(services, claims, prefetch)
 
 
 def ids(claims: dict[str, Any]) -> tuple[str, str, str]:
@@ -67,45 +68,45 @@ def ids(claims: dict[str, Any]) -> tuple[str, str, str]:
 
 
 async def live_user(
-    services: Services, claims: dict[str, Any], ahead: Ahead | None = None
-) -> tuple[UserState | None, Found]:
+    services: Services, claims: dict[str, Any], prefetch: Prefetch | None = None
+) -> tuple[UserState | None, Sequence[Any]]:
     """The user whose token this is, unless the token was ended."""
     async with services.storage.read() as session:
-        user, found = await accounts.token_user(session, int(claims["sub"]), ids(claims), ahead)
+        user, prefetched = await accounts.token_user(session, int(claims["sub"]), ids(claims), prefetch)
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
         return None, ()
-    return user, found
+    return user, prefetched
 
 
 async def live_key(
-    services: Services, claims: dict[str, Any], ahead: Ahead | None = None
-) -> tuple[KeyState | None, Found]:
+    services: Services, claims: dict[str, Any], prefetch: Prefetch | None = None
+) -> tuple[KeyState | None, Sequence[Any]]:
     """The key whose token this is, unless the token was ended; a key under a hold comes back whatever the epoch."""
     async with services.storage.read() as session:
-        key, found = await keys.token_key(session, claims["client_id"], ids(claims), ahead)
+        key, prefetched = await keys.token_key(session, claims["client_id"], ids(claims), prefetch)
     if key is None or key.ended(services.clock.now()) or key.revoked:
         return None, ()
     if key.hold is None and key.epoch != claims["epoch"]:
         return None, ()
-    return key, found
+    return key, prefetched
 
 
-async def _user(services: Services, claims: dict[str, Any], ahead: Ahead | None) -> Caller:
-    user, found = await live_user(services, claims, ahead)
+async def _user(services: Services, claims: dict[str, Any], prefetch: Prefetch | None) -> Caller:
+    user, prefetched = await live_user(services, claims, prefetch)
     if user is None:
         raise await _ended(services, claims)
-    return Caller(user.id, services.plans.get(user.plan), _EVERYTHING, found=found)
+    return Caller(user.id, services.plans.get(user.plan), _EVERYTHING, prefetched=prefetched)
 
 
-async def _service(services: Services, claims: dict[str, Any], ahead: Ahead | None) -> Caller:
-    key, found = await live_key(services, claims, ahead)
+async def _service(services: Services, claims: dict[str, Any], prefetch: Prefetch | None) -> Caller:
+    key, prefetched = await live_key(services, claims, prefetch)
     if key is None:
         raise await _ended(services, claims)
     now = services.clock.now()
     if key.hold is None and (key.last_used_at is None or key.last_used_at < now - MINUTE):
         services.background.spawn(note_use(services, key, now))
     granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
-    return Caller(key.user_id, services.plans.get(key.plan), granted, key, found)
+    return Caller(key.user_id, services.plans.get(key.plan), granted, key, prefetched)
 
 
 async def _ended(services: Services, claims: dict[str, Any]) -> ServiceError:

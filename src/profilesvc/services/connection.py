@@ -22,7 +22,7 @@ from profilesvc.domain.domains import domain_allowed, site_host
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import iso
 from profilesvc.services import origins
-from profilesvc.services.context import Ahead, Caller, Services, deactivated
+from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import accounts, connection, keys, locations
 from profilesvc.storage.connection import Beat
@@ -52,9 +52,9 @@ async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_ag
     return HeartbeatReceived(next_heartbeat_in=rules.NEXT_HEARTBEAT_SECONDS)
 
 
-def ahead(client_id: str) -> Ahead:
+def prefetch(client_id: str) -> Prefetch:
     """What a status is made of, to be read with the caller."""
-    return connection.ahead(client_id)
+    return connection.prefetch(client_id)
 
 
 async def status(
@@ -63,8 +63,8 @@ async def status(
     """Whether a key's site is connected. NOT_FOUND for a revoked key and for another user's."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        if caller.found:
-            key = connection.known(caller.found)
+        if caller.prefetched:
+            key = connection.from_row(caller.prefetched)
         else:
             key = await connection.watched(session, client_id, caller.user_id)
         if key is None or key.revoked_at is not None:

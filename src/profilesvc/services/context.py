@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UNAVAILABLE
 from profilesvc.database.batches import Batches
 from profilesvc.database.engine import Storage
-from profilesvc.database.prepared import Ahead as Ahead  # which the API declares
+from profilesvc.database.prepared import Prefetch as Prefetch  # which the API declares
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
@@ -27,7 +27,6 @@ from profilesvc.tokens.signer import Signer
 from profilesvc.tokens.single_flight import Refreshes
 
 Result = TypeVar("Result")
-Found = Sequence[Any]
 
 
 class Background:
@@ -99,13 +98,13 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is calling: a user, or a key acting for its owner. `found` is what the same statement has read ahead."""
+    """Who is calling: a user, or a key acting for its owner. `prefetched` was read in the same statement."""
 
     user_id: int
     plan: Plan
     permissions: frozenset[str]
     key: KeyState | None = None
-    found: Found = ()
+    prefetched: Sequence[Any] = ()
 
     @property
     def scope(self) -> str:

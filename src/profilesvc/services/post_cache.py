@@ -53,7 +53,7 @@ async def refresh(services: Services, location: str) -> None:
 async def forget(services: Services, location: str, post_id: str) -> None:
     """Forget a post that the provider has no more; a reading that is under way anywhere may hold it still."""
     await services.refreshes.ended(_work(location))
-    async with services.storage.turns.take(_work(location)), services.storage.write() as session:
+    async with services.storage.advisory_locks.hold(_work(location)), services.storage.write() as session:
         await posts.remove(session, location, post_id)
 
 
@@ -64,7 +64,7 @@ def _work(location: str) -> str:
 async def _read(services: Services, location: str) -> None:
     async with services.storage.read() as session:
         mirror = await posts.mirror(session, location)
-    async with services.storage.turns.take(_work(location)) as was_free:
+    async with services.storage.advisory_locks.hold(_work(location)) as was_free:
         now = services.clock.now()
         async with services.storage.read() as session:
             if not was_free and (await posts.mirror(session, location)).posts_read_at != mirror.posts_read_at:

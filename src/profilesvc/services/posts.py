@@ -13,7 +13,7 @@ from profilesvc.domain.messages import Document, normal
 from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.world import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Ahead, Caller, Reached, Rendered, Services
+from profilesvc.services.context import Caller, Prefetch, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, once
 from profilesvc.services.page_tokens import opened, seal
 from profilesvc.services.post_cache import forget, is_stale, refresh, stored
@@ -26,11 +26,11 @@ _CLOCK_SKEW = 5 * SECOND
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
-def ahead(query: PostListQuery) -> Ahead | None:
-    """What a first page is made of, to be read with the caller."""
+def prefetch(query: PostListQuery) -> Prefetch | None:
+    """Return the prefetch of a first page."""
     if query.pageToken:
         return None
-    return posts.ahead(location_name(query.locationId), min(query.pageSize, MAX_PAGE_SIZE))
+    return posts.prefetch(location_name(query.locationId), min(query.pageSize, MAX_PAGE_SIZE))
 
 
 async def list_page(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
@@ -42,8 +42,8 @@ async def list_page(services: Services, caller: Caller, location: Reached, query
     size = min(query.pageSize, MAX_PAGE_SIZE)
     after = _position(services, location, query.pageToken) if query.pageToken else None
     headers: dict[str, str] = {}
-    if caller.found:
-        mirror, page = posts.known(caller.found)
+    if caller.prefetched:
+        mirror, page = posts.from_row(caller.prefetched)
     else:
         async with services.storage.read() as session:
             if after is None:

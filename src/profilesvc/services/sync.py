@@ -100,7 +100,7 @@ async def _turn(services: Services, name: str) -> AsyncIterator[None]:
         yield
     finally:
         async with services.storage.write() as session:
-            await sync.end_turn(session, name, holder)
+            await sync.end_lease(session, name, holder)
 
 
 async def _wait_for_turn(services: Services, name: str, holder: str) -> None:
@@ -108,7 +108,7 @@ async def _wait_for_turn(services: Services, name: str, holder: str) -> None:
     while True:
         now = services.clock.now()
         async with services.storage.write() as session:
-            if await sync.take_turn(session, name, holder, now, now + TURN):
+            if await sync.take_lease(session, name, holder, now, now + TURN):
                 services.storage.renew()  # waiting for others is not this sync's own slowness
                 return
         if time.monotonic() + pause > deadline:

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Ahead, Prepared, fetch_one
+from profilesvc.database.prepared import Prefetch, Prepared, fetch_one
 from profilesvc.storage import revocations
 from profilesvc.storage.tables import businesses, users
 
@@ -36,11 +36,11 @@ async def user(session: Executor, user_id: int) -> UserState | None:
 
 
 async def token_user(
-    session: Executor, user_id: int, ids: Iterable[str], ahead: Ahead | None = None
+    session: Executor, user_id: int, ids: Iterable[str], prefetch: Prefetch | None = None
 ) -> tuple[UserState | None, Sequence[Any]]:
-    """A user by id, None when one of the ids that a token of theirs carries is revoked; and what rode ahead."""
-    row, found = await fetch_one(session, _TOKEN_USER, ahead, user_id=user_id, **revocations.ids_of(*ids))
-    return (None if row is None else UserState._make(row)), found
+    """A user by id, None when one of the ids that a token of theirs carries is revoked; and the prefetched row."""
+    row, prefetched = await fetch_one(session, _TOKEN_USER, prefetch, user_id=user_id, **revocations.ids_of(*ids))
+    return (None if row is None else UserState._make(row)), prefetched
 
 
 async def lock_user(session: AsyncSession, user_id: int) -> UserState:

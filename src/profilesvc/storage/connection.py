@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, case, exists, func, select, update
 
 from profilesvc.database.dialect import insert_by
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Ahead, Prepared, PreparedWrite, fetch
+from profilesvc.database.prepared import Prefetch, Prepared, PreparedWrite, fetch
 from profilesvc.database.writers import Executions
 from profilesvc.domain.connection import ONLINE_FOR, Span
 from profilesvc.storage.tables import connections, contacts, holds, keys
@@ -41,19 +41,19 @@ _WATCHED = Prepared(
 )
 
 
-def ahead(client_id: str) -> Ahead:
-    """The same as `watched`, for `known`; the user is the one whom it rides with."""
-    return Ahead(_WATCHED, {"client_id": client_id})
+def prefetch(client_id: str) -> Prefetch:
+    """Return the prefetch of `watched` for the user who is calling; `from_row` reads it."""
+    return Prefetch(_WATCHED, {"client_id": client_id})
 
 
 async def watched(session: Executor, client_id: str, user_id: int) -> Watched | None:
     """A key of a user and its last heartbeat, in one statement."""
     rows = await fetch(session, _WATCHED, client_id=client_id, user_id=user_id)
-    return known(rows[0]) if rows else None
+    return from_row(rows[0]) if rows else None
 
 
-def known(columns: Sequence[Any]) -> Watched | None:
-    """What a row tells."""
+def from_row(columns: Sequence[Any]) -> Watched | None:
+    """Build the result from a row."""
     return None if columns[0] is None else Watched._make(columns)
 
 

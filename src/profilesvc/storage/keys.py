@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Row, Select, String, and_, bindparam, cast
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Ahead, Prepared, fetch, fetch_one, separated
+from profilesvc.database.prepared import Prefetch, Prepared, fetch, fetch_one, separated
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, revocations, signing_keys
 from profilesvc.storage.tables import businesses, holds, keys, secrets, users
@@ -93,11 +93,11 @@ async def own(session: Executor, client_id: str, user_id: int) -> KeyState | Non
 
 
 async def token_key(
-    session: Executor, client_id: str, ids: Iterable[str], ahead: Ahead | None = None
+    session: Executor, client_id: str, ids: Iterable[str], prefetch: Prefetch | None = None
 ) -> tuple[KeyState | None, Sequence[Any]]:
-    """The same, and what rode ahead."""
-    row, found = await fetch_one(session, _STATE, ahead, client_id=client_id, **revocations.ids_of(*ids))
-    return (None if row is None else KeyState._make(row)), found
+    """Return the same, and the prefetched row."""
+    row, prefetched = await fetch_one(session, _STATE, prefetch, client_id=client_id, **revocations.ids_of(*ids))
+    return (None if row is None else KeyState._make(row)), prefetched
 
 
 async def locked(session: AsyncSession, client_id: str, user_id: int | None) -> KeyState | None:

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.dialect import insert_into
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Ahead, Prepared, fetch, joined
+from profilesvc.database.prepared import Prefetch, Prepared, fetch, joined
 from profilesvc.storage.tables import locations, post_usage, posts
 
 Position = tuple[int, str]
@@ -96,18 +96,18 @@ async def mirror(session: Executor, location: str) -> Mirror:
     return Mirror._make((await fetch(session, _MIRROR, location=location))[0])
 
 
-def ahead(location: str, size: int) -> Ahead:
-    """The same as `first_page`, for `known`."""
-    return Ahead(_FIRST_PAGE, {"location": location, "size": size, "last": size - 1}, location)
+def prefetch(location: str, size: int) -> Prefetch:
+    """Return the prefetch of `first_page`; `from_row` reads it."""
+    return Prefetch(_FIRST_PAGE, {"location": location, "size": size, "last": size - 1}, location)
 
 
 async def first_page(session: Executor, location: str, size: int) -> tuple[Mirror, Page]:
     """The mirror of an existing location's posts, and its newest ones."""
-    return known((await fetch(session, _FIRST_PAGE, **ahead(location, size).parameters))[0])
+    return from_row((await fetch(session, _FIRST_PAGE, **prefetch(location, size).parameters))[0])
 
 
-def known(columns: Sequence[Any]) -> tuple[Mirror, Page]:
-    """What a row tells."""
+def from_row(columns: Sequence[Any]) -> tuple[Mirror, Page]:
+    """Build the result from a row."""
     documents, ends, *mirror = columns
     return Mirror._make(mirror), _made(documents, ends)
 

@@ -1,4 +1,4 @@
-"""Queries on syncs: the history, and whose turn it is at a location."""
+"""Queries on syncs: the history, and the lease of a location."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ async def add(session: AsyncSession, **values: Any) -> None:
 
 
 async def history(session: Executor, location: str, offset: int, limit: int) -> list[Row[Any]]:
-    """One page, newest first."""
+    """Return one page, newest first."""
     query = (
         select(syncs.c.sync_id, syncs.c.created_at, syncs.c.status, syncs.c.direction, syncs.c.fields_updated)
         .where(syncs.c.location_name == location)
@@ -26,8 +26,8 @@ async def history(session: Executor, location: str, offset: int, limit: int) -> 
     return list(await session.execute(query))
 
 
-async def take_turn(session: AsyncSession, location: str, holder: str, now: int, until: int) -> bool:
-    """Take the location's lease when it is free or over (D-87)."""
+async def take_lease(session: AsyncSession, location: str, holder: str, now: int, until: int) -> bool:
+    """Take the lease of a location; return False if another sync holds it (D-87)."""
     statement = (
         update(locations)
         .where(
@@ -40,8 +40,8 @@ async def take_turn(session: AsyncSession, location: str, holder: str, now: int,
     return (await session.execute(statement)).first() is not None
 
 
-async def end_turn(session: AsyncSession, location: str, holder: str) -> None:
-    """Give the lease back; a lease that another one took over stays."""
+async def end_lease(session: AsyncSession, location: str, holder: str) -> None:
+    """End the lease, unless another sync has taken it over."""
     await session.execute(
         update(locations)
         .where(locations.c.name == location, locations.c.sync_lease == holder)

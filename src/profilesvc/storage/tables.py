@@ -12,7 +12,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    MetaData,
     String,
     Text,
     text,
@@ -20,21 +19,13 @@ from sqlalchemy import (
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
-_NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-    "pk": "pk_%(table_name)s",
-}
+from profilesvc.database.schema import metadata as metadata
+
 ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by INTEGER PRIMARY KEY alone
 
 
-class Table(SQLModel, registry=registry(metadata=MetaData(naming_convention=_NAMING))):
+class Table(SQLModel, registry=registry(metadata=metadata)):
     """The service's tables, apart from the emulator's."""
-
-
-metadata = Table.metadata
 
 
 class UserRow(Table, table=True):

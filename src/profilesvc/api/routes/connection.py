@@ -28,7 +28,7 @@ routes = Routes("connection")
     query=StatusQuery,
     data=ConnectionStatus | ConnectionStatusWithHistory,
     errors=(NOT_FOUND,),
-    ahead=lambda _query, path: connection.ahead(path["client_id"]),
+    prefetch=lambda _query, path: connection.prefetch(path["client_id"]),
 )
 async def get_connection_status(
     caller: Caller, client_id: str, query: StatusQuery

@@ -27,7 +27,7 @@ def _path(name: str) -> str:
     query=PostListQuery,
     data=PostList,
     errors=(PROVIDER_API_ERROR,),
-    ahead=lambda query, _path: posts.ahead(query),
+    prefetch=lambda query, _path: posts.prefetch(query),
 )
 async def list_posts(caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
     """List the posts of a location, newest first.

@@ -1,4 +1,4 @@
-"""Turns of several processes, each of which has a storage of its own."""
+"""Advisory locks of several processes, each with a storage of its own."""
 
 import asyncio
 import threading
@@ -26,31 +26,35 @@ async def test_one_begins_when_the_other_has_ended(processes: tuple[Storage, Sto
     log: list[str] = []
 
     async def follow() -> None:
-        async with two.turns.take(NAME) as was_free:
+        async with two.advisory_locks.hold(NAME) as was_free:
             log.append(f"two, free: {was_free}")
 
-    async with one.turns.take(NAME) as was_free:
+    async with one.advisory_locks.hold(NAME) as was_free:
         following = asyncio.create_task(follow())
         await asyncio.wait([following], timeout=0.2)
         log.append(f"one, free: {was_free}")
     await following
     assert log == ["one, free: True", "two, free: False"]
-    async with one.turns.take(NAME) as was_free:
+    async with one.advisory_locks.hold(NAME) as was_free:
         assert was_free
 
 
 async def test_names_and_what_one_process_does_at_once_are_apart(processes: tuple[Storage, Storage]) -> None:
     one, two = processes
-    async with one.turns.take(NAME), one.turns.take(NAME) as mine, two.turns.take("another") as other:
+    async with (
+        one.advisory_locks.hold(NAME),
+        one.advisory_locks.hold(NAME) as mine,
+        two.advisory_locks.hold("another") as other,
+    ):
         assert mine
         assert other
 
 
 async def test_a_process_that_is_gone_holds_nothing(processes: tuple[Storage, Storage]) -> None:
     one, two = processes
-    async with one.turns.take(NAME):
+    async with one.advisory_locks.hold(NAME):
         await one.close()
-        async with two.turns.take(NAME) as was_free:
+        async with two.advisory_locks.hold(NAME) as was_free:
             assert was_free
 
 
@@ -58,7 +62,7 @@ async def test_a_turn_that_was_given_up_half_way_is_free(processes: tuple[Storag
     one, two = processes
 
     async def hold() -> None:
-        async with one.turns.take(NAME):
+        async with one.advisory_locks.hold(NAME):
             await asyncio.Event().wait()
 
     for pause in (0.0, 0.001, 0.005, 0.2):
@@ -66,13 +70,13 @@ async def test_a_turn_that_was_given_up_half_way_is_free(processes: tuple[Storag
         await asyncio.sleep(pause)
         holding.cancel()
         await asyncio.wait([holding])
-    async with asyncio.timeout(5), two.turns.take(NAME):
+    async with asyncio.timeout(5), two.advisory_locks.hold(NAME):
         pass
 
 
 async def test_on_sqlite_there_is_nobody_else(tmp_path_factory: pytest.TempPathFactory) -> None:
     storage = Storage(f"sqlite+aiosqlite:///{tmp_path_factory.mktemp('turns') / 'x.db'}")
-    async with storage.turns.take(NAME) as first, storage.turns.take(NAME) as second:
+    async with storage.advisory_locks.hold(NAME) as first, storage.advisory_locks.hold(NAME) as second:
         assert (first, second) == (True, True)
     await storage.close()
 
@@ -84,14 +88,14 @@ async def test_a_connection_that_was_cut_is_replaced(
     """As after a restart of the server, whether the event loop has seen the end of the connection or not."""
     one, two = processes
     cut = threading.Thread(target=postgres.run, args=(CUT_ALL,))
-    async with one.turns.take(NAME):
+    async with one.advisory_locks.hold(NAME):
         cut.start()
         cut.join()
         if noticed:
             await asyncio.sleep(0.1)
-        async with one.turns.take("another") as was_free:
+        async with one.advisory_locks.hold("another") as was_free:
             assert was_free
-        async with two.turns.take(NAME) as was_free:
+        async with two.advisory_locks.hold(NAME) as was_free:
             assert was_free, "the lock ended with its connection"
 
 
@@ -99,12 +103,12 @@ async def test_what_was_lost_with_a_connection_gives_back_nothing_else(
     processes: tuple[Storage, Storage], postgres: Postgres
 ) -> None:
     one, two = processes
-    first = one.turns.take(NAME)
+    first = one.advisory_locks.hold(NAME)
     await first.__aenter__()
     await asyncio.to_thread(postgres.run, CUT_ALL)
-    async with one.turns.take(NAME):
+    async with one.advisory_locks.hold(NAME):
         await first.__aexit__(None, None, None)
-        taken = asyncio.create_task(two.turns.take(NAME).__aenter__())
+        taken = asyncio.create_task(two.advisory_locks.hold(NAME).__aenter__())
         await asyncio.wait([taken], timeout=0.2)
         assert not taken.done()
     assert await taken is False

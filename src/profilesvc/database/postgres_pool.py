@@ -1,0 +1,112 @@
+"""asyncpg's connection pool as this service uses it: a connection for one statement or one transaction at a time."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import asyncpg
+
+from profilesvc.database.pool_usage import PoolUsage
+from profilesvc.database.postgres import connect
+
+Result = TypeVar("Result")
+_CLOSE_SECONDS = 1.0
+# asyncpg reports a lost connection by several classes.
+CUT = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    ConnectionError,
+)
+
+
+async def _keep_session(_connection: Any) -> None:
+    """Reset nothing: no statement of the service leaves anything behind in its session."""
+
+
+class PostgresPool:
+    """At most `size` connections, opened when they are first needed; callers wait while all are in use."""
+
+    def __init__(self, connect_args: dict[str, Any], size: int) -> None:
+        self._connect_args, self._size = connect_args, size
+        self._pool: Any = None
+        self._wanted = 0
+        self._must_renew = False
+
+    def usage(self) -> PoolUsage:
+        """Return how many connections are in use and how many callers wait."""
+        return PoolUsage(self._size, min(self._wanted, self._size), max(self._wanted - self._size, 0))
+
+    async def run(
+        self, work: Callable[[Any], Awaitable[Result]], seconds: float, has_begun: Callable[[], bool] = lambda: False
+    ) -> Result:
+        """Call `work` with a connection that no other caller uses meanwhile, and again if it was cut while it was idle.
+
+        If one connection was cut, all others are replaced before their next use, because a restart or a firewall cuts
+        them together. A call that `has_begun` to change something is not repeated.
+
+        Raises:
+            TimeoutError: the connection or the work took longer than `seconds`.
+        """
+        until, can_repeat = asyncio.get_running_loop().time() + seconds, True
+        while True:
+            connection, is_intact = None, False
+            self._wanted += 1
+            try:
+                async with asyncio.timeout_at(until):
+                    connection = await (await self._opened()).acquire()
+                    result = await work(connection)
+            except CUT:
+                self.renew()
+                if connection is None or has_begun() or not can_repeat:
+                    raise
+                can_repeat = False
+            except asyncpg.PostgresError:  # a response, too
+                is_intact = True
+                raise
+            else:
+                is_intact = True
+                return result
+            finally:
+                self._wanted -= 1
+                if connection is not None:
+                    await self._release(connection, is_intact)
+
+    async def _release(self, connection: Any, is_intact: bool) -> None:
+        """Release a connection, or close it if a statement was interrupted on it, because its state is unknown."""
+        if not is_intact:
+            with contextlib.suppress(asyncpg.InterfaceError):  # the pool has dropped it already
+                connection.terminate()
+        await self._pool.release(connection)
+
+    async def _opened(self) -> Any:
+        if self._pool is None:
+            # Recycling by age or by number of queries is off: the server ends sessions, the service does not.
+            self._pool = asyncpg.create_pool(
+                min_size=0,
+                max_size=self._size,
+                max_queries=math.inf,
+                max_inactive_connection_lifetime=0,
+                connect=connect,
+                reset=_keep_session,
+                **self._connect_args,
+            )
+            await self._pool  # with min_size=0 this opens no connection
+        if self._must_renew:
+            self._must_renew = False
+            await self._pool.expire_connections()
+        return self._pool
+
+    def renew(self) -> None:
+        """Replace every connection before its next use, those in use too."""
+        self._must_renew = True
+
+    async def close(self) -> None:
+        """Close every connection; those still in use after a second are cut."""
+        if self._pool is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await self._pool.close()
