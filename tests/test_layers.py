@@ -1,0 +1,204 @@
+"""Which package may import which: the table of docs/architecture.md, compared with the source without importing it."""
+
+import ast
+import graphlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import profilesvc
+
+ROOT = Path(profilesvc.__file__).parent
+TABLE = Path(__file__).parents[1] / "docs" / "architecture.md"
+
+# Imports of a higher layer that are still there: the importing row, and what it imports. Remove each with its import.
+EXCEPTIONS = {
+    ("database", "storage.tables"),
+    ("telemetry", "api"),
+    ("provider.connect", "emulator"),
+    ("services", "operations.operator"),
+    ("dashboard", "client.readings"),
+}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A row of the table: a package or module, and what it may import."""
+
+    name: str
+    ours: frozenset[str]  # empty string: everything
+    theirs: frozenset[str]
+
+
+def dotted(path: str) -> str:
+    """Return `telemetry.metrics` for `telemetry/metrics.py`, and `api` for `api/`."""
+    return path.rstrip("/").removesuffix(".py").replace("/", ".")
+
+
+def listed(cell: str) -> list[str]:
+    """Return the names of a cell: between backticks, or `everything` as the empty string."""
+    return [""] if cell.strip() == "everything" else re.findall(r"`([^`]+)`", cell)
+
+
+@cache
+def layers() -> dict[str, Layer]:
+    """Read the table below the heading "Layers", from the lowest layer to the highest."""
+    section = TABLE.read_text("utf-8").partition("\n## Layers\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    found = [
+        Layer(dotted(listed(package)[0]), frozenset(map(dotted, listed(ours))), frozenset(listed(theirs)))
+        for package, ours, theirs, _purpose in rows
+    ]
+    return {layer.name: layer for layer in found}
+
+
+def modules() -> list[str]:
+    """Return every module of the package as `api.endpoint`; a package has its own name."""
+    paths = sorted(ROOT.rglob("*.py"))
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    return [name.removesuffix(".__init__") for name in names]
+
+
+def tree(module: str) -> ast.Module:
+    """Parse the source of a module."""
+    path = ROOT.joinpath(*module.split("."))
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(source.read_text("utf-8"))
+
+
+def imports(module: str) -> Iterator[str]:
+    """Return every dotted name that a module imports, inside functions too."""
+    for node in ast.walk(tree(module)):
+        yield from imported(node, module)
+
+
+def imported(node: ast.AST, module: str) -> Iterator[str]:
+    """Return the dotted names of one statement."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"{module} has a relative import"
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def within(name: str, allowed: frozenset[str]) -> bool:
+    """Return whether a name is one of the allowed ones or inside of one."""
+    return any(prefix == "" or name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
+
+
+def layer_of(name: str) -> str:
+    """Return the row of a module, or of a name in one: the longest that fits."""
+    fitting = [layer for layer in layers() if within(name, frozenset({layer}))]
+    assert fitting, f"{name} is in no layer: add it to the table of docs/architecture.md"
+    return max(fitting, key=len)
+
+
+def excepted(layer: str, name: str) -> bool:
+    """Return whether an import is one of the exceptions."""
+    return any(layer == lower and within(name, frozenset({upper})) for lower, upper in EXCEPTIONS)
+
+
+def ours(module: str) -> Iterator[str]:
+    """Return what a module imports of profilesvc, without that prefix."""
+    for name in imports(module):
+        inner = name.removeprefix("profilesvc.")
+        if inner not in (name, "__version__"):
+            yield inner
+
+
+def broken(module: str) -> list[str]:
+    """Return the imports of a module that its row does not allow."""
+    layer = layers()[layer_of(module)]
+    allowed = layer.ours | {layer.name}
+    wrong = [name for name in ours(module) if not within(name, allowed) and not excepted(layer.name, name)]
+    for name in imports(module):
+        top = name.split(".")[0]
+        if top not in sys.stdlib_module_names | {"profilesvc"} and not within(name, layer.theirs):
+            wrong.append(name)
+    return wrong
+
+
+@pytest.mark.parametrize("layer", layers())
+def test_a_layer_imports_only_what_the_table_allows(layer: str) -> None:
+    found = {module: wrong for module in modules() if layer_of(module) == layer and (wrong := broken(module))}
+    assert found == {}
+
+
+@pytest.mark.parametrize("layer", layers())
+def test_a_row_names_only_rows_above_it(layer: str) -> None:
+    order = list(layers())
+    below = {name for name in layers()[layer].ours - {""} if order.index(layer_of(name)) >= order.index(layer)}
+    assert below == set()
+
+
+@pytest.mark.parametrize(("lower", "upper"), sorted(EXCEPTIONS))
+def test_an_exception_is_removed_with_its_import(lower: str, upper: str) -> None:
+    users = [
+        name for name in modules() if layer_of(name) == lower and any(within(i, frozenset({upper})) for i in ours(name))
+    ]
+    assert users, "remove it from EXCEPTIONS"
+
+
+def test_every_module_is_in_a_layer() -> None:
+    assert len([layer_of(module) for module in modules()]) > 80
+
+
+def test_every_row_is_a_package_or_module() -> None:
+    known = {part for module in modules() for part in (module, module.split(".")[0])} | {"__init__", "__main__"}
+    named = {name for layer in layers().values() for name in (layer.name, *layer.ours)} - {""}
+    assert named <= known
+
+
+def test_the_check_sees_what_is_not_allowed() -> None:
+    assert not within("profilesvc.storage.keys", frozenset({"contract", "domain"}))
+    assert within("storage.keys", frozenset({"storage"}))
+    assert not within("storage_other", frozenset({"storage"}))
+    assert "sqlalchemy.ext.asyncio.AsyncSession" in set(imports("services.locations"))
+
+
+def at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Return the statements that run when a module is imported."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from at_import(node.orelse)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for field in ("body", "orelse", "finalbody"):
+                yield from at_import(getattr(node, field, []))
+            for handler in getattr(node, "handlers", []):
+                yield from at_import(handler.body)
+
+
+def needed(module: str, known: set[str]) -> set[str]:
+    """Return the modules that Python runs before it has run this one, apart from the packages it is in."""
+    found: set[str] = set()
+    for node in at_import(tree(module).body):
+        for name in imported(node, module):
+            parts = name.removeprefix("profilesvc.").split(".")
+            found |= {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+    packages = {module.rsplit(".", length)[0] for length in range(module.count(".") + 1)}
+    return found & known - packages
+
+
+def test_no_modules_import_each_other() -> None:
+    known = set(modules())
+    graph = {module: needed(module, known) for module in known}
+    assert "domain.rates" in graph["limits.limiter"], "the check sees imports"
+    graphlib.TopologicalSorter(graph).prepare()  # CycleError names the circle
+
+
+def test_time_and_chance_are_read_in_one_place() -> None:
+    """Instants come from a Clock and random bytes from an Entropy; `world.py` makes both (conventions 6)."""
+    clocks = {"time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "date.today"}
+    chance = frozenset({"random", "secrets", "uuid", "os.urandom"})
+    for module in modules():
+        if layer_of(module) not in {"contract", "domain", "services", "storage", "api"} or module == "domain.world":
+            continue
+        calls = {ast.unparse(node.func) for node in ast.walk(tree(module)) if isinstance(node, ast.Call)}
+        assert not calls & clocks, f"{module} reads a clock"
+        assert not {name for name in imports(module) if within(name, chance)}, f"{module} makes chance of its own"
