@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from profilesvc.contract.common import Query
 from profilesvc.contract.tokens import GRANT_TYPES
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many
+from profilesvc.domain.problems import problem_of
 
 Model = TypeVar("Model", bound=BaseModel)
 Rules = Callable[[dict[str, Any]], list[Problem]]
@@ -31,19 +32,19 @@ def is_json(content_type: str | None) -> bool:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise invalid("body", "", "must not name a member twice")
+        raise invalid("body", "", "must not contain a field twice")
     return members
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise invalid("body", "", "must not hold numbers beyond double precision")
+        raise invalid("body", "", "must not contain numbers beyond double precision")
     return number
 
 
 def _constant(text: str) -> Any:
-    raise invalid("body", "", f"{text} is not JSON")
+    raise invalid("body", "", f"must be JSON, which has no {text}")
 
 
 _JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_constant)
@@ -55,7 +56,7 @@ def json_object(raw: bytes) -> dict[str, Any]:
     At most 10,000 values (A102).
     """
     if not raw.strip():
-        raise invalid("body", "", "must be a JSON object; it is empty")
+        raise invalid("body", "", "is empty; it must be a JSON object")
     try:
         value = _JSON.decode(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -66,7 +67,7 @@ def json_object(raw: bytes) -> dict[str, Any]:
     except RecursionError:
         raise _too_deep() from None
     except ValueError:  # an integer of thousands of digits
-        raise invalid("body", "", "must not hold numbers of that many digits") from None
+        raise invalid("body", "", "must not contain numbers of thousands of digits") from None
     if not isinstance(value, dict):
         raise invalid("body", "", "must be a JSON object")
     _walk(value, 1, count(1))
@@ -80,7 +81,7 @@ def _too_deep() -> ServiceError:
 def _walk(value: Any, depth: int, seen: "count[int]") -> None:
     """Refuse what is nested too deep, holds too many values, or is text that is not Unicode."""
     if next(seen) > MAX_VALUES:
-        raise invalid("body", "", f"must not hold more than {MAX_VALUES} values")
+        raise invalid("body", "", f"must not contain more than {MAX_VALUES} values")
     if isinstance(value, str):
         _require_unicode(value)
         return
@@ -97,7 +98,7 @@ def _walk(value: Any, depth: int, seen: "count[int]") -> None:
 
 def _require_unicode(text: str) -> None:
     if _SURROGATE.search(text):
-        raise invalid("body", "", "must not hold lone surrogates")
+        raise invalid("body", "", "must not contain lone surrogates")
 
 
 def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _: []) -> Model:
@@ -122,16 +123,7 @@ def _problem(where: str, error: Any) -> tuple[str, str, str]:
     path = [str(part) for part in error["loc"]]
     if path and path[0] in GRANT_TYPES:  # the branch of that union is no member
         path = path[1:]
-    return where, ".".join(path), _sentence(error)
-
-
-def _sentence(error: Any) -> str:
-    if error["type"] == "missing":
-        return "is required"
-    if error["type"] == "extra_forbidden":
-        return "is not a member of this body"
-    message: str = error["msg"]
-    return message.removeprefix("Value error, ").replace("Input should", "should", 1)
+    return where, ".".join(path), problem_of(error)
 
 
 def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
@@ -146,10 +138,10 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
             continue
         known = array.group(1) if (array := _ARRAY_SYNTAX.match(name)) else name
         if known in model.model_fields:
-            raise invalid("query", known, "must be given once, as a single value")
+            raise invalid("query", known, "must be sent once, with a single value")
         meant = known.replace("_", "").lower()
         if right := next((exact for exact in model.exact if exact.lower() == meant), None):
-            raise invalid("query", known, f"is written {right}")
+            raise invalid("query", known, f"is unknown; did you mean `{right}`?")
     return values
 
 

@@ -147,7 +147,7 @@ def _host(text: str) -> str:
     if len(text) > _INPUT_LIMIT:
         raise ValueError(f"must not be longer than {_LONGEST} characters")
     if any(unicodedata.category(char) in ("Cc", "Cs", "Zs", "Zl", "Zp") for char in text):
-        raise ValueError("must not contain blanks or control characters")
+        raise ValueError("must not contain spaces or control characters")
     match = _URL.match(text)
     host = match[1] if match else ""
     if any(char in host for char in "@*%\\"):

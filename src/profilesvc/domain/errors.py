@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from profilesvc.contract.errors import VALIDATION_ERROR, ErrorKind
+from profilesvc.domain.problems import sentence
 
 MAX_PROBLEMS = 20
 Problem = tuple[str, str, str]  # where, field, problem
@@ -54,6 +55,5 @@ def problems_of(*checks: Callable[[], object]) -> list[Problem]:
 def invalid_many(problems: list[Problem]) -> ServiceError:
     """VALIDATION_ERROR naming the bad members (at most 20): (where, field, problem). Never carries the input."""
     where, field, problem = problems[0]
-    message = f"{where} {field}: {problem}" if field else f"{where}: {problem}"
     errors = [{"in": where, "field": field, "problem": problem} for where, field, problem in problems[:MAX_PROBLEMS]]
-    return ServiceError(VALIDATION_ERROR, message, errors=errors)
+    return ServiceError(VALIDATION_ERROR, sentence(where, field, problem), errors=errors)

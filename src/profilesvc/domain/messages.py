@@ -1,6 +1,5 @@
 """What the rules on profiles and posts share: checking, trimming and comparing documents by the provider's messages."""
 
-import re
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
@@ -25,6 +24,7 @@ from profilesvc.contract.provider.location import (
 )
 from profilesvc.contract.provider.post import LocalPost, LocalPostEvent, TimeInterval, WeeklyOccurrencePattern
 from profilesvc.domain.errors import MAX_PROBLEMS, Problem
+from profilesvc.domain.problems import choices, counted, problem_of
 
 Document = dict[str, Any]
 
@@ -54,8 +54,6 @@ _MOST: dict[type[Message], dict[str, int]] = {
     Location: {"labels": 10, "moreHours": 50, "serviceItems": 1_000},
 }
 _UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but it takes neither in a post
-_WORDS = {"extra_forbidden": "is not a member of the provider's format", "model_type": "must be an object"}
-_SUBJECT = re.compile(r"^\w+ should")
 
 
 def parse(message: type[Message], document: Document) -> tuple[Document, list[Problem]]:
@@ -160,16 +158,14 @@ def _enum_default(annotation: Any) -> Any:
 
 
 def _problem(error: ErrorDetails) -> Problem:
-    words = _WORDS.get(error["type"]) or _choices(error) or _SUBJECT.sub("must", error["msg"])
-    return "body", ".".join(str(part) for part in error["loc"]), words
+    words = "is not a field of the provider's format" if error["type"] == "extra_forbidden" else _choices(error)
+    return "body", ".".join(str(part) for part in error["loc"]), words or problem_of(error)
 
 
 def _choices(error: ErrorDetails) -> str:
-    """The values of an enum that are of use to a caller; empty for other errors."""
-    if error["type"] != "literal_error":
-        return ""
-    values = [value for value in re.findall(r"'(\w+)'", error["ctx"]["expected"]) if not value.endswith("_UNSPECIFIED")]
-    return f"must be one of {', '.join(value for value in values if value not in _UNUSABLE)}"
+    """Return the enum's values that a caller may send; empty for other errors."""
+    values = [value for value in choices(error) if not value.endswith("_UNSPECIFIED") and value not in _UNUSABLE]
+    return f"must be one of {', '.join(values)}" if values else ""
 
 
 def _in_order(original: Any, parsed: Any) -> Any:
@@ -201,7 +197,7 @@ def _value_problems(message: type[Message], value: Document, prefix: str) -> Ite
             yield "body", f"{prefix}{name}", "is required"
     for name, most in _MOST.get(message, {}).items():
         if len(value.get(name) or ()) > most:
-            yield "body", f"{prefix}{name}", f"must have at most {most} items"
+            yield "body", f"{prefix}{name}", f"must have at most {counted(most, 'item')}"
     for name, (low, high) in _RANGES.get(message, {}).items():
         if not low <= (value.get(name) or 0) <= high:
             yield "body", f"{prefix}{name}", f"must be from {low} to {high}"

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from profilesvc.contract.provider.format import access_of
 from profilesvc.contract.provider.location import Location
+from profilesvc.domain.problems import problem_of
 from profilesvc.domain.rates import Rate
 
 WRITABLE = tuple(name for name, field in Location.model_fields.items() if access_of(field) is None)
@@ -19,7 +20,7 @@ _Count = Annotated[int, Field(ge=0)]
 def _writable(members: tuple[str, ...] | None) -> tuple[str, ...] | None:
     for member in members or ():
         if member not in WRITABLE:
-            raise ValueError(f"{member} is not a writable member of a Location")
+            raise ValueError(f"{member} is not a writable field of a Location")
     return members
 
 
@@ -81,7 +82,7 @@ def load_catalogue(path: Path | None) -> Catalogue:
     try:
         document = tomllib.loads(source.read_text("utf-8"))
         if not document:
-            raise ValueError("holds no plan")
+            raise ValueError("has no plan")
         return Catalogue([_plan(name, row) for name, row in document.items()])
     except (OSError, ValueError) as error:
         raise ValueError(f"plan catalogue {source}: {error}") from None
@@ -95,4 +96,4 @@ def _plan(name: str, row: object) -> Plan:
     except ValidationError as error:
         problem = error.errors()[0]
         field = ".".join([name, *map(str, problem["loc"])])
-        raise ValueError(f"{field}: {problem['msg'].removeprefix('Value error, ')}") from None
+        raise ValueError(f"{field}: {problem_of(problem)}") from None

@@ -111,9 +111,9 @@ def _expiry(text: str | None, now: int) -> int | None:
     except ValueError:
         raise invalid("body", "expires_at", "must be an RFC 3339 time such as 2027-01-02T03:04:05Z") from None
     if expires_at >= _END_OF_TIME:
-        raise invalid("body", "expires_at", "must lie before the year 10000")
+        raise invalid("body", "expires_at", "must be before the year 10000")
     if expires_at <= now:
-        raise invalid("body", "expires_at", "must lie in the future")
+        raise invalid("body", "expires_at", "must be in the future")
     return expires_at
 
 

@@ -53,7 +53,7 @@ def key_of(given: list[list[str]], request: Any) -> IdempotencyKey | None:
     """The key of a request from the values of both header names; `request` is what the fingerprint covers."""
     values = {value for header in given for value in header}
     if any(len(header) > 1 for header in given) or len(values) > 1:
-        raise invalid("header", HEADER, "must be given once, and not with another value in Idempotency-Key")
+        raise invalid("header", HEADER, "must be sent once, and Idempotency-Key must not have another value")
     if not values:
         return None
     value = values.pop()

@@ -31,7 +31,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     cannot be had; VALIDATION_ERROR where no issuer is configured.
     """
     if services.identity is None:
-        raise invalid("body", "grant_type", "token exchange needs an identity provider, and none is configured")
+        raise invalid("body", "grant_type", "must be another grant: no identity provider is configured")
     now = services.clock.now()
     try:
         identity = await services.identity.read(body.subject_token, body.nonce, now)

@@ -68,7 +68,7 @@ async def run(
 def checked(location: Reached, body: Document) -> Push:
     """The body, split and checked. VALIDATION_ERROR (D-81)."""
     if not body:
-        raise invalid("body", "", "must have at least one member")
+        raise invalid("body", "", "must have at least one field")
     sendable, filtered = profiles.split(body, location.plan.syncable)
     return Push(body, profiles.check(sendable), filtered)
 
