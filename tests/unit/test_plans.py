@@ -68,7 +68,7 @@ def test_a_file_replaces_the_catalogue(tmp_path: Path) -> None:
         ("solo = 1", "solo must be a table"),
         (f"[solo]{ROW}price = 3", "solo.price: is not a known field"),
         (f"[solo]{ROW}".replace("sync = true", 'sync = "yes"'), "solo.sync: must be true or false"),
-        (f"[solo]{ROW}".replace("locations = 1", "locations = -1"), "solo.locations: must be greater"),
+        (f"[solo]{ROW}".replace("locations = 1", "locations = -1"), "solo.locations: must be at least 0"),
         ('[solo]\ndisplay_name = "Solo"', "solo.sync: is required"),
         (f'[solo]{ROW}syncable = ["metadata"]', "solo.syncable: metadata is not a writable field"),
         (f'[solo]{ROW}syncable = ["attributes"]', "solo.syncable: attributes is not a writable field"),
