@@ -182,7 +182,7 @@ def test_the_check_sees_what_is_not_allowed() -> None:
 
 
 def test_time_and_chance_are_read_in_one_place() -> None:
-    """Instants come from a Clock and random bytes from an Entropy; `world.py` makes both (conventions 6)."""
+    """Instants come from a Clock and random bytes from an Entropy; `world.py` makes both."""
     clocks = {"time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "date.today"}
     chance = {"random", "secrets", "uuid", "os.urandom"}
     for module in modules():
