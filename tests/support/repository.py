@@ -25,8 +25,8 @@ def text_files() -> dict[str, str]:
     names = [name for name in git("ls-files", "-z").split("\0") if name]
     if not names:
         folders = ("src", "tests", "docs", "benchmarks", "deploy", "notebooks", "data")
-        paths = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
-        names = [str(path.relative_to(ROOT)) for path in paths if "__pycache__" not in path.parts]
+        found = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
+        names = [str(path.relative_to(ROOT)) for path in found if "__pycache__" not in path.parts]
     paths = {name: ROOT / name for name in names}
     return {
         name: path.read_text("utf-8") for name, path in paths.items() if path.suffix in _TEXT_FILES and path.is_file()
