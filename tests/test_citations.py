@@ -22,7 +22,7 @@ LINKED = re.compile(r"\[(D-\d{1,3}[a-z]?)\]\(([^)\s]*)\)")
 # Pages of the project that are not in the repository, by the names that citations gave them.
 ABSENT = re.compile(
     r"\bAPI document\b|\bconventions? \d|\b(?:interface|recipes|world|conformance)\.md\b|\((?:T\d+\w?(?:, )?)+\)"
-    r"|performance ladder|\.\./(?:design|spec|shared)/"
+    r"|performance ladder|\bformat §|\.\./(?:design|spec|shared)/"
 )
 THIS = "tests/test_citations.py"  # its examples and patterns are not citations
 

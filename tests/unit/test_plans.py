@@ -70,8 +70,8 @@ def test_a_file_replaces_the_catalogue(tmp_path: Path) -> None:
         (f"[solo]{ROW}".replace("sync = true", 'sync = "yes"'), "solo.sync: Input should be a valid boolean"),
         (f"[solo]{ROW}".replace("locations = 1", "locations = -1"), "solo.locations: Input should be greater"),
         ('[solo]\ndisplay_name = "Solo"', "solo.sync: Field required"),
-        (f'[solo]{ROW}syncable = ["metadata"]', "solo.syncable: metadata is not a writable member"),
-        (f'[solo]{ROW}syncable = ["attributes"]', "solo.syncable: attributes is not a writable member"),
+        (f'[solo]{ROW}syncable = ["metadata"]', "solo.syncable: metadata is not a writable field"),
+        (f'[solo]{ROW}syncable = ["attributes"]', "solo.syncable: attributes is not a writable field"),
     ],
 )
 def test_a_bad_file_is_told_in_one_line(tmp_path: Path, text: str, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Choosing the way to the provider: the network, or the emulator inside this process."""
+"""Connect to the provider over the network, or to the emulator in this process."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,9 +31,9 @@ async def open_provider(
     guard: Guard | None = None,
     observe: Observe = unobserved,
 ) -> AsyncIterator[tuple[Provider, Quart | None]]:
-    """The provider, and the emulator's app where that stands in for it (its lifespan runs; serve it without one).
+    """Return the provider, and the emulator's app if that is used (its lifespan runs; serve it without one).
 
-    The emulator keeps its file in DATA_DIR and fills it from the world when it is new; serving it needs a `guard`.
+    The emulator has its file in DATA_DIR and fills a new one with the demo data. Serving it needs a `guard`.
     """
     if not settings.provider.embedded:
         client = httpx.AsyncClient(timeout=_timeout(settings.provider), limits=_LIMITS)
@@ -57,18 +57,18 @@ async def open_provider(
 
 
 def _timeout(settings: ProviderSettings) -> httpx.Timeout:
-    """A connection that does not come soon is tried again within the operation's own time."""
+    """Limit the time for a connection, so that it can be retried within the operation's time."""
     return httpx.Timeout(settings.timeout_seconds, connect=settings.timeout_seconds / 4)
 
 
 def _emulator_login(settings: ProviderSettings) -> ProviderSettings:
-    """The emulator takes any login, it only must not be empty; it counts edits only when its switch says so."""
+    """Return settings for the emulator. It accepts any login that is not empty, and counts edits only on request."""
     login: dict[str, Any] = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
     edits = settings.edits_per_minute if "edits_per_minute" in settings.model_fields_set else 0
     return settings.model_copy(update={**login, "client_id": "emulator", "token_url": "", "edits_per_minute": edits})
 
 
 def _with_login(settings: ProviderSettings) -> ProviderSettings:
-    """Without any login of its own the provider at that address can only be an emulator."""
+    """Return whether the provider is an emulator: only that is configured without a login."""
     own = settings.client_id or settings.refresh_token or settings.token_url
     return settings if own else _emulator_login(settings)
