@@ -22,9 +22,10 @@ run: $(RUNTIME) ## run the whole service with the demo world on PORT=8000 until 
 
 test: lint types pytest notebooks ## prove the project: lint, types, every test on SQLite and PostgreSQL, every notebook
 
-lint: $(DEV) ## check the style of the code
+lint: $(DEV) ## check the style of the code and of its English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/pytest -q -p no:randomly tests/test_english.py
 
 types: $(DEV) ## check the types
 	$(BIN)/mypy

@@ -1,4 +1,4 @@
-"""Every row of the list of bad input (A001 to A152) is a test that carries the row's number in its name.
+"""Every row of docs/bad-input.md (A001 to A152) has a test that carries the row's number in its name.
 
 `test_A041_…` is a test of row A041, `test_A004_A005_…` of both, `test_A058_to_A081_…` of all from one to the other.
 """
@@ -7,6 +7,8 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+from support.repository import DOCS, anchors
 
 ROWS = {f"A{number:03}" for number in range(1, 153)}
 TESTS = Path(__file__).parent
@@ -38,3 +40,8 @@ def test_a_name_tells_its_rows() -> None:
 def test_every_row_is_a_test() -> None:
     covered = {row for name in names() for row in rows_of(name)}
     assert covered == ROWS
+
+
+def test_every_row_is_described() -> None:
+    described = {anchor.upper() for anchor in anchors(DOCS / "bad-input.md") if re.fullmatch(r"a\d{3}", anchor)}
+    assert described == ROWS

@@ -70,7 +70,7 @@ def _schema(name: str, schema: dict[str, Any]) -> list[str]:
     lines = [f"### {name}", "", schema.get("description", ""), ""]
     if schema.get("properties"):
         required = schema.get("required", [])
-        lines += ["| Member | Type | Required | |", "|---|---|---|---|"]
+        lines += ["| Field | Type | Required | |", "|---|---|---|---|"]
         lines += [
             _row(f"`{member}`", _type(value), "yes" if member in required else "no", value.get("description", ""))
             for member, value in schema["properties"].items()

@@ -134,7 +134,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
     if settings.production and isinstance(world.entropy, SeededEntropy):
         raise SettingsError("seeded entropy is refused in production")
     if not settings.base_url:
-        raise SettingsError(f"{PREFIX}BASE_URL is not set and nothing is served that could tell it")
+        raise SettingsError(f"{PREFIX}BASE_URL is not set. Set it, or run `serve` or `demo` once, which write it")
     plans = open_plans(settings)
     signer = Signer(Keyring(), settings.base_url)
     metrics = Metrics()
@@ -224,7 +224,7 @@ async def _open_provider(
 
 
 class _Closed:
-    """Stands where the provider would; using it is a defect."""
+    """Replaces the provider where none is open; using it is a defect."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(f"the provider is not open: {name}")

@@ -1,4 +1,4 @@
-"""The files of `data/fixtures`: found in the installed wheel and in a source checkout alike."""
+"""The files of `data/fixtures`, in the installed wheel and in a source checkout."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,12 @@ _FOLDERS = (_PACKAGE / "fixtures", _PACKAGE.parents[1] / "data" / "fixtures")
 
 
 def fixture_path(name: str) -> Path:
-    """Where a fixture file lies; raises FileNotFoundError naming it.
+    """Return the path of a fixture file.
 
-    The wheel carries the folder inside the package (pyproject's force-include), a checkout beside `src`.
+    The wheel has the folder inside the package (pyproject's force-include), a checkout next to `src`.
+
+    Raises:
+        FileNotFoundError: The file exists in neither place.
     """
     for folder in _FOLDERS:
         if (folder / name).is_file():
@@ -21,10 +24,10 @@ def fixture_path(name: str) -> Path:
 
 
 def load_world() -> dict[str, Any]:
-    """The demo world: users, businesses, accounts, and locations with their provider documents.
+    """Return the demo data: users, businesses, accounts, and locations with their provider documents.
 
-    A location's `profile` is what the service knows; `provider_profile` holds the members that differ at the
-    provider, `last_sync` the members that were last sent (null: never synced) and `last_synced_at` when.
+    A location's `profile` is what the service knows; `provider_profile` has the fields that differ at the provider,
+    `last_sync` the fields that were last sent (null: never synced) and `last_synced_at` the time.
     """
     world: dict[str, Any] = json.loads(fixture_path("world.json").read_text(encoding="utf-8"))
     return world

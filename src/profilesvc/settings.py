@@ -81,11 +81,11 @@ class ProviderSettings(_Group):
 
     @property
     def embedded(self) -> bool:
-        """True when no provider is configured and the emulator stands in."""
+        """True if no provider is configured, so that the emulator is used."""
         return not (self.url or self.information_url or self.posts_url)
 
     def problem(self) -> str | None:
-        """Which URL production does not accept, as the end of a sentence that begins with the setting's name."""
+        """Return which URL production rejects, as the end of a sentence that starts with the setting's name."""
         for name in ("url", "information_url", "verifications_url", "accounts_url", "posts_url", "token_url"):
             value = getattr(self, name)
             if value and not _is_https_url(value):
@@ -130,7 +130,7 @@ class IdentitySettings(_Group):
     dev_issuer: bool | None = None
 
     def problem(self, production: bool) -> str | None:
-        """What of this cannot be used, as the end of a sentence that begins with the setting's name."""
+        """Return which value is invalid, as the end of a sentence that starts with the setting's name."""
         if production and self.dev_issuer:
             return "DEV_ISSUER: the bundled issuer signs anyone in and is refused in production"
         if self.issuer and not self.client_id:
@@ -192,7 +192,7 @@ def _base_url(value: str) -> str:
 
 
 class TracingSettings(_Group):
-    """Where spans are sent by OTLP over HTTP, for which the extra `otel` is needed, and of which share of requests."""
+    """The collector for spans by OTLP over HTTP (needs the extra `otel`), and the share of traced requests."""
 
     endpoint: Annotated[str, AfterValidator(_base_url)] = ""
     sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0

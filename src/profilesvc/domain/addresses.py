@@ -1,13 +1,13 @@
-"""Addresses of clients: which one is to be believed, and how much of it is kept."""
+"""Addresses of clients: which one to trust, and how much of it to store."""
 
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
-_REMEMBERED = 1024  # parsing an address costs more than a look at the database
+_REMEMBERED = 1024  # parsing an address costs more than a database query
 
 
 def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int) -> str | None:
-    """The Nth address from the right of X-Forwarded-For with N trusted proxies in front; the peer's own with none.
+    """Return the Nth address from the right of X-Forwarded-For, for N trusted proxies; without any, the peer's.
 
     Entries further left are written by the client and can be forged. With fewer entries than hops, or an entry that is
     not an address, return the peer.
@@ -22,7 +22,7 @@ def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int
 
 @lru_cache(_REMEMBERED)
 def _normal(text: str | None) -> str | None:
-    """An address in its one spelling; an IPv4 address that came as IPv6 is an IPv4 address."""
+    """Return an address in canonical form; an IPv4 address written as IPv6 becomes IPv4."""
     try:
         address = ip_address((text or "").strip("[]"))
     except ValueError:
@@ -33,6 +33,6 @@ def _normal(text: str | None) -> str | None:
 
 @lru_cache(_REMEMBERED)
 def network(address: str, v4_bits: int, v6_bits: int) -> str:
-    """The network of an address in CIDR notation."""
+    """Return the network of an address in CIDR notation."""
     bits = v4_bits if ip_address(address).version == 4 else v6_bits
     return str(ip_network(f"{address}/{bits}", strict=False))

@@ -15,7 +15,7 @@ ReasonHint = Literal["never_connected", "was_online", "deactivated", "site_misma
 
 
 def state(last_heartbeat_at: int | None, now: int) -> State:
-    """Online up to and with two hours, offline from 24 hours on or when never seen, idle between."""
+    """Return `online` for up to two hours after a heartbeat, `offline` from 24 hours on or without one, else `idle`."""
     if last_heartbeat_at is None or now - last_heartbeat_at >= OFFLINE_AFTER:
         return "offline"
     return "online" if now - last_heartbeat_at <= ONLINE_FOR else "idle"
@@ -34,7 +34,7 @@ def site_mismatch(hosts: tuple[str | None, str | None], other_at: int | None, al
 
 
 def reason_hint(last: int | None, now: int, deactivated: bool, mismatch: bool) -> ReasonHint | None:
-    """What the owner should look at first; None for a site that is online and as expected."""
+    """Return what the owner should check first; None for a site that is online and as expected."""
     if deactivated:
         return "deactivated"
     if last is None:
@@ -46,17 +46,17 @@ def reason_hint(last: int | None, now: int, deactivated: bool, mismatch: bool) -
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An unbroken run of contact: its first and last heartbeat, none over two hours after the one before."""
+    """A run of heartbeats with gaps of at most two hours: the first and the last."""
 
     from_: int
     to: int
 
 
 def history(spans: list[Span], now: int, since: int) -> list[dict[str, str]]:
-    """The states of the last 30 days, oldest first: `{state, from, to}`; `to` of the last entry is `now`.
+    """Return the states of the last 30 days, oldest first: `{state, from, to}`; `to` of the last entry is `now`.
 
-    `spans` are in order of time; nothing is told from before `since`, the creation of the key. Each entry begins
-    where the one before ends, and neighbours differ.
+    `spans` are in order of time. The history starts at `since`, the creation of the key. Each entry starts where the
+    previous one ends, and neighbours differ.
     """
     start = max(since, now - HISTORY)
     entries: list[dict[str, str]] = []
@@ -72,7 +72,7 @@ def history(spans: list[Span], now: int, since: int) -> list[dict[str, str]]:
 
 
 def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[State, int, int]]:
-    """The time from `since` to `now` without gaps; some intervals may be empty or lie outside."""
+    """Divide the time from `since` to `now` without gaps; some intervals can be empty or outside of it."""
     intervals: list[tuple[State, int, int]] = [("offline", since, spans[0].from_ if spans else now)]
     for index, span in enumerate(spans):
         until = spans[index + 1].from_ if index + 1 < len(spans) else now

@@ -22,7 +22,7 @@ _LONGEST = 253
 _INPUT_LIMIT = 2_048
 _URL = re.compile(r"(?:https?://)?([^/?#]*)(?:[/?#].*)?\Z", re.IGNORECASE)
 _PORT = re.compile(r":[0-9]{0,5}\Z", re.ASCII)
-# What RFC 6454 §6.2 serialises. Browsers write nothing else, so `null`, user info, a path or a list is no origin here.
+# The serialisation of RFC 6454 §6.2. Browsers send nothing else, so `null`, user info, paths and lists are rejected.
 _ORIGIN = re.compile(
     r"(https?)://([a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?|\[[0-9a-f:.]{2,45}\])(?::([0-9]{1,5}))?\Z",
     re.IGNORECASE | re.ASCII,
@@ -31,23 +31,26 @@ _LONGEST_ORIGIN = 300
 _SITE = re.compile(r"WordPress/[^;]{0,64}; ?https?://([^\s/?#;]+)", re.IGNORECASE | re.ASCII)
 _HOST = re.compile(r"[a-z0-9._\[\]:-]{1,253}\Z", re.ASCII)
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)\Z", re.ASCII)
-# A last label that reads as a number makes browsers take the whole host for an IPv4 address.
+# If the last label is a number, browsers read the whole host as an IPv4 address.
 _NUMBER = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z", re.ASCII)
 
 
 @cache
 def _public_suffixes() -> "TLDExtract":
-    """The list that the package carries; it is never fetched. Commands do without its import, which takes long."""
+    """Return the list in the package; it is never fetched. The import is slow, so commands do not need it."""
     from tldextract import TLDExtract
 
     return TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 
 def normal_domain(text: str, *, development: bool) -> str:
-    """The host of a domain or URL in lower-case A-labels, without port, path or last dot.
+    """Return the host of a domain or URL in lower-case A-labels, without port, path or last dot.
 
-    Only blanks are trimmed: a newline makes the value bad, as do IP addresses, wildcards, user info, public suffixes
-    such as `co.uk`, and localhost outside development. Raises ValueError with the rule that is broken.
+    Only spaces are trimmed. A newline is invalid, as are IP addresses, wildcards, user info, public suffixes such as
+    `co.uk`, and localhost outside development.
+
+    Raises:
+        ValueError: The value is not a domain; the message states the rule.
     """
     host = _host(text.strip(" "))
     if not host:
@@ -68,10 +71,12 @@ def normal_domain(text: str, *, development: bool) -> str:
 
 
 def allowed_domains(primary: str | None, extras: Sequence[object], *, development: bool) -> list[str]:
-    """What a key is bound to: the primary domain, its www twin, then the extras, each once and in normal form.
+    """Return the domains of a key: the primary domain, its www twin, then the extras, each once and in normal form.
 
-    Raises VALIDATION_ERROR that names every bad entry, or `allowed_domains` when it has more than 50. Entries that are
-    not strings are left to the check of the types.
+    Entries that are not strings are left to the check of the types.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every invalid entry, or `allowed_domains` if it has more than 50.
     """
     if len(extras) > MAX_ENTRIES:
         raise invalid("body", "allowed_domains", f"must not have more than {MAX_ENTRIES} entries")
@@ -91,7 +96,7 @@ def allowed_domains(primary: str | None, extras: Sequence[object], *, developmen
 
 
 def domain_allowed(site: str, allowed: list[str], *, development: bool) -> bool:
-    """Whether a site is one of the allowed domains, exactly; without allowed domains every good name is."""
+    """Return whether a site is exactly one of the allowed domains; without any, every valid name is allowed."""
     try:
         domain = normal_domain(site, development=development)
     except ValueError:
@@ -100,7 +105,7 @@ def domain_allowed(site: str, allowed: list[str], *, development: bool) -> bool:
 
 
 class Origin(NamedTuple):
-    """Where a page comes from; equal when scheme, host and port are (RFC 6454 §5)."""
+    """The origin of a page. Two origins are equal if scheme, host and port are (RFC 6454 §5)."""
 
     scheme: str
     host: str
@@ -108,7 +113,7 @@ class Origin(NamedTuple):
 
 
 def parse_origin(text: str) -> Origin | None:
-    """An `Origin` header in lower case and with its port; None for what is not a web origin, such as `null`."""
+    """Parse an `Origin` header, in lower case and with its port. Return None for other values, such as `null`."""
     match = _ORIGIN.match(text) if len(text) <= _LONGEST_ORIGIN else None
     if match is None:
         return None
@@ -128,9 +133,10 @@ def origin_allowed(origin: Origin, allowed: list[str], *, development: bool) -> 
 
 
 def site_host(user_agent: str) -> str | None:
-    """The host of the site in WordPress' own User-Agent, `WordPress/6.8; https://example.com/blog`; else None.
+    """Return the host in WordPress' own User-Agent, such as `WordPress/6.8; https://example.com/blog`; else None.
 
-    In normal form where it has one; a copy at an address or a bare name is worth telling too.
+    The host is in normal form if it has one. IP addresses and bare names are returned too, because copies of a site
+    often run there.
     """
     match = _SITE.match(user_agent)
     if match is None:
@@ -143,7 +149,7 @@ def site_host(user_agent: str) -> str | None:
 
 
 def _host(text: str) -> str:
-    """The host of `[http[s]://]host[:port][/path]`, as written."""
+    """Return the host of `[http[s]://]host[:port][/path]`, as written."""
     if len(text) > _INPUT_LIMIT:
         raise ValueError(f"must not be longer than {_LONGEST} characters")
     if any(unicodedata.category(char) in ("Cc", "Cs", "Zs", "Zl", "Zp") for char in text):
@@ -156,7 +162,7 @@ def _host(text: str) -> str:
 
 
 def _mapped(host: str) -> str:
-    """UTS-46: case, width and dots as a browser reads them."""
+    """Map case, width and dots as browsers do (UTS-46)."""
     try:
         return idna.uts46_remap(host, std3_rules=True, transitional=False)
     except idna.IDNAError:
@@ -164,7 +170,7 @@ def _mapped(host: str) -> str:
 
 
 def _label(text: str) -> str:
-    """One label as an A-label. Hosts in use have `--` in places that IDNA reserves, so ASCII is only spell-checked."""
+    """Return one label as an A-label. ASCII labels get no IDNA check: hosts have `--` that IDNA reserves."""
     if _LABEL.match(text) and not text.startswith("xn--"):
         return text
     try:
@@ -182,7 +188,7 @@ def _is_address(host: str) -> bool:
 
 
 def _twin(domain: str) -> list[str]:
-    """`www.x` for x and x for `www.x`; none where it would be a public suffix or has no meaning."""
+    """Return `www.x` for x and x for `www.x`; nothing if that is a public suffix or has no meaning."""
     if domain.rpartition(".")[2] == "localhost":
         return []
     if not domain.startswith("www."):

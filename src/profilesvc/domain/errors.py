@@ -1,4 +1,4 @@
-"""The one exception that rules and services raise on purpose."""
+"""The exception that rules and services raise for an error of the catalogue."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +11,9 @@ Problem = tuple[str, str, str]  # where, field, problem
 
 
 class ServiceError(Exception):
-    """A refusal from the catalogue.
+    """An error of the catalogue.
 
-    `details` becomes `error.details`; `retry_after` (seconds) and `headers` go beside it.
+    `details` becomes `error.details`; `retry_after` (seconds) and `headers` become headers of the response.
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class ServiceError(Exception):
 
 
 def invalid(where: str, field: str, problem: str) -> ServiceError:
-    """VALIDATION_ERROR for one member; `where` is body, query, path or header."""
+    """Return VALIDATION_ERROR for one field; `where` is body, query, path or header."""
     return invalid_many([(where, field, problem)])
 
 
 def problems_of(*checks: Callable[[], object]) -> list[Problem]:
-    """What all of these checks refuse by VALIDATION_ERROR, so that one response names every problem."""
+    """Run all checks and collect their VALIDATION_ERRORs, so that one response names every problem."""
     found: list[Problem] = []
     for check in checks:
         try:
@@ -53,7 +53,7 @@ def problems_of(*checks: Callable[[], object]) -> list[Problem]:
 
 
 def invalid_many(problems: list[Problem]) -> ServiceError:
-    """VALIDATION_ERROR naming the bad members (at most 20): (where, field, problem). Never carries the input."""
+    """Return VALIDATION_ERROR for invalid fields, at most 20: (where, field, problem). It never repeats the input."""
     where, field, problem = problems[0]
     errors = [{"in": where, "field": field, "problem": problem} for where, field, problem in problems[:MAX_PROBLEMS]]
     return ServiceError(VALIDATION_ERROR, sentence(where, field, problem), errors=errors)

@@ -1,4 +1,4 @@
-"""API keys: how they are named, what holds them back, and how their secrets are made and checked."""
+"""API keys: their names and holds, and how their secrets are created and checked."""
 
 import base64
 import hashlib
@@ -29,7 +29,7 @@ class Hold:
 
 
 def shown_hold(holds: Iterable[Hold]) -> Hold | None:
-    """The hold that the owner is told about, the earliest of the most severe; None for an active key."""
+    """Return the hold to show to the owner, the earliest of the most severe; None for an active key."""
     return min(holds, key=lambda hold: (-SEVERITY[hold.reason], hold.set_at), default=None)
 
 
@@ -72,5 +72,5 @@ def secret_digest(secret: str, pepper: bytes | None) -> str:
 
 
 def secret_matches(presented: str, digest: str, pepper: bytes | None) -> bool:
-    """Whether the presented secret is the one that was stored, in time that does not tell how near it was."""
+    """Return whether the presented secret is the stored one, in constant time."""
     return hmac.compare_digest(secret_digest(presented, pepper), digest)

@@ -1,4 +1,4 @@
-"""What the rules on profiles and posts share: checking, trimming and comparing documents by the provider's messages."""
+"""Check, trim and compare documents by the provider's messages, for the rules on profiles and posts."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
@@ -38,8 +38,8 @@ _REQUIRED: dict[type[Message], tuple[str, ...]] = {
     LocalPostEvent: ("title", "schedule"),
     TimeInterval: ("startDate", "startTime", "endDate", "endTime"),
 }
-# The most items of an array in a request. The provider's own numbers where it has some; elsewhere ours, far beyond what
-# one business or post has. A response may have more: what the provider has is shown as it is.
+# The largest arrays in a request: the provider's limits where it has them, else ours, which are far above what one
+# business or post needs. Responses can have more, because the provider's data is shown unchanged.
 _MOST: dict[type[Message], dict[str, int]] = {
     LocalPost: {"media": 10},
     WeeklyOccurrencePattern: {"daysOfWeek": 7},
@@ -57,10 +57,10 @@ _UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but it takes nei
 
 
 def parse(message: type[Message], document: Document) -> tuple[Document, list[Problem]]:
-    """The document as the message reads it (10.0 is 10), in its own order, and what is wrong with it.
+    """Return the document as the message reads it (10.0 is 10), in its own order, and its problems.
 
-    Values with a wrong shape are left out, so that the checks and rules can go on with the rest and one response names
-    every problem. Shape, required members of times and periods, and ranges of dates and times are checked.
+    Values with a wrong shape are left out, so that later checks can continue with the rest and one response names
+    every problem. Shape, required fields of times and periods, and ranges of dates and times are checked.
     """
     try:
         model = message.model_validate(document)
@@ -75,7 +75,7 @@ def parse(message: type[Message], document: Document) -> tuple[Document, list[Pr
 
 
 def _without(value: Any, bad: set[tuple[int | str, ...]]) -> Any:
-    """The value without what lies at these places; a list that has a bad item is left out whole, so no index moves."""
+    """Return the value without these places. A list with an invalid item is removed whole, so that no index moves."""
     below: dict[int | str, set[tuple[int | str, ...]]] = {}
     for first, *rest in bad:
         below.setdefault(first, set()).add(tuple(rest))
@@ -89,7 +89,7 @@ def _without(value: Any, bad: set[tuple[int | str, ...]]) -> Any:
 
 
 def without_read_only(message: type[Message] | None, value: Any) -> Any:
-    """The value without its output-only members, at any depth; values of a wrong shape stay for the check."""
+    """Return the value without output-only fields, at any depth. Values of a wrong shape stay for the check."""
     if isinstance(value, list):
         return [without_read_only(message, item) for item in value]
     if message is None or not isinstance(value, dict):
@@ -103,7 +103,7 @@ def without_read_only(message: type[Message] | None, value: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value as the provider writes it: members that are null are left out, at any depth."""
+    """Return the value as the provider writes it, without null fields, at any depth."""
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     if isinstance(value, dict):
@@ -112,9 +112,9 @@ def without_nulls(value: Any) -> Any:
 
 
 def normal(annotation: Any, value: Any) -> Any:
-    """The value for comparison: what proto JSON leaves out is None, and output-only members are gone.
+    """Return the value for comparison: None for values that proto JSON omits, and no output-only fields.
 
-    Absent, null, "", 0, false, [], {} and the first value of an enum are one and the same; items of a list are kept.
+    Absent, null, "", 0, false, [], {} and the first value of an enum are equal; items of a list are kept.
     """
     message, _ = message_of(annotation)
     if isinstance(value, list):
@@ -127,7 +127,7 @@ def normal(annotation: Any, value: Any) -> Any:
 
 
 def annotation_at(message: type[Message], path: str) -> Any:
-    """The type behind a dotted path, or None where the message has no such member."""
+    """Return the type of a dotted path, or None if the message has no such field."""
     annotation: Any = message
     for name in path.split("."):
         inner, _ = message_of(annotation)
@@ -151,7 +151,7 @@ def _normal_item(message: type[Message] | None, value: Any) -> Any:
 
 
 def _enum_default(annotation: Any) -> Any:
-    """The first value of the enum behind an annotation, which the provider leaves out; None for other types."""
+    """Return the first value of an enum annotation, which the provider omits; None for other types."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)[0]
     return next((first for inner in get_args(annotation) if (first := _enum_default(inner))), None)
@@ -169,7 +169,7 @@ def _choices(error: ErrorDetails) -> str:
 
 
 def _in_order(original: Any, parsed: Any) -> Any:
-    """The parsed value with its members in the order in which the caller wrote them."""
+    """Return the parsed value with its fields in the caller's order."""
     if isinstance(parsed, dict):
         return {name: _in_order(original[name], parsed[name]) for name in original}
     if isinstance(parsed, list):
@@ -178,7 +178,7 @@ def _in_order(original: Any, parsed: Any) -> Any:
 
 
 def _messages(message: type[Message], value: Document, prefix: str) -> Iterator[tuple[type[Message], Document, str]]:
-    """Every message in a document with the prefix of its members' paths."""
+    """Yield every message in a document with the prefix of its fields' paths."""
     yield message, value, prefix
     for name, member in value.items():
         inner, _ = message_of(message.model_fields[name].annotation)

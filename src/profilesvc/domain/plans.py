@@ -27,8 +27,8 @@ def _writable(members: tuple[str, ...] | None) -> tuple[str, ...] | None:
 class Plan(BaseModel):
     """One plan: capabilities, posts a month, locations, live keys per location, and what a sync may write.
 
-    `syncable` None means every writable member of the provider's Location. `reads` is what each key and each user of
-    the plan may read where it is more than the settings allow, such as `1200/minute`.
+    `syncable` None means every writable field of the provider's Location. `reads` is the rate of each key and each user
+    of the plan, such as `1200/minute`, if it is higher than the one in the settings.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -50,7 +50,7 @@ class Plan(BaseModel):
 
     @property
     def capabilities(self) -> dict[str, bool]:
-        """As the validate answer names them."""
+        """The features as the credential check names them."""
         return {"sync": self.sync, "posts": self.posts, "reviews": self.reviews}
 
 
@@ -61,7 +61,7 @@ class Catalogue:
         self._plans = {plan.name: plan for plan in plans}
 
     def get(self, name: str) -> Plan:
-        """The plan of that name; raises KeyError with a sentence that names the plans there are."""
+        """Return the plan with this name. The KeyError for an unknown name lists the plans."""
         if name not in self._plans:
             raise KeyError(f"there is no plan {name}; the catalogue has {', '.join(self._plans)}")
         return self._plans[name]
@@ -74,9 +74,10 @@ class Catalogue:
 
 
 def load_catalogue(path: Path | None) -> Catalogue:
-    """The catalogue of a file, or the packaged one; for the start of a process.
+    """Read the catalogue of a file, or the packaged one, at the start of a process.
 
-    Raises ValueError with one line that names the file, the plan and the rule.
+    Raises:
+        ValueError: The file is invalid; the message names the file, the plan and the rule.
     """
     source = path or files("profilesvc").joinpath("plans.toml")
     try:

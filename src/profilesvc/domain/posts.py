@@ -66,13 +66,13 @@ def check_patch(existing: Document, body: Document) -> tuple[Document, list[str]
 
 
 def _read(body: Document) -> tuple[Document, list[Problem]]:
-    """The well-shaped members of a request without what only the provider writes, and the other ones' problems."""
+    """Return the valid fields of a request without read-only ones, and the problems of the others."""
     writable = {name: value for name, value in body.items() if name not in _READ_ONLY}
     return parse(LocalPost, without_read_only(LocalPost, writable))
 
 
 def _rest(existing: Document) -> Document:
-    """What the rules look at of a post that the provider has already taken; its media is not ours to judge."""
+    """Return the fields of an existing post that the rules check. Its media cannot change, so it is left out."""
     return {name: existing[name] for name in UPDATABLE if name in existing}
 
 
@@ -91,14 +91,14 @@ def _to_send(post: Document) -> Document:
 
 
 def _in(problems: list[Problem], field: str) -> bool:
-    """Whether a problem was found in that member, in one that it holds, or in one that holds it."""
+    """Return whether a problem was found in this field, in a field inside it, or in one around it."""
     return any(f"{field}.".startswith(f"{name}.") or name.startswith(f"{field}.") for _, name, _ in problems)
 
 
 def _rules(post: Document, known: list[Problem]) -> list[Problem]:
-    """What else is wrong, apart from members that have a problem already; a post without a topic gets STANDARD."""
+    """Return further problems of fields that have none yet. A post without a topic becomes STANDARD."""
     found: list[tuple[str, str]] = []
-    if not _in(known, "topicType"):  # what a post of no known topic may have is anyone's guess
+    if not _in(known, "topicType"):  # the rules depend on a known topic
         post.setdefault("topicType", "STANDARD")
         found += _topic(post)
     found += [*_call_to_action(post), *_event(post), *_offer(post), *_media(post)]
@@ -160,18 +160,18 @@ def _offer(post: Document) -> Iterator[tuple[str, str]]:
 def _media(post: Document) -> Iterator[tuple[str, str]]:
     for index, item in enumerate(post.get("media", [])):
         if item.get("mediaFormat", "PHOTO") != "PHOTO":
-            yield f"media.{index}.mediaFormat", "must be PHOTO: a post takes no other media"
+            yield f"media.{index}.mediaFormat", "must be PHOTO: a post cannot have other media"
         if not _is_web_address(item.get("sourceUrl")):
             yield f"media.{index}.sourceUrl", _WEB_ADDRESS if item.get("sourceUrl") else "is required"
 
 
 def _is_web_address(url: str | None) -> bool:
-    """Whether a text is http(s)://host…, without user info, blanks, backslashes or control characters."""
+    """Return whether a string is http(s)://host…, without user info, spaces, backslashes or control characters."""
     if not url or any(char == "\\" or unicodedata.category(char)[0] in "CZ" for char in url):
         return False
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises for a port that is none
+        _ = parts.port  # raises ValueError for an invalid port
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc

@@ -1,7 +1,7 @@
 """The rules of a sync: what of a body may be sent, what must be sent, and what still differs.
 
-Documents are the provider's Location as JSON. A leaf is a member that is not a message: a scalar, an array as a whole,
-a null, or an empty message. An empty message says nothing: it is never sent and never a difference; null clears.
+Documents are the provider's Location as JSON. A leaf is a field that is not a message: a scalar, an array as a whole,
+a null, or an empty message. An empty message has no effect: it is never sent and never a difference. null clears.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from profilesvc.contract.provider.location import Location
 from profilesvc.domain.errors import invalid, invalid_many
 from profilesvc.domain.messages import Document, annotation_at, normal, parse, without_nulls, without_read_only
 
-# The provider takes nested paths for these two; every other member is sent whole, merged into its current value.
+# The provider accepts nested paths for these two. Every other field is sent whole, merged into its current value.
 _MASKED_BY_MEMBER = ("profile", "openInfo")
 FilterReason = Literal["unknown", "output_only", "immutable", "plan"]
 _ADDRESS, _AREA = "storefrontAddress", "serviceArea"
@@ -20,7 +20,7 @@ _ADDRESS, _AREA = "storefrontAddress", "serviceArea"
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One call to the provider: its body and update mask; and the leaves of the request that it changes or need not.
+    """One call to the provider: its body and update mask, and the leaves that change or are already equal.
 
     An empty mask means that there is nothing to send.
     """
@@ -32,10 +32,10 @@ class Patch:
 
 
 def leaves(document: Document, prefix: str = "") -> list[tuple[str, Any]]:
-    """Every leaf with its dotted path, in the document's order."""
+    """Return every leaf with its dotted path, in the document's order."""
     found: list[tuple[str, Any]] = []
     for name, value in document.items():
-        path = prefix + name.replace(".", "\\.")  # a dot inside a name must not pass for a path to another leaf
+        path = prefix + name.replace(".", "\\.")  # a dot inside a name must not look like a path to another leaf
         found += leaves(value, f"{path}.") if isinstance(value, dict) and value else [(path, value)]
     return found
 
@@ -51,19 +51,22 @@ def split(body: Document, syncable: tuple[str, ...] | None) -> tuple[Document, l
 
 
 def filter_reasons(body: Document, syncable: tuple[str, ...] | None) -> list[tuple[str, FilterReason]]:
-    """The filtered leaf paths with the reason of each: unknown, output only, immutable, or not in the plan."""
+    """Return the filtered leaf paths with the reason of each: unknown, output only, immutable, or not in the plan."""
     return _split(Location, body, "", syncable)[1]
 
 
 def filtered_leaves(source: Document, syncable: tuple[str, ...] | None) -> list[str]:
-    """The leaf paths of a source that no sync would send."""
+    """Return the leaf paths of a source that a sync does not send."""
     return split(source, syncable)[1]
 
 
 def check(sendable: Document) -> Document:
-    """The sendable part with its numbers normalised; raises VALIDATION_ERROR that names every wrong member.
+    """Return the sendable part with its numbers normalised.
 
-    Read-only members inside array items are dropped: an array is one leaf, and clients send back what they read.
+    Read-only fields inside array items are dropped, because an array is one leaf and clients send back what they read.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every invalid field.
     """
     document, problems = parse(Location, without_read_only(Location, sendable))
     if problems:
@@ -110,7 +113,7 @@ def differences(source: Document, provider: Document, filtered: list[str]) -> li
 
 
 def drift(source: Document, provider: Document, syncable: tuple[str, ...] | None) -> list[str]:
-    """The leaf paths of `differences`; members that are the same to the letter are not looked into."""
+    """Return the leaf paths that differ. Fields with identical JSON are skipped."""
     moved = {name: value for name, value in source.items() if provider.get(name) != value}
     return [found["field"] for found in differences(moved, provider, filtered_leaves(moved, syncable))]
 
@@ -146,7 +149,7 @@ def _filter_reason(message: type[Message], name: str, allowed: tuple[str, ...] |
 
 
 def _agrees(path: str, value: Any, document: Document) -> bool:
-    """Whether the document says at `path` what `value` says, reading absent members as the provider does."""
+    """Return whether the document has `value` at `path`, with absent fields as the provider means them."""
     if value == {}:
         return True
     annotation = annotation_at(Location, path)
@@ -166,9 +169,10 @@ def _mask_path(path: str) -> str:
 
 
 def _address_of_area(wanted: Document, *, keep: bool) -> list[str]:
-    """The address member that a change of the service area must carry, or lose, at the provider.
+    """Return the address that must be sent, or cleared, together with a change of the service area.
 
-    Without it a hybrid business silently becomes one without premises; one without premises must have none.
+    Without it the provider silently turns a hybrid business into one without premises; a business without premises
+    must not have an address.
     """
     kind = (wanted[_AREA] or {}).get("businessType")
     if not wanted.get(_ADDRESS):
@@ -180,7 +184,7 @@ def _address_of_area(wanted: Document, *, keep: bool) -> list[str]:
 
 
 def _body(wanted: Document, mask: list[str]) -> Document:
-    """The masked part of the wanted location as the provider takes it; what is cleared is absent."""
+    """Return the masked part of the wanted location. Cleared fields are absent."""
     wanted = without_nulls(without_read_only(Location, wanted))
     body: Document = {}
     for path in mask:

@@ -23,15 +23,18 @@ class Window:
 
     @classmethod
     def of(cls, text: str) -> "Window":
-        """`300/minute`, `10/15 minutes`, `600/minute burst 200`; raises ValueError.
+        """Parse `300/minute`, `10/15 minutes` or `600/minute burst 200`.
 
         A burst widens the window and not the rate: 600 a minute and 200 at once above it are 800 in any 80 seconds.
+
+        Raises:
+            ValueError: The text is not a rate.
         """
         match = _WRITTEN.match(text.strip())
         if match is None:
             raise ValueError("must be a rate such as 300/minute, 10/15 minutes or 600/minute burst 200")
         limit, count, unit, burst = int(match[1]), int(match[2] or 1), match[3], int(match[4] or 0)
-        seconds = -(-_UNITS[unit] * count * (limit + burst) // (limit * SECOND))  # counters know whole ones
+        seconds = -(-_UNITS[unit] * count * (limit + burst) // (limit * SECOND))  # counters use whole seconds
         return cls(limit + burst, seconds * SECOND)
 
     @property
@@ -46,28 +49,28 @@ class Window:
 
 
 class Standing(NamedTuple):
-    """What is left in a window, and the milliseconds until there is more."""
+    """The remaining requests of a window, and the milliseconds until there are more."""
 
     left: int
     wait: int
 
 
 class Windows(Protocol):
-    """Where requests are counted, by the name of a bucket."""
+    """Counts requests by the name of a bucket."""
 
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
-        """Take one where there is one; whether it was granted, and how the bucket stands now."""
+        """Count one request if the window has room. Return whether it was granted, and the bucket's state."""
         ...
 
     async def strike(self, bucket: str, window: Window) -> int:
-        """Count a failure: 0 within the window's limit, else the delay in ms, doubled each time up to the window.
+        """Count a failure. Return 0 within the window's limit, else a delay in ms, doubled each time up to the window.
 
-        One failure after a delay that was waited for is within the limit again.
+        After a client has waited for its delay, one more failure is within the limit.
         """
         ...
 
     async def close(self) -> None:
-        """Give back what was opened."""
+        """Close connections."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The rule of a reply: what a business may say to a review."""
+"""The rule for a reply to a review."""
 
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.domain.errors import invalid_many
@@ -6,9 +6,12 @@ from profilesvc.domain.messages import Document, parse, without_read_only
 
 
 def check_reply(body: Document) -> str:
-    """The comment to send; VALIDATION_ERROR names every bad member.
+    """Return the comment to send.
 
-    Read-only members are ignored whatever they hold, so that a reply may be sent back as it was read.
+    Read-only fields are ignored, so that a reply can be sent back as it was read.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names every invalid field.
     """
     reply, problems = parse(ReviewReply, without_read_only(ReviewReply, body))
     comment: str = reply.get("comment") or ""

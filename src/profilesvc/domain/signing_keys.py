@@ -1,4 +1,4 @@
-"""Which signing key is announced, active, retired or removed: derived from instants, so that no process decides it."""
+"""The states of signing keys, derived from instants, so that all processes agree without deciding anything."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from profilesvc.domain.world import SECOND
 
 State = Literal["announced", "active", "retired", "removed"]
-KNOWN_AFTER = 10 * SECOND  # by then every process has read a new key, and takes its tokens
+KNOWN_AFTER = 10 * SECOND  # by then every process has read a new key and accepts its tokens
 
 
 class KeyDates(NamedTuple):
@@ -34,24 +34,24 @@ class Schedule:
 
 
 def in_order(keys: Iterable[KeyDates]) -> list[KeyDates]:
-    """The keys that are not removed, by the time from which they sign."""
+    """Return the keys that are not removed, ordered by the time from which they sign."""
     there = (key for key in keys if key.removed_at is None)
     return sorted(there, key=lambda key: (key.active_from, key.created_at, key.kid))
 
 
 def active(keys: Iterable[KeyDates], now: int) -> KeyDates | None:
-    """The newest key whose time has come; the first one when none has, as after a clock was put back."""
+    """Return the newest key whose time has come; the first key if a clock was put back and none has."""
     there = in_order(keys)
     return next((key for key in reversed(there) if key.active_from <= now), there[0] if there else None)
 
 
 def announced(keys: Iterable[KeyDates], now: int) -> list[KeyDates]:
-    """The keys whose time is to come, the next one first."""
+    """Return the keys that do not sign yet, the next one first."""
     return [key for key in in_order(keys) if key.active_from > now]
 
 
 def state(key: KeyDates, keys: Iterable[KeyDates], now: int) -> State:
-    """Where one of the keys stands."""
+    """Return the state of one key."""
     if key.removed_at is not None:
         return "removed"
     if key == active(keys, now):
@@ -60,7 +60,7 @@ def state(key: KeyDates, keys: Iterable[KeyDates], now: int) -> State:
 
 
 def due(keys: Iterable[KeyDates], now: int, schedule: Schedule) -> int | None:
-    """The time from which the next key is to sign when it must be announced now; None otherwise."""
+    """Return from when the next key signs if it must be announced now; None otherwise."""
     there = in_order(keys)
     if schedule.rotate is None or not there:
         return None
@@ -69,10 +69,10 @@ def due(keys: Iterable[KeyDates], now: int, schedule: Schedule) -> int | None:
 
 
 def outlived(keys: Iterable[KeyDates], now: int, keep: int) -> list[str]:
-    """The kids of keys whose last token has expired: their successor has signed for longer than `keep`."""
+    """Return the kids of keys whose last token has expired: their successor has signed for longer than `keep`."""
     return [key.kid for key, successor in pairwise(in_order(keys)) if successor.active_from + keep <= now]
 
 
 def soonest(created_at: int, others: Iterable[KeyDates], now: int) -> int:
-    """From when a key can sign: when every process knows it, or at once where no other key can stand in."""
+    """Return from when a key can sign: when every process knows it, or immediately if it is the only key."""
     return now if active(others, now) is None else max(now, created_at + KNOWN_AFTER)

@@ -6,9 +6,9 @@ Document = dict[str, Any]
 
 
 def derive(voice_of_merchant: Document, verifications: list[Document]) -> tuple[bool, str]:
-    """`isVerified` and `verificationState` from VoiceOfMerchantState and the verifications, oldest first.
+    """Return `isVerified` and `verificationState` for a VoiceOfMerchantState and the verifications, oldest first.
 
-    The provider leaves out what is false; a message that is there says something even when it is empty.
+    The provider omits false values, and the presence of a message has a meaning even if the message is empty.
     """
     if voice_of_merchant.get("hasVoiceOfMerchant"):
         return True, "VERIFIED"

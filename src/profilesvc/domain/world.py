@@ -20,13 +20,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """Tells the time: milliseconds since the epoch, UTC."""
+    """A clock that returns milliseconds since the epoch, UTC."""
 
     def now(self) -> int: ...
 
 
 class Entropy(Protocol):
-    """Gives unguessable bytes."""
+    """A source of random bytes."""
 
     def token_bytes(self, count: int) -> bytes: ...
 
@@ -39,7 +39,7 @@ class SystemClock:
 
 
 class FrozenClock:
-    """A clock that moves only when told to."""
+    """A clock that moves only by `advance`."""
 
     def __init__(self, start: int) -> None:
         self._now = start
@@ -48,7 +48,7 @@ class FrozenClock:
         return self._now
 
     def advance(self, **duration: float) -> int:
-        """Move on by a duration in timedelta's words (`hours=3`); returns the new time."""
+        """Move forward by a timedelta (`hours=3`) and return the new time."""
         self._now += round(timedelta(**duration) / timedelta(milliseconds=1))
         return self._now
 
@@ -61,9 +61,9 @@ class SystemEntropy:
 
 
 class SeededEntropy:
-    """The same bytes on every run: SHAKE-256 in counter mode over a seed. Refused in production.
+    """The same bytes on every run: SHAKE-256 in counter mode over a seed. Rejected in production.
 
-    Each length has a counter of its own: one request more changes no secret that is made after it.
+    Each length has its own counter, so that one more request does not change the secrets created after it.
     """
 
     def __init__(self, seed: str) -> None:
@@ -82,12 +82,12 @@ def iso(instant: int) -> str:
 
 
 def parse_iso(text: str) -> int:
-    """An RFC 3339 time to milliseconds; raises ValueError."""
+    """Parse an RFC 3339 time to milliseconds. An invalid time raises ValueError."""
     return (parse_timestamp(text) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def month_start(instant: int, months_later: int = 0) -> int:
-    """The first millisecond of the instant's calendar month in UTC, or of a later one."""
+    """Return the first millisecond of the instant's calendar month in UTC, or of a later month."""
     moment = _EPOCH + timedelta(milliseconds=instant)
     index = moment.year * 12 + moment.month - 1 + months_later
     return (datetime(index // 12, index % 12 + 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)

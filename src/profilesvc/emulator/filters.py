@@ -1,4 +1,4 @@
-"""`filter` and `orderBy` of the list of locations (format §2.4)."""
+"""`filter` and `orderBy` of the list of locations ."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The provider's rules beyond shapes; most hold in strict mode only (format §5.2, §7.3)."""
+"""The provider's rules beyond shapes; most hold in strict mode only."""
 
 import re
 from urllib.parse import urlsplit

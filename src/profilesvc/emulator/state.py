@@ -27,7 +27,7 @@ SERVICES = {
 class Switches(BaseModel):
     """How the emulator behaves; kept in its file. A limit of 0 is off; the provider's are 10 and 300.
 
-    `strict` applies the provider's business rules and oddities (format §5.2, §7.3); without it only shapes are checked.
+    `strict` applies the provider's business rules and oddities; without it only shapes are checked.
     Posts and replies whose text contains `reject_phrase` end as REJECTED after `review_seconds`. With
     `edit_review_seconds` consumers see an edit of a location only after so long. `reverify` takes the voice of
     merchant from a location whose title or address is changed. `pin` completes a verification; `offer_auto` offers one

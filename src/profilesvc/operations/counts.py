@@ -1,6 +1,6 @@
-"""How many keys there are and how their sites are doing, for the operator's metrics.
+"""Counts of keys and of their connection states, for the operator's metrics.
 
-Counting them reads whole tables, so housekeeping does it once a minute, and a request reads the last counts.
+Counting reads whole tables, so housekeeping does it once a minute, and a request reads the last counts.
 """
 
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
@@ -14,14 +14,22 @@ _YOUNG = 30 * SECOND
 
 
 async def exposition(services: Services) -> bytes:
-    """What was counted last, in Prometheus' text format. SERVICE_UNAVAILABLE."""
+    """Return the last counts in Prometheus' text format.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
     async with services.storage.read() as session:
         counts, counted_at = await census.kept(session)
     return b"" if counted_at is None else exposition_of(counts, counted_at / SECOND)
 
 
 async def renew(services: Services) -> None:
-    """Count, unless another process has just done so: one at a time. SERVICE_UNAVAILABLE."""
+    """Count, unless another process has just done so. One process counts at a time.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
     async with services.storage.advisory_locks.hold("counts"):
         async with services.storage.read() as session:
             _, counted_at = await census.kept(session)

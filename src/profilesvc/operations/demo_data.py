@@ -1,4 +1,4 @@
-"""What of the demo is in a database that production is to run on: its secrets and signing keys are no secrets."""
+"""Find demo data in a production database: its secrets and signing keys are public."""
 
 from profilesvc.operations.generate import DOMAIN
 from profilesvc.services import signing_keys
@@ -9,7 +9,7 @@ _NAMED = 5
 
 
 async def traces(services: Services, emails: list[str], test_key_id: str) -> list[str]:
-    """Demo and generated users by their addresses, which nobody can have, their keys, and the signing keys there."""
+    """Find demo and generated users by their reserved e-mail domains, their keys, and the public signing keys."""
     async with services.storage.read() as session:
         users = await accounts.list_demo_users(session, emails, DOMAIN, _NAMED)
         found = [f"user {user.email}" for user in users]

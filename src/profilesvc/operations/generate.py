@@ -1,6 +1,6 @@
-"""A database as large as one wants it, for trials: every row such as the service would have written it.
+"""Generate a database of any size, for trials, with rows as the service writes them.
 
-The first location is the largest customer: a tenth of all posts and syncs are its own, the rest is spread evenly.
+The first location is the largest customer: it has a tenth of all posts and syncs; the rest is spread evenly.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,13 +23,13 @@ from profilesvc.storage.domains import NEVER
 DOMAIN = "generated.example"
 KEYS_PER_USER = 10
 EVENTS_PER_KEY = 5
-_HEARD = (*[30 * MINUTE] * 8, 10 * HOUR, 3 * DAY)  # how long ago a site was heard: online, idle, offline
+_HEARD = (*[30 * MINUTE] * 8, 10 * HOUR, 3 * DAY)  # how long ago the last heartbeat was: online, idle, offline
 Rows = Iterator[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Amounts:
-    """How many rows: keys (a location and a site for each), posts, and syncs of the history."""
+    """The numbers of rows: keys (with a location and a site each), posts, and syncs."""
 
     keys: int
     posts: int
@@ -37,7 +37,7 @@ class Amounts:
 
 
 class _Site(NamedTuple):
-    """A key of the generated world, by its number."""
+    """A generated key, by its number."""
 
     key_id: int
     user_id: int
@@ -48,7 +48,7 @@ class _Site(NamedTuple):
 
 
 class _World:
-    """The rows, table by table; numbering begins where that of the database ends."""
+    """The rows, table by table. Ids continue those of the database."""
 
     def __init__(self, services: Services, amounts: Amounts, first: tuple[int, int], seed: int) -> None:
         self._amounts, self._now, self._pepper = amounts, services.clock.now(), services.pepper
@@ -64,7 +64,7 @@ class _World:
         return map(self._site, range(self._amounts.keys))
 
     def _spread(self, total: int) -> Iterator[tuple[_Site, int]]:
-        """Every site with its share of a total, and what is left over for the first ones."""
+        """Return every site's share of a total; the first sites get the remainder."""
         count = self._amounts.keys
         large = total // 10 if count > 1 else 0
         each, over = divmod(total - large, count)
@@ -168,7 +168,7 @@ class _World:
                 yield site.created_at + number * DAY, event, site.user_id, site.key_id, f"user:{site.user_id}"
 
 
-# In the order in which they refer to each other.
+# In the order of their foreign keys.
 _COLUMNS: dict[str, str] = {
     "users": "id email name plan created_at",
     "businesses": "id user_id name created_at",
@@ -189,7 +189,11 @@ _COLUMNS: dict[str, str] = {
 async def load(
     services: Services, demo: list[str], amounts: Amounts, seed: int, *, sure: bool = False
 ) -> dict[str, int]:
-    """Add a generated world; {table: rows}. CONFLICT where others than these demo users are at home, unless `sure`."""
+    """Add generated data and return {table: rows}.
+
+    Raises:
+        ServiceError: CONFLICT if the database has other users than the demo's, unless `sure`.
+    """
     async with services.storage.read() as session:
         strangers = await bulk.has_users_besides(session, demo, DOMAIN)
         first = await bulk.next_ids(session)

@@ -1,4 +1,4 @@
-"""What has to be done from time to time, whoever asks for what: note the end of keys, forget what is old."""
+"""Periodic work: record expired keys, delete old rows."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
 CENSUS_PAUSES = (60.0, 60.0)
 Work = Callable[[Services], Awaitable[None]]
-# For how long things are kept, in milliseconds after the time that stands in them.
+# How long rows are kept, in milliseconds after the time that they contain.
 KEPT: dict[What, int] = {
     "audit": audit.KEPT,
     "syncs": audit.KEPT,
@@ -33,7 +33,7 @@ KEPT: dict[What, int] = {
 
 
 async def once(services: Services) -> None:
-    """One round. Of several processes one works at a time; what is deleted or noted twice is so once."""
+    """Run one round. One process works at a time, and repeating a round has no effect."""
     await audit.note_expired(services)
     now = services.clock.now()
     for what, kept in KEPT.items():
@@ -50,9 +50,9 @@ async def run(
     work: Work = once,
     pauses: tuple[float, float] = PAUSES,
 ) -> None:
-    """A round soon after the start and then again and again; one that fails is made up for by the next.
+    """Run a round soon after the start and then periodically. The next round makes up for a failed one.
 
-    `stopped` waits for as many seconds, or less: True ends the rounds.
+    `stopped` waits for at most that many seconds; True ends the rounds.
     """
     pause, then = pauses
     while not await stopped(pause):
@@ -67,7 +67,7 @@ async def run(
 
 @contextlib.asynccontextmanager
 async def kept_up(services: Services) -> AsyncIterator[None]:
-    """Rounds for as long as the block runs; one that has begun is ended in order."""
+    """Run rounds as long as the block runs, and finish the current one."""
     stop = asyncio.Event()
 
     async def stopped(seconds: float) -> bool:

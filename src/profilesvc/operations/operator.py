@@ -1,4 +1,4 @@
-"""What the operator does by commands: users, their businesses and their plans."""
+"""The operator's commands on users, their businesses and their plans."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ _SUBJECT_LIMIT = 255
 
 
 class PlanChange(NamedTuple):
-    """What a change of plan did: the client ids of keys that are held from now on, and of those set free."""
+    """The result of a plan change: the client ids of keys that are now held, and of keys that are released."""
 
     email: str
     plan: str
@@ -25,7 +25,7 @@ class PlanChange(NamedTuple):
 
 
 class Login(NamedTuple):
-    """A login of an identity provider, and whose it is here."""
+    """A login of an identity provider and its user."""
 
     email: str
     issuer: str
@@ -40,24 +40,36 @@ async def _user(session: Executor, email: str) -> UserState:
 
 
 async def add_user(services: Services, email: str, name: str | None = None, plan: str | None = None) -> UserState:
-    """Add a user, by default on the catalogue's first plan. VALIDATION_ERROR, NOT_FOUND for a plan, CONFLICT."""
+    """Add a user, by default on the catalogue's first plan.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR, NOT_FOUND for an unknown plan, CONFLICT.
+    """
     async with services.storage.write() as session:
         return await users.insert(services, session, email, name, plan)
 
 
 async def list_users(services: Services) -> list[UserState]:
-    """All users, oldest first."""
+    """Return all users, oldest first."""
     async with services.storage.read() as session:
         return await accounts.list_users(session)
 
 
 async def suspend(services: Services, email: str) -> UserState:
-    """Refuse a user and all of their keys until they are resumed; again is harmless. NOT_FOUND."""
+    """Reject a user and all their keys until the user is resumed. Repeating it has no effect.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
     return await _change(services, email, suspended_at=services.clock.now())
 
 
 async def resume(services: Services, email: str) -> UserState:
-    """Let a suspended user and their keys back in. NOT_FOUND."""
+    """Accept a suspended user and their keys again.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
     return await _change(services, email, suspended_at=None)
 
 
@@ -95,12 +107,16 @@ async def link(services: Services, email: str, subject: str, issuer: str | None 
 
 
 async def unlink(services: Services, subject: str, issuer: str | None = None) -> Login:
-    """Take a link away; tokens live on until their user logs out or they expire. NOT_FOUND, VALIDATION_ERROR."""
+    """Remove a link. Tokens stay valid until they expire or the user is logged out.
+
+    Raises:
+        ServiceError: NOT_FOUND, VALIDATION_ERROR.
+    """
     issuer = _issuer(services, issuer)
     async with services.storage.write() as session:
         user = await identities.user_of(session, issuer, subject)
         if user is None:
-            raise ServiceError(NOT_FOUND, f"{subject} of {issuer} is linked to nobody.")
+            raise ServiceError(NOT_FOUND, f"{subject} of {issuer} is not linked to a user.")
         await identities.unlink(session, issuer, subject)
         return Login(user.email, issuer, subject)
 
@@ -125,7 +141,11 @@ async def add_business(services: Services, email: str, name: str) -> int:
 
 
 async def list_businesses(services: Services, email: str | None = None) -> list[tuple[int, int, str]]:
-    """(id, user id, name) of a user's businesses, or of everyone's. NOT_FOUND."""
+    """Return (id, user id, name) of one user's businesses, or of all.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
     async with services.storage.read() as session:
         user_id = None if email is None else (await _user(session, email)).id
         return await accounts.list_businesses(session, user_id)
@@ -167,7 +187,11 @@ async def unassign_location(services: Services, name: str) -> list[str]:
 
 
 async def act_for(services: Services, email: str) -> Caller:
-    """The user as a caller, for what their own token could do. NOT_FOUND."""
+    """Return the user as a caller with the rights of their token.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
     async with services.storage.read() as session:
         user = await _user(session, email)
     return Caller(user.id, users.plan(services, user.plan), frozenset(ALL))

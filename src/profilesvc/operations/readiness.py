@@ -1,4 +1,4 @@
-"""Is everything in place to answer requests?"""
+"""Checks whether the service is ready for requests."""
 
 import asyncio
 
@@ -8,7 +8,11 @@ from profilesvc.services.context import Services
 
 
 async def checks(services: Services) -> dict[str, bool]:
-    """Named checks; SERVICE_UNAVAILABLE when the database does not answer."""
+    """Return named checks.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE if the database does not respond.
+    """
     with services.storage.refusing():
         async with asyncio.timeout(BUSY_SECONDS):
             current = await migrate.current(services.storage.engine)

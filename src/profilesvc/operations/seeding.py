@@ -1,4 +1,4 @@
-"""Load the demo world into an empty database."""
+"""Load the demo data into an empty database."""
 
 import json
 from typing import Any
@@ -17,13 +17,17 @@ World = dict[str, Any]
 
 
 async def load(services: Services, world: World) -> None:
-    """Users, businesses and locations of the world; posts come from the provider. CONFLICT unless empty."""
+    """Load users, businesses and locations; posts come from the provider.
+
+    Raises:
+        ServiceError: CONFLICT unless the database is empty.
+    """
     if not await load_if_empty(services, world):
         raise ServiceError(CONFLICT, "The database is not empty.")
 
 
 async def load_if_empty(services: Services, world: World) -> bool:
-    """The same; False, and nothing changed, when there is somebody already."""
+    """Load the demo data unless there are users. Return whether it was loaded."""
     now = services.clock.now()
     async with services.storage.write() as session:
         if not await accounts.is_empty(session):

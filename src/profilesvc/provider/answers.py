@@ -1,4 +1,4 @@
-"""Reading the provider's answers: bounded, JSON objects only, and refusals as ProviderError."""
+"""Read the provider's responses: bounded in size, JSON objects only, and errors as ProviderError."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _RETIRED = 501
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; `retry_after` in seconds, where the provider asked for it."""
+    """A response; `retry_after` in seconds, if the provider sent it."""
 
     status: int
     body: bytes
@@ -26,7 +26,7 @@ class Answer:
 
 
 async def read_response(response: httpx.Response, clock: Clock) -> Answer:
-    """The whole of a streamed response; a body larger than 10 MB is refused."""
+    """Read a streamed response. A body larger than 10 MB is rejected."""
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
@@ -36,7 +36,7 @@ async def read_response(response: httpx.Response, clock: Clock) -> Answer:
 
 
 def _retry_after(text: str, clock: Clock) -> float | None:
-    """Seconds, or a date; more than a day, the past and nonsense count as not said."""
+    """Parse seconds or a date. Return None for the past, for more than a day and for invalid values."""
     try:
         seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - clock.now() / SECOND
     except ValueError:
@@ -45,7 +45,7 @@ def _retry_after(text: str, clock: Clock) -> float | None:
 
 
 def read_answer(answer: Answer) -> Document:
-    """The JSON object of a 200; every other answer raises ProviderError."""
+    """Return the JSON object of a 200; raise ProviderError for every other response."""
     document, status = json_object(answer.body), answer.status
     if status >= 300:
         raise _refusal(answer, document or {})
@@ -55,10 +55,10 @@ def read_answer(answer: Answer) -> Document:
 
 
 def json_object(body: bytes) -> Document | None:
-    """The body as a JSON object, or None."""
+    """Return the body as a JSON object, or None."""
     try:
         document = json.loads(body, parse_constant=_refuse, parse_float=_finite, parse_int=_int64)
-        json.dumps(document, ensure_ascii=False).encode()  # lone surrogates cannot be kept
+        json.dumps(document, ensure_ascii=False).encode()  # lone surrogates cannot be stored
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
@@ -81,7 +81,7 @@ def _int64(text: str) -> int:
 
 
 def _refusal(answer: Answer, document: Document) -> ProviderError:
-    """Details are told apart by `@type`, refusals by HTTP status, as the provider's texts change (format §10)."""
+    """Build the error from `@type` of the details and the HTTP status, because the provider's messages change."""
     status = answer.status
     error = document.get("error")
     error = error if isinstance(error, dict) else {}
@@ -106,7 +106,7 @@ def _refusal(answer: Answer, document: Document) -> ProviderError:
 
 
 class _Details:
-    """The reason, the fields and the most telling message of an error's details."""
+    """Return the reason, the fields and the most specific message of an error's details."""
 
     def __init__(self, details: object) -> None:
         self.reason: str | None = None
@@ -140,5 +140,5 @@ def _objects(value: object) -> list[Document]:
 
 
 def _text(value: object) -> str | None:
-    """A short text or number as text; anything else is not the provider's word."""
+    """Return a short string, or a number as a string; None for anything else."""
     return str(value)[:_MAX_MESSAGE] if isinstance(value, str | int) and not isinstance(value, bool) else None

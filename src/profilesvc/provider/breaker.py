@@ -1,4 +1,4 @@
-"""Circuit breaking: a provider that is dead costs its callers milliseconds, not timeouts."""
+"""Circuit breaker: a provider that is down costs callers milliseconds instead of timeouts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ COOL_DOWN_MS = 10 * SECOND
 
 
 class Unreachable(ProviderError):
-    """No answer came: the connection failed or the time was up. This, and nothing else, is what a breaker counts."""
+    """There was no response: the connection failed or timed out. The breaker counts only these failures."""
 
     def __init__(self, reason: Reason, message: str, **known: Any) -> None:
         super().__init__(reason, retryable=True, provider_message=message, **known)
 
 
 class Breaker:
-    """One API's: opens after 5 operations in a row without an answer; after 10 s one probe decides."""
+    """The breaker of one API. It opens after 5 operations in a row without a response; after 10 s one probe decides."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -27,7 +27,7 @@ class Breaker:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Around one operation. ProviderError at once while the breaker is open."""
+        """Guard one operation; raise ProviderError immediately while the breaker is open."""
         probe = self._admit()
         try:
             yield
@@ -45,7 +45,7 @@ class Breaker:
             self._probing = self._probing and not probe
 
     def _admit(self) -> bool:
-        """True for the probe; a clock that was set back does not keep the breaker open longer."""
+        """Return True for the probe. A clock that was set back does not keep the breaker open longer."""
         if self._failures < FAILURES:
             return False
         wait = self._open_until - self._clock.now()

@@ -1,4 +1,4 @@
-"""Access tokens of the provider: fetched once for many waiters, and again before they expire."""
+"""Access tokens for the provider: fetched once for all waiting calls, and again before they expire."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ _EARLY_MS = 60_000
 
 
 class TokenSource:
-    """Exchanges the refresh token of the connected login; the token in hand is never logged or shown."""
+    """Exchanges the refresh token of the connected login. Tokens are never logged or shown."""
 
     def __init__(self, client: httpx.AsyncClient, settings: ProviderSettings, *, url: str, clock: Clock) -> None:
         self._client, self._url, self._clock = client, url, clock
@@ -27,7 +27,7 @@ class TokenSource:
         self._token, self._expires = "", 0
 
     async def get(self, refused: str = "") -> str:
-        """A token that is good for another minute, and is not the one that the provider just refused."""
+        """Return a token that is valid for another minute and is not the one that the provider just rejected."""
         async with self._lock:
             if self._token == refused or self._clock.now() >= self._expires - _EARLY_MS:
                 await self._refresh()
@@ -47,7 +47,7 @@ class TokenSource:
 
 
 def refused_login(answer: Document | None = None) -> ProviderError:
-    """Our own login failed; its 401 or 400 is not the caller's and is not passed on."""
+    """The error of our own login. Its 401 or 400 is not passed on, because it does not concern the caller."""
     reason = (answer or {}).get("error")
     return ProviderError(
         "unavailable",

@@ -1,6 +1,6 @@
-"""What the service needs from the provider, in domain words; nothing here knows HTTP.
+"""The operations of the provider that the service needs, without HTTP.
 
-Documents are the provider's own JSON, one to one. Location names are `locations/<id>`; accounts are
+Documents are the provider's own JSON, field by field. Location names are `locations/<id>`; accounts are
 `accounts/<id>` and are passed wherever the provider's v4 paths need them.
 """
 
@@ -12,12 +12,12 @@ Reason = Literal["rejected", "unavailable", "timeout", "rate_limited"]
 
 
 class ProviderError(Exception):
-    """The only exception that leaves the provider floor.
+    """The only exception of the provider package.
 
     `reason` and `retryable` are returned to the caller; `http_status`, `provider_status`, `provider_reason` and
-    `provider_message` are the provider's own words where it said any. `not_found` tells a 404 for a resource.
-    `retry_after` are the seconds to wait before the next try, where they are known. `reached` is False when the
-    provider surely never saw the request, so that it can have had no effect.
+    `provider_message` are the provider's own, if it sent any. `not_found` means a 404 for a resource. `retry_after` is
+    the number of seconds to wait, if known. `reached` is False if the provider certainly never received the request,
+    so that it had no effect.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class ProviderError(Exception):
 
     @property
     def effect_unknown(self) -> bool:
-        """The provider may have done it: the request went out and no refusal came back."""
+        """Whether the request may have had its effect: it was sent, and no rejection was received."""
         return self.reached and (self.http_status is None or self.http_status < 300)
 
     @property
     def not_found(self) -> bool:
-        """The provider has no such resource, or hides it."""
+        """Whether the provider has no such resource, or hides it."""
         return self.http_status == 404 and self.provider_status == "NOT_FOUND"
 
 
@@ -64,65 +64,65 @@ class Verification:
 
 
 class Provider(Protocol):
-    """The provider as the services see it. Every method may raise ProviderError and nothing else."""
+    """The provider as the services see it. Every method raises only ProviderError."""
 
     async def accounts(self) -> list[Document]:
-        """All accounts of the connected login."""
+        """Return all accounts of the connected login."""
         ...
 
     async def locations(self, account: str) -> list[Document]:
-        """All locations of an account, whole, every page."""
+        """Return all locations of an account, from all pages."""
         ...
 
     async def location(self, name: str) -> Document:
-        """One location, all 20 members that it has."""
+        """Return one location with all its fields."""
         ...
 
     async def patch_location(self, name: str, body: Document, update_mask: list[str]) -> Document:
-        """Change the members in the mask; answers the location as the provider returns it."""
+        """Change the fields in the mask. Return the location from the provider's response."""
         ...
 
     async def verification(self, name: str) -> Verification:
-        """VoiceOfMerchantState and the verifications of a location."""
+        """Return VoiceOfMerchantState and the verifications of a location."""
         ...
 
     async def posts(self, account: str, location: str) -> list[Document]:
-        """All posts of a location, every page, names as the provider writes them."""
+        """Return all posts of a location, from all pages, with the provider's names."""
         ...
 
     async def create_post(self, account: str, location: str, body: Document) -> Document:
-        """Create a post; never repeated blindly."""
+        """Create a post. There is no retry unless the provider certainly did nothing."""
         ...
 
     async def patch_post(
         self, account: str, location: str, post_id: str, body: Document, update_mask: list[str]
     ) -> Document:
-        """Change the members in the mask; answers the whole post."""
+        """Change the fields in the mask. Return the whole post."""
         ...
 
     async def delete_post(self, account: str, location: str, post_id: str) -> None:
-        """Delete a post; ProviderError.not_found when it is gone."""
+        """Delete a post. ProviderError.not_found if it does not exist."""
         ...
 
     async def reviews(
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
     ) -> Document:
-        """One page of at most 50: `{reviews, averageRating, totalReviewCount, nextPageToken}`, absent where empty.
+        """Return a page of at most 50: `{reviews, averageRating, totalReviewCount, nextPageToken}`, absent if empty.
 
         `order_by` is `rating`, `rating desc` or `updateTime desc`, which is also the default.
         """
         ...
 
     async def review(self, account: str, location: str, review_id: str) -> Document:
-        """One review, with its reply where it has one."""
+        """Return one review with its reply, if it has one."""
         ...
 
     async def reply(self, account: str, location: str, review_id: str, comment: str) -> Document:
-        """Set or replace the reply; answers the ReviewReply, which the provider still reviews."""
+        """Set or replace the reply. Return the ReviewReply, which the provider reviews before it is public."""
         ...
 
     async def delete_reply(self, account: str, location: str, review_id: str) -> None:
-        """Delete the reply; ProviderError.not_found when there is none."""
+        """Delete the reply. ProviderError.not_found if there is none."""
         ...
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""The one adapter to the provider: its operations as requests, to the real one or the emulator alike."""
+"""The adapter to the provider: its operations as requests, to the real provider or to the emulator."""
 
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ _VERIFICATIONS: Api = "verifications"
 
 
 class RemoteProvider:
-    """`Provider` over HTTP; raises ProviderError and nothing else. Closes the client that it is given."""
+    """`Provider` over HTTP. It raises only ProviderError, and closes its client."""
 
     def __init__(
         self,
@@ -30,29 +30,29 @@ class RemoteProvider:
         self._transport = Transport(client, settings, origin=origin, clock=clock, observe=observe)
 
     async def accounts(self) -> list[Document]:
-        """All accounts of the connected login."""
+        """Return all accounts of the connected login."""
         request = Request("accounts", "accounts", "GET", "/v1/accounts", IMPORT, {"pageSize": "20"})
         return await self._transport.pages(request, "accounts")
 
     async def locations(self, account: str) -> list[Document]:
-        """All locations of an account, whole."""
+        """Return all locations of an account."""
         params = {"readMask": READ_MASK, "pageSize": "100"}
         request = Request("locations", _INFORMATION, "GET", f"/v1/{quote(account)}/locations", IMPORT, params)
         return await self._transport.pages(request, "locations")
 
     async def location(self, name: str) -> Document:
-        """One location as the merchant last set it."""
+        """Return one location as the merchant last set it."""
         request = Request("location", _INFORMATION, "GET", f"/v1/{quote(name)}", params={"readMask": READ_MASK})
         return await self._transport.call(request)
 
     async def patch_location(self, name: str, body: Document, update_mask: list[str]) -> Document:
-        """Change the members in the mask."""
+        """Change the fields in the mask."""
         params = {"updateMask": ",".join(update_mask)}
         request = Request("patch_location", _INFORMATION, "PATCH", f"/v1/{quote(name)}", WRITE, params, body, name)
         return await self._transport.call(request)
 
     async def verification(self, name: str) -> Verification:
-        """VoiceOfMerchantState and the verifications, oldest first."""
+        """Return VoiceOfMerchantState and the verifications, oldest first."""
         base, params = f"/v1/{quote(name)}", {"pageSize": "100"}
         state = await self._transport.call(
             Request("verification", _VERIFICATIONS, "GET", f"{base}/VoiceOfMerchantState")
@@ -61,7 +61,7 @@ class RemoteProvider:
         return Verification(state, await self._transport.pages(listing, "verifications"))
 
     async def posts(self, account: str, location: str) -> list[Document]:
-        """All posts of a location."""
+        """Return all posts of a location."""
         request = Request("posts", "posts", "GET", _path(account, location, "localPosts"), LIST, {"pageSize": "100"})
         return await self._transport.pages(request, "localPosts")
 
@@ -75,7 +75,7 @@ class RemoteProvider:
     async def patch_post(
         self, account: str, location: str, post_id: str, body: Document, update_mask: list[str]
     ) -> Document:
-        """Change the members in the mask."""
+        """Change the fields in the mask."""
         path, params = _path(account, location, "localPosts", post_id), {"updateMask": ",".join(update_mask)}
         return await self._transport.call(Request("patch_post", "posts", "PATCH", path, WRITE, params, body, location))
 
@@ -87,7 +87,7 @@ class RemoteProvider:
     async def reviews(
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
     ) -> Document:
-        """One page of reviews."""
+        """Return one page of reviews."""
         query = {"pageSize": str(page_size), "pageToken": page_token, "orderBy": order_by}
         params = {name: value for name, value in query.items() if value}
         return await self._transport.call(
@@ -95,7 +95,7 @@ class RemoteProvider:
         )
 
     async def review(self, account: str, location: str, review_id: str) -> Document:
-        """One review."""
+        """Return one review."""
         return await self._transport.call(
             Request("review", "posts", "GET", _path(account, location, "reviews", review_id))
         )
@@ -116,6 +116,6 @@ class RemoteProvider:
 
 
 def _path(account: str, location: str, collection: str, ident: str | None = None) -> str:
-    """A v4 path; without its account segment the provider does not route it (format §1.5)."""
+    """Return a v4 path. The provider does not route it without the account segment."""
     parent = f"/v4/{quote(account)}/{quote(location)}/{collection}"
     return parent if ident is None else f"{parent}/{quote(ident, safe='')}"

@@ -1,8 +1,8 @@
-"""Calls that survive the provider's bad days: time budgets, retries, tokens, edit budgets and breakers (format §10.6).
+"""Calls to an unreliable provider: time budgets, retries, tokens, edit budgets and circuit breakers.
 
-A call belongs to one API, has a share of the time that one of our own requests may spend at the provider, and
-raises ProviderError and nothing else. Reads, masked patches, PUT and DELETE are repeated after passing trouble;
-a POST only where the provider surely did nothing: there is no idempotency key, so a blind repeat could post twice.
+A call belongs to one API, has a share of the time that one of our own requests may spend at the provider, and raises
+only ProviderError. Reads, masked patches, PUT and DELETE are retried after temporary failures. A POST is retried only
+if the provider certainly did nothing: the provider has no idempotency keys, so a retry could post twice.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from profilesvc.settings import ProviderSettings
 
 Api = Literal["information", "verifications", "accounts", "posts"]
 
-# Shares of `timeout_seconds`. A sync reads and writes, a repeated post creation lists and writes: both stay within
-# about one whole. An import lists many pages and has no caller who waits with a deadline.
+# Shares of `timeout_seconds`. A sync reads and writes, and a retried post creation lists and writes: both stay within
+# about one whole. An import lists many pages, and its caller has no deadline.
 READ, LIST, WRITE, IMPORT = 0.4, 0.6, 0.6, 5.0
 _ATTEMPTS = 3
 _full_jitter = wait_random_exponential(multiplier=0.2, max=2)
@@ -34,9 +34,9 @@ _full_jitter = wait_random_exponential(multiplier=0.2, max=2)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent, where `path` begins with the API's version; `edits` names the profile whose edit budget it uses.
+    """A request. `path` starts with the API's version; `edits` names the profile whose edit budget it uses.
 
-    `operation` is what metrics call it: the method of the port.
+    `operation` is its name in metrics: the method of the port.
     """
 
     operation: str
@@ -49,16 +49,16 @@ class Request:
     edits: str = ""
 
 
-# Told of every request: the API, the operation, the HTTP status or what kept it from one, seconds.
+# Called for every request with the API, the operation, the HTTP status or the failure, and the seconds.
 Observe = Callable[[str, str, str, float], None]
 
 
 def unobserved(_api: str, _operation: str, _outcome: str, _seconds: float) -> None:
-    """Nobody watches."""
+    """Do nothing."""
 
 
 class Transport:
-    """The way to the provider's APIs, each with a base URL and a breaker of its own."""
+    """The transport to the provider's APIs, each with its own base URL and breaker."""
 
     def __init__(
         self,
@@ -88,12 +88,12 @@ class Transport:
         await self._client.aclose()
 
     async def call(self, request: Request) -> Document:
-        """One operation."""
+        """Run one operation."""
         async with self._operation(request) as deadline:
             return await self._repeated(request, deadline)
 
     async def pages(self, request: Request, member: str) -> list[Document]:
-        """Every item of a list, as one operation; an empty page may have a successor, and a repeated token ends it."""
+        """Return every item of a list, as one operation. Pages can be empty; a repeated token ends the list."""
         items: list[Document] = []
         seen: set[str] = set()
         async with self._operation(request) as deadline:
@@ -110,7 +110,7 @@ class Transport:
 
     @asynccontextmanager
     async def _operation(self, request: Request) -> AsyncIterator[float]:
-        """Gives the deadline by the loop's time; retries, waiting and all pages are within."""
+        """Yield the deadline by the loop's time; retries, waiting and all pages are within it."""
         with self._breakers[request.api].guard():
             try:
                 async with asyncio.timeout(self._settings.timeout_seconds * request.share) as scope:
@@ -133,7 +133,7 @@ class Transport:
             return await retrying(self._attempt, request)
         except ProviderError as error:
             if error.not_found and request.method == "DELETE" and retrying.statistics["attempt_number"] > 1:
-                return {}  # an earlier attempt did it, and its answer was lost
+                return {}  # an earlier attempt succeeded, and its response was lost
             raise
 
     async def _attempt(self, request: Request) -> Document:
@@ -149,7 +149,7 @@ class Transport:
         except httpx.TimeoutException:
             outcome = "timeout"
             raise Unreachable("timeout", "no answer in time") from None
-        except asyncio.CancelledError:  # the operation's own time is up
+        except asyncio.CancelledError:  # the operation has timed out
             outcome = "timeout"
             raise
         except Exception as error:  # whatever a transport raises: sockets, TLS, or the emulator's own crash
@@ -159,7 +159,7 @@ class Transport:
         return read_answer(answer)
 
     def _spend_edit(self, profile: str) -> None:
-        """Keep to the provider's edits per minute, so that it never has to say no (format §11)."""
+        """Wait for the profile's edit budget, so that the provider does not reject the edit."""
         limit = self._settings.edits_per_minute
         wait = self._edits.take(profile, limit, self._clock.now()) if profile and limit else 0
         if wait:
@@ -173,7 +173,7 @@ class Transport:
             )
 
     async def _authorized(self, request: Request) -> Answer:
-        """Send with a token; a refused one is replaced once."""
+        """Send with a token; a rejected token is replaced once."""
         token = await self._tokens.get()
         answer = await self._send(request, token)
         if answer.status == 401:
@@ -195,7 +195,7 @@ class Transport:
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:
-    """The retry table: refusals are final, our own edit budget is, and what may have posted already is."""
+    """Return whether to retry. Rejections, our own edit budget and a request that may have posted are final."""
     if not isinstance(error, ProviderError) or not error.retryable or error.reason == "timeout":
         return False
     if error.http_status == 429:
@@ -204,7 +204,7 @@ def _may_repeat(request: Request, error: BaseException) -> bool:
 
 
 def _pause(state: RetryCallState) -> float:
-    """Seconds, by chance, so that many waiters do not return together; at least what the provider asked for."""
+    """Return random seconds, so that waiting calls do not retry together; at least those that the provider sent."""
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, ProviderError) else None
     return max(_full_jitter(state), asked or 0)

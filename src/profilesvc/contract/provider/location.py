@@ -54,7 +54,7 @@ class Category(OpenMessage):
 
 
 class Categories(OpenMessage):
-    """Both members travel together on a write."""
+    """A write sends both fields together."""
 
     additionalCategories: list[Category] | None = None
     primaryCategory: Category | None = None
@@ -129,7 +129,7 @@ class OpenInfo(OpenMessage):
 
 
 class PhoneNumbers(OpenMessage):
-    """Both members travel together on a write."""
+    """A write sends both fields together."""
 
     additionalPhones: list[Phone] | None = None
     primaryPhone: Phone | None = None

@@ -1,0 +1,145 @@
+"""Plain English: words that the style of this project does not use, and the form of commit subjects.
+
+`make lint` runs it. It reads docstrings, comments, messages, pages and templates, without code in backticks.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.repository import git, text_files, without_code
+
+# What is not yet rewritten, as the beginnings of paths. Only ever remove entries.
+NOT_YET: tuple[str, ...] = (
+    "README.md",
+    "SECURITY.md",
+    "docs/architecture.md",
+    "docs/emulator.md",
+    "docs/identity.md",
+    "docs/oauth.md",
+    "docs/operations.md",
+    "docs/performance.md",
+    "docs/plugin-authors.md",
+    "docs/provider.md",
+    "src/profilesvc/api/",
+    "src/profilesvc/cli/",
+    "src/profilesvc/client/",
+    "src/profilesvc/dashboard/",
+    "src/profilesvc/database/",
+    "src/profilesvc/dev_issuer/",
+    "src/profilesvc/emulator/",
+    "src/profilesvc/lab/",
+    "src/profilesvc/limits/",
+    "src/profilesvc/server/",
+    "src/profilesvc/services/",
+    "src/profilesvc/storage/",
+    "src/profilesvc/telemetry/",
+    "src/profilesvc/tokens/",
+)
+CHECKED = ("src/", "docs/", "README.md", "SECURITY.md", "CHANGELOG.md")
+BASE = "fddf844"  # the rules for commit subjects apply to its descendants
+LONGEST_SUBJECT = 72
+
+WORDS = {
+    r"anew": "again",
+    r"whoever|those who": "name the actor: the caller, clients, the owner",
+    r"of which": "two sentences",
+    r"what is not": "name the thing",
+    r"(?:is|are|was|were|be|been) told|tells?": "return, report or show",
+    r"blanks": "spaces",
+    r"for ever": "forever",
+    r"mend(?:s|ed|ing)?": "fix",
+    r"bears?": "handle",
+    r"beside": "next to",
+    r"takes? (?:a|an|any|no|every)(?! (?:lock|snapshot|while|moment|second|minute|number))": "accept",
+    r"stands?": "is",
+    r"lies?": "is stored",
+    r"(?:is|are|stays?|still|no longer|not) good": "is valid",
+    r"alone(?=[.;:,)])": "only",
+    r"(?-i:[Bb]eg(?:in|ins|an|un))": "start",  # BEGIN is SQL
+    r"members?": "field",
+    r"nobody": "the passive",
+    r"surely": "certainly, or nothing",
+}
+LISTED = [(re.compile(rf"\b(?:{pattern})(?![\w`-])", re.IGNORECASE), better) for pattern, better in WORDS.items()]
+IN_BACKTICKS = re.compile(r"``[^`]*``|`[^`\n]*`")
+SUBJECT = re.compile(r"[a-z][\w /,.-]*: (?!(?:let|say|tell|hold|try|keep|show)s?\b)\S", re.IGNORECASE)
+
+Line = tuple[int, str]
+
+
+def of_python(source: str) -> Iterator[Line]:
+    """The comments, docstrings and messages of a module, line by line."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            for offset, line in enumerate(node.value.split("\n")):
+                yield node.lineno + offset, line
+
+
+def of_page(text: str) -> Iterator[Line]:
+    """The lines of a page or template, without fenced code."""
+    return enumerate(without_code(text).split("\n"), 1)
+
+
+def problems(lines: Iterator[Line]) -> list[str]:
+    """The words in these lines that have a plainer one."""
+    return [
+        f"{number}: {found[0]!r} -> {better}"
+        for number, line in lines
+        for pattern, better in LISTED
+        for found in pattern.finditer(IN_BACKTICKS.sub("``", line))
+    ]
+
+
+def checked() -> dict[str, str]:
+    """The files whose English is checked."""
+    return {
+        name: text
+        for name, text in text_files().items()
+        if name.startswith(CHECKED) and Path(name).suffix in {".py", ".md", ".html"}
+    }
+
+
+def test_the_words_are_found_where_people_read_them() -> None:
+    found = problems(of_python('x = 1  # made anew\n"""A text.\n\nIt is told."""\nlet("beside"); say("lies here")\n'))
+    assert [each.split(" ->")[0] for each in found] == ["1: 'anew'", "4: 'is told'", "5: 'lies'"]
+    assert problems(of_page("`beside` and\n```sh\nanew\n```\ntake a lock, takes a token")) == ["5: 'takes a' -> accept"]
+
+
+@pytest.mark.parametrize("name", [name for name in checked() if not name.startswith(NOT_YET)])
+def test_the_english_is_plain(name: str) -> None:
+    text = checked()[name]
+    lines = of_python(text) if name.endswith(".py") else of_page(text)
+    assert [f"{name}:{problem}" for problem in problems(lines)] == []
+
+
+def test_what_is_not_yet_plain_exists() -> None:
+    assert [prefix for prefix in NOT_YET if not any(name.startswith(prefix) for name in checked())] == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_plain"),
+    [
+        ("storage: time out a batch before its callers do", True),
+        ("cli, docs: add a command", True),
+        ("storage: let a batch wait", False),
+        ("Storage is better", False),
+    ],
+)
+def test_a_subject_has_an_area_and_a_verb(subject: str, is_plain: bool) -> None:
+    assert bool(SUBJECT.match(subject)) is is_plain
+
+
+def test_commit_subjects_are_plain() -> None:
+    if not git("rev-parse", "--verify", "--quiet", f"{BASE}^{{commit}}"):
+        pytest.skip("the history is not here")
+    subjects = git("log", "--no-merges", "--format=%s", f"{BASE}..HEAD").splitlines()
+    assert [each for each in subjects if len(each) > LONGEST_SUBJECT or not SUBJECT.match(each)] == []
