@@ -26,13 +26,25 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "database": ({"contract", "domain"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "storage": ({"contract", "domain", "database"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "tokens": ({"contract", "domain"}, {"jwt", "cryptography", "orjson", "httpx"}),
-    "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
+    "provider": (
+        {"contract", "domain", "settings", "fixtures", "limits"},
+        {"httpx", "tenacity", "pydantic", "pydantic_core"},
+    ),
     "provider.connect": (
-        {"contract", "domain", "settings", "fixtures", "provider", "emulator"},
+        {"contract", "domain", "settings", "fixtures", "limits", "provider", "emulator"},
         {"httpx", "pydantic", "quart"},
     ),
     "emulator": (
-        {"contract", "domain", "settings", "fixtures", "provider", "database.private_files", "server.routing"},
+        {
+            "contract",
+            "domain",
+            "settings",
+            "fixtures",
+            "limits",
+            "provider",
+            "database.private_files",
+            "server.routing",
+        },
         {"pydantic", "pydantic_core", "quart", "sqlmodel", "sqlalchemy", "werkzeug"},
     ),
     "services": (
