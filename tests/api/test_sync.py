@@ -199,7 +199,9 @@ class TestPush:
         assert await history(alice, "113") == []
         without = services.plans.get("pro").model_copy(update={"sync": False})
         with pytest.raises(ServiceError) as refusal:
-            await sync.run(services, Caller(1, without, frozenset()), Reached(PIER, 1, without), {"title": "T"}, None)
+            await sync.run(
+                services, Caller(1, without, frozenset()), Reached(PIER, 1, without, "accounts/1"), {"title": "T"}, None
+            )
         assert refusal.value.kind is PLAN_RESTRICTION
 
     async def test_ids_sort_by_time(self, alice: httpx.AsyncClient, clock: FrozenClock) -> None:

@@ -67,7 +67,7 @@ class TestProviderTrouble:
 
 
 class TestOneAtATime:
-    async def test_a_second_sync_waits_for_its_turn(
+    async def test_a_second_sync_waits_for_the_lease(
         self, alice: httpx.AsyncClient, plugin: Site, emulator: httpx.AsyncClient
     ) -> None:
         await fail(emulator, "delay", method="PATCH", seconds=0.3, times=1)
@@ -79,10 +79,10 @@ class TestOneAtATime:
         seen = [call["method"] for call in await calls(emulator) if call["path"] != "/token"]
         assert seen == ["GET", "PATCH", "GET", "PATCH"]
 
-    async def test_a_turn_that_never_comes_is_a_conflict(
+    async def test_a_lease_that_stays_taken_is_a_conflict(
         self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sync, "TURN_WAIT_SECONDS", 0.1)
+        monkeypatch.setattr(sync, "LEASE_WAIT_SECONDS", 0.1)
         held = {"sync_lease": "another process", "sync_lease_until": clock.now() + 60_000}
         async with services.storage.write() as session:
             await session.execute(update(locations).where(locations.c.name == PIER).values(held))

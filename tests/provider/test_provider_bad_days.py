@@ -13,7 +13,6 @@ from profilesvc.domain.world import FrozenClock
 from profilesvc.provider.breaker import FAILURES
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import RemoteProvider
-from profilesvc.provider.window import MinuteWindow
 from support.provider import _adapter
 
 PIER, ALICE = "locations/111", "accounts/1"
@@ -175,16 +174,6 @@ async def test_edit_budget_is_kept_before_the_provider_says_no(clock: FrozenCloc
     await provider.patch_location("locations/112", {"title": "x"}, ["title"])
     clock.advance(seconds=40)
     await provider.create_post(ALICE, PIER, POST)
-
-
-def test_edit_budget_forgets_when_the_clock_is_set_back_and_what_is_old() -> None:
-    window, now = MinuteWindow(), 10_000_000
-    for number in range(1500):
-        assert window.take(f"{number}", 1, now) == 0
-    assert window.take("0", 1, now) == 60_000
-    assert window.take("0", 1, now - 3_600_000) == 0
-    assert window.take("new", 1, now + 60_000) == 0
-    assert len(window._events) == 2
 
 
 async def _kill(scripted: Scripted) -> None:

@@ -31,7 +31,7 @@ from profilesvc.settings import Settings
 from profilesvc.storage.tables import idempotency as rows
 
 PLAN = next(iter(load_catalogue(None)))
-ALICE, HERE = Caller(1, PLAN, frozenset()), Reached("locations/111", 1, PLAN)
+ALICE, HERE = Caller(1, PLAN, frozenset()), Reached("locations/111", 1, PLAN, "accounts/1")
 
 
 @dataclass
@@ -94,7 +94,7 @@ async def test_a_repeat_is_answered_as_the_first_time(desk: Desk) -> None:
 
 
 async def test_callers_operations_locations_and_values_are_apart(desk: Desk) -> None:
-    other = Reached("locations/112", 1, PLAN)
+    other = Reached("locations/112", 1, PLAN, "accounts/1")
     for different in (
         {},
         {"caller": Caller(2, PLAN, frozenset())},

@@ -90,7 +90,7 @@ async def _gate() -> Response | None:
     if request.path != "/token":
         if scheme.lower() != "bearer" or (expires or 0) <= now():
             raise ApiError(401, "Request had invalid authentication credentials.")
-        count_request()
+        await count_request()
     return None
 
 

@@ -63,7 +63,7 @@ async def update_attributes(location: str) -> Document:
         known, sent = _known_for(row), {one.get("name"): one for one in body.get("attributes", [])}
         for name in mask:
             _check(name, sent.get(name), known)
-        count_edit(row.name)
+        await count_edit(row.name)
         kept = {one["name"]: one for one in json.loads(row.attributes) if one["name"] not in mask}
         for name in mask:
             if name in sent and not known[name].get("deprecated"):

@@ -47,7 +47,6 @@ from profilesvc.emulator.state import Emulator, Switches, emulator, load_switche
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow, EmulatorStateRow
 from profilesvc.emulator.wire import Document
-from profilesvc.provider.window import MinuteWindow
 
 control = Blueprint("control", __name__, url_prefix="/__emulator")
 _REPLACED = ("google_updated", "verifications", "attributes", "blocked")
@@ -256,7 +255,7 @@ async def reset() -> Document:
     shared = emulator()
     shared.faults.clear()
     shared.calls.clear()
-    shared.limiter = MinuteWindow()
+    await shared.limiter.storage.reset()
     async with shared.store.write() as session:
         await clear(session)
         fill(session, shared.world, shared.clock.now())

@@ -109,7 +109,7 @@ async def patch_location(location: str) -> Document:
         check_location(before, after, strict=strict)
         if query.get("validateOnly") == "true":
             return {}
-        count_edit(row.name)
+        await count_edit(row.name)
         _store(row, before, settled(after, mask) if strict else after, mask)
         session.add(row)
         answer = _visible(row, _WHOLE)

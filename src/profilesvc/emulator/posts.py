@@ -91,7 +91,7 @@ async def create_post(account: str, location: str) -> Document:
     async with emulator().store.write() as session:
         parent = await _require_parent(session, account, location)
         check_post(document, strict=switches().strict)
-        count_edit(f"locations/{location}")
+        await count_edit(f"locations/{location}")
         name = await _free_name(session, parent)
         document |= _hosted(name, document)
         url = f"https://search.example/p/{name.rpartition('/')[2]}"
@@ -135,7 +135,7 @@ async def patch_post(account: str, location: str, post: str) -> Document:
         row = await _find_post(session, parent, post)
         document = applied(json.loads(row.document), body, mask)
         check_post(document, strict=switches().strict)
-        count_edit(f"locations/{location}")
+        await count_edit(f"locations/{location}")
         _submit(row, document)
         session.add(row)
     return rendered(row, now())

@@ -7,14 +7,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from quart import current_app, g, request
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from profilesvc.domain.world import Clock, Entropy
+from profilesvc.domain.rates import Window
+from profilesvc.domain.world import MINUTE, Clock, Entropy
 from profilesvc.emulator.errors import quota_exceeded
 from profilesvc.emulator.faults import Faults
 from profilesvc.emulator.guard import Guard
 from profilesvc.emulator.store import Store
 from profilesvc.emulator.tables import EmulatorStateRow
 from profilesvc.emulator.wire import Document
-from profilesvc.provider.window import MinuteWindow
+from profilesvc.limits.counters import MemoryWindows
 
 SERVICES = {
     "accounts": "mybusinessaccountmanagement",
@@ -49,6 +50,14 @@ class Switches(BaseModel):
     clock_offset_ms: int = 0
 
 
+class RequestClock:
+    """The clock that /__emulator/clock moves, as the current request reads it."""
+
+    def now(self) -> int:
+        """Return milliseconds since the epoch."""
+        return now()
+
+
 @dataclass
 class Emulator:
     """One emulator; reached by `emulator()` inside a request. Without a guard it must not be served on a socket."""
@@ -59,7 +68,7 @@ class Emulator:
     world: Document
     guard: Guard | None = None
     faults: Faults = field(default_factory=Faults)
-    limiter: MinuteWindow = field(default_factory=MinuteWindow)
+    limiter: MemoryWindows = field(default_factory=lambda: MemoryWindows(RequestClock()))
     calls: deque[Document] = field(default_factory=lambda: deque(maxlen=1000))
 
 
@@ -87,17 +96,28 @@ def now() -> int:
     return found
 
 
-def _count(key: str, metric: str, limit: int) -> None:
+async def _count(key: str, metric: str, limit: int) -> None:
     service = f"{SERVICES.get(request.blueprint or '', 'mybusinessbusinessinformation')}.googleapis.com"
-    if limit and emulator().limiter.take(key.format(service), limit, now()):
+    if not limit:
+        return
+    granted, _ = await emulator().limiter.take(key.format(service), Window(limit, MINUTE))
+    if not granted:
         raise quota_exceeded(service, metric, limit)
 
 
-def count_request() -> None:
-    """Note one request to an API; raises 429 over the limit."""
-    _count("requests to {}", "Requests", switches().requests_per_minute)
+async def count_request() -> None:
+    """Count one request to an API.
+
+    Raises:
+        ApiError: 429, over the limit.
+    """
+    await _count("requests to {}", "Requests", switches().requests_per_minute)
 
 
-def count_edit(location: str) -> None:
-    """Note one edit of a profile; raises 429 over the limit."""
-    _count(f"edits of {location}", "Edits", switches().edits_per_minute)
+async def count_edit(location: str) -> None:
+    """Count one edit of a profile.
+
+    Raises:
+        ApiError: 429, over the limit.
+    """
+    await _count(f"edits of {location}", "Edits", switches().edits_per_minute)

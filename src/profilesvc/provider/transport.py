@@ -15,12 +15,13 @@ from typing import Literal
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from profilesvc.domain.rates import Window
 from profilesvc.domain.world import MINUTE, SECOND, Clock
+from profilesvc.limits.counters import MemoryWindows
 from profilesvc.provider.answers import Answer, read_answer, read_response
 from profilesvc.provider.breaker import Breaker, Unreachable
 from profilesvc.provider.oauth import TokenSource, refused_login
 from profilesvc.provider.port import Document, ProviderError
-from profilesvc.provider.window import MinuteWindow
 from profilesvc.settings import ProviderSettings
 
 Api = Literal["information", "verifications", "accounts", "posts"]
@@ -81,7 +82,7 @@ class Transport:
         self._tokens = TokenSource(
             client, settings, url=settings.token_url or f"{origin.rstrip('/')}/token", clock=clock
         )
-        self._edits = MinuteWindow()
+        self._edits = MemoryWindows(clock)
 
     async def aclose(self) -> None:
         """Release connections."""
@@ -137,7 +138,7 @@ class Transport:
             raise
 
     async def _attempt(self, request: Request) -> Document:
-        self._spend_edit(request.edits)
+        await self._spend_edit(request.edits)
         begun, outcome = time.monotonic(), "unreachable"
         try:
             answer = await self._authorized(request)
@@ -158,17 +159,23 @@ class Transport:
             self._observe(request.api, request.operation, outcome, time.monotonic() - begun)
         return read_answer(answer)
 
-    def _spend_edit(self, profile: str) -> None:
-        """Wait for the profile's edit budget, so that the provider does not reject the edit."""
+    async def _spend_edit(self, profile: str) -> None:
+        """Stay within the provider's edits per minute, so that it does not reject any (format §11).
+
+        Raises:
+            ProviderError: rate_limited, with the time to wait.
+        """
         limit = self._settings.edits_per_minute
-        wait = self._edits.take(profile, limit, self._clock.now()) if profile and limit else 0
-        if wait:
+        if not profile or not limit:
+            return
+        granted, standing = await self._edits.take(profile, Window(limit, MINUTE))
+        if not granted:
             message = f"the profile has used its {limit} edits of this minute"
             raise ProviderError(
                 "rate_limited",
                 retryable=True,
                 provider_message=message,
-                retry_after=min(wait, MINUTE) / SECOND,
+                retry_after=min(standing.wait, MINUTE) / SECOND,
                 reached=False,
             )
 

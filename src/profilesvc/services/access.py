@@ -130,11 +130,12 @@ async def reach(services: Services, caller: Caller, name: str) -> Reached:
     if caller.key is not None:
         if caller.key.location_name != name:
             raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The key is bound to another location.")
-        return Reached(name, caller.user_id, caller.plan)
+        return Reached(name, caller.user_id, caller.plan, caller.key.account)
     async with services.storage.read() as session:
-        if not await locations.is_owned(session, name, caller.user_id):
-            raise ServiceError(NOT_FOUND, "There is no such location.")
-    return Reached(name, caller.user_id, caller.plan)
+        account = await locations.account_of(session, name, caller.user_id)
+    if account is None:
+        raise ServiceError(NOT_FOUND, "There is no such location.")
+    return Reached(name, caller.user_id, caller.plan, account)
 
 
 def missing(what: str) -> ServiceError:

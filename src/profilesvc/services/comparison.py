@@ -7,16 +7,14 @@ from profilesvc.domain import profiles
 from profilesvc.domain.world import iso
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services.context import Reached, Services
+from profilesvc.services.locations import load
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.services.sync import checked, require_plan, syncable
-from profilesvc.storage import locations
+from profilesvc.services.sync import checked, require_plan, require_syncable
 
 
 async def compare(services: Services, location: Reached) -> SyncComparison:
     """Source, provider (read live) and last sync, and where source and provider differ (D-84, D-85)."""
-    async with services.storage.read() as session:
-        row = await locations.state(session, location.name)
-    assert row is not None, "a reached location exists"
+    row = await load(services, location)
     try:
         provider = await services.provider.location(location.name)
     except ProviderError as error:
@@ -37,7 +35,7 @@ async def preview(services: Services, location: Reached, body: Document) -> Sync
     """What a sync would do with the body now: the same refusals, no patch, no history, nothing stored."""
     push = checked(location, body)
     require_plan(location)
-    row = await syncable(services, location)
+    row = require_syncable(await load(services, location))
     changed, unchanged = list[str](), list[str]()
     if push.sendable:
         try:

@@ -114,11 +114,12 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A location that the caller may use; only `access.reach` makes one."""
+    """A location that the caller may use, with the provider's account; only `access.reach` makes one."""
 
     name: str
     owner_id: int
     plan: Plan
+    account: str
 
     @property
     def id(self) -> str:

@@ -1,11 +1,11 @@
-"""Run an operation once per idempotency key and replay its answer (D-40)."""
+"""Run an operation once per idempotency key, and replay its response to repeats (D-40)."""
 
 import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -26,7 +26,7 @@ _REPLAYED = {"Idempotency-Replayed": "true"}
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """The caller's value, and the fingerprint of what it was sent with."""
+    """The value that the caller sent, and the fingerprint of the request that it came with."""
 
     value: str
     fingerprint: str
@@ -34,14 +34,18 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to run and to store the answer; the fence tells a late holder from the present one."""
+    """The right to run and to store the response; its fence is higher than that of every holder before."""
 
     scope: str
     fence: int
     since: int
 
     async def finish(self, session: AsyncSession, status: int, answer: bytes) -> None:
-        """Store the answer in the same transaction as the effect; refuses an overtaken holder."""
+        """Store the response in the transaction of the effect, before it locks other rows.
+
+        Raises:
+            ServiceError: IDEMPOTENCY_IN_PROGRESS, because another holder has taken over.
+        """
         if not await idempotency.finish(session, self.scope, self.fence, status, answer.decode()):
             raise _in_progress()
 
@@ -49,10 +53,31 @@ class Claim:
 Run = Callable[[Claim | None], Awaitable[Rendered]]
 
 
-def key_of(given: list[list[str]], request: Any) -> IdempotencyKey | None:
-    """The key of a request from the values of both header names; `request` is what the fingerprint covers."""
-    values = {value for header in given for value in header}
-    if any(len(header) > 1 for header in given) or len(values) > 1:
+class Lock(Protocol):
+    """A lock that an operation holds while it runs, taken and released in the transactions of its claim."""
+
+    @property
+    def must_end(self) -> bool:
+        """Return whether `end` has something to write."""
+        ...
+
+    async def take(self, session: AsyncSession) -> None:
+        """Take the lock if it is free; the operation waits for it otherwise."""
+        ...
+
+    async def end(self, session: AsyncSession) -> None:
+        """Write what a failed operation leaves behind, and release the lock."""
+        ...
+
+
+def key_of(headers: list[list[str]], request: Any) -> IdempotencyKey | None:
+    """Return the key of a request from the values of both header names; the fingerprint covers `request`.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
+    values = {value for header in headers for value in header}
+    if any(len(header) > 1 for header in headers) or len(values) > 1:
         raise invalid("header", HEADER, "must be sent once, and Idempotency-Key must not have another value")
     if not values:
         return None
@@ -68,49 +93,63 @@ def _in_progress() -> ServiceError:
 
 
 async def once(
-    services: Services, caller: Caller, target: tuple[str, Reached], key: IdempotencyKey | None, run: Run
+    services: Services,
+    caller: Caller,
+    target: tuple[str, Reached],
+    key: IdempotencyKey | None,
+    run: Run,
+    lock: Lock | None = None,
 ) -> Rendered:
-    """Run, or answer as the first time. `target` is the operation's name and its location.
+    """Run an operation, or replay its first response. `target` is the name of the operation and its location.
 
-    An answer that can be corrected or retried is forgotten; a final refusal of the provider is kept.
+    The response is forgotten if the request can be corrected or retried; a final rejection by the provider is kept.
+    The `lock` is taken in the transaction that claims the key, and ends in the one that settles a failed claim.
     """
-    if key is None:
-        return await run(None)
-    scope = hashlib.sha256("\n".join([caller.scope, target[0], target[1].name, key.value]).encode()).hexdigest()
-    claim = await _claim(services, scope, key.fingerprint)
+    claim: Claim | Rendered | None = None
+    if key is not None:
+        scope = hashlib.sha256("\n".join([caller.scope, target[0], target[1].name, key.value]).encode()).hexdigest()
+        claim = await _claim(services, scope, key.fingerprint, lock)
     if isinstance(claim, Rendered):
         return claim
     try:
         return await run(claim)
-    except ServiceError as error:
-        await _settle(services, claim, error)
-        raise
-    except BaseException:
-        async with services.storage.write() as session:
-            await idempotency.let_go(session, scope, claim.fence, services.clock.now())
+    except BaseException as error:
+        await _fail(services, claim, lock, error)
         raise
 
 
-async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Rendered:
+async def _claim(services: Services, scope: str, fingerprint: str, lock: Lock | None) -> Claim | Rendered:
     now = services.clock.now()
     async with services.storage.write() as session:
-        if await idempotency.insert_first(session, scope, fingerprint, now, now + LEASE):
-            return Claim(scope, 1, now)
-        seen = await idempotency.find(session, scope)
-        if seen is None:  # released this very moment
-            raise _in_progress()
-        forgotten = seen.created_at <= now - KEPT
-        if not forgotten and seen.fingerprint not in (idempotency.LET_GO, fingerprint):
-            raise ServiceError(IDEMPOTENCY_KEY_REUSED)
-        if not forgotten and seen.status is not None:
-            return _replay(seen.status, seen.answer or "null")
-        if not forgotten and seen.lease_until > now:
-            raise _in_progress()
-        since = now if forgotten else seen.created_at  # nothing older can be the effect of this request
-        successor = Attempt(fingerprint, seen.fence + 1, now + LEASE, since, None, None)
-        if not await idempotency.take_over(session, scope, seen.fence, successor):
-            raise _in_progress()
-        return Claim(scope, successor.fence, since)
+        claim: Claim | Rendered = Claim(scope, 1, now)
+        if not await idempotency.insert_first(session, scope, fingerprint, now, now + LEASE):
+            claim = await _repeated(session, scope, fingerprint, now)
+        if lock is not None and isinstance(claim, Claim):
+            await lock.take(session)
+    return claim
+
+
+async def _repeated(session: AsyncSession, scope: str, fingerprint: str, now: int) -> Claim | Rendered:
+    """Replay the response of an earlier attempt, or take over from one that has ended without a response.
+
+    Raises:
+        ServiceError: IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_IN_PROGRESS, PROVIDER_API_ERROR as the first time.
+    """
+    earlier = await idempotency.find(session, scope)
+    if earlier is None:  # released a moment ago
+        raise _in_progress()
+    is_forgotten = earlier.created_at <= now - KEPT
+    if not is_forgotten and earlier.fingerprint not in (idempotency.LET_GO, fingerprint):
+        raise ServiceError(IDEMPOTENCY_KEY_REUSED)
+    if not is_forgotten and earlier.status is not None:
+        return _replay(earlier.status, earlier.answer or "null")
+    if not is_forgotten and earlier.lease_until > now:
+        raise _in_progress()
+    since = now if is_forgotten else earlier.created_at  # nothing older can be the effect of this request
+    successor = Attempt(fingerprint, earlier.fence + 1, now + LEASE, since, None, None)
+    if not await idempotency.take_over(session, scope, earlier.fence, successor):
+        raise _in_progress()
+    return Claim(scope, successor.fence, since)
 
 
 def _replay(status: int, answer: str) -> Rendered:
@@ -120,18 +159,43 @@ def _replay(status: int, answer: str) -> Rendered:
     raise ServiceError(PROVIDER_API_ERROR, failure["message"], headers=_REPLAYED, **failure["details"])
 
 
-async def _settle(services: Services, claim: Claim, error: ServiceError) -> None:
-    """Keep a final refusal; keep the claim of an attempt that may have had its effect; forget everything else."""
-    cause = error.__cause__
-    unknown = cause.effect_unknown if isinstance(cause, ProviderError) else error.kind.status >= 500
-    rejected = error.kind is PROVIDER_API_ERROR and error.details["reason"] == "rejected"
+async def _fail(services: Services, claim: Claim | None, lock: Lock | None, error: BaseException) -> None:
+    """Settle the claim and end the lock in one transaction, the claim first: two orders could deadlock.
+
+    Raises:
+        ServiceError: IDEMPOTENCY_IN_PROGRESS, because another holder has taken over the claim.
+    """
+    if claim is None and (lock is None or not lock.must_end):
+        return
+    is_mine = True
     async with services.storage.write() as session:
-        if rejected and not error.details["retryable"]:
-            answer = json.dumps({"message": error.message, "details": error.details}).encode()
-            await claim.finish(session, error.kind.status, answer)
-        elif unknown or error.kind.status >= 500 or claim.fence > 1:
-            # A failure may have had its effect, and an earlier attempt's stays unknown whatever became of this one.
-            corrigible = not unknown and claim.fence == 1
-            await idempotency.let_go(session, claim.scope, claim.fence, services.clock.now(), corrigible)
-        else:
-            await idempotency.release(session, claim.scope, claim.fence)
+        if claim is not None:
+            is_mine = await _settle(session, claim, error, services.clock.now())
+        if lock is not None and lock.must_end:
+            await lock.end(session)
+    if not is_mine:
+        raise _in_progress() from error
+
+
+async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now: int) -> bool:
+    """Keep a final rejection and the claim of an attempt that may have had its effect; forget every other attempt.
+
+    Returns:
+        False if the rejection could not be kept, because another holder has taken over.
+    """
+    if not isinstance(error, ServiceError):
+        await idempotency.let_go(session, claim.scope, claim.fence, now)
+        return True
+    cause = error.__cause__
+    is_unknown = cause.effect_unknown if isinstance(cause, ProviderError) else error.kind.status >= 500
+    is_rejected = error.kind is PROVIDER_API_ERROR and error.details["reason"] == "rejected"
+    if is_rejected and not error.details["retryable"]:
+        answer = json.dumps({"message": error.message, "details": error.details})
+        return await idempotency.finish(session, claim.scope, claim.fence, error.kind.status, answer)
+    if is_unknown or error.kind.status >= 500 or claim.fence > 1:
+        # A failure may have had its effect, and so may an earlier attempt, however this one ended.
+        can_be_corrected = not is_unknown and claim.fence == 1
+        await idempotency.let_go(session, claim.scope, claim.fence, now, can_be_corrected)
+    else:
+        await idempotency.release(session, claim.scope, claim.fence)
+    return True

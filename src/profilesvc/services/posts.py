@@ -135,12 +135,11 @@ async def _reserve(services: Services, location: Reached, now: int) -> None:
 
 async def _send(services: Services, location: Reached, post: Document, claim: Claim | None) -> tuple[StoredPost, bool]:
     """Create the post, or find the one that an interrupted attempt with the same key has made (D-40)."""
-    account = await _account(services, location)
     made = None
     if claim is not None and claim.fence > 1:
         made = await _made_before(services, location, post, claim.since)
     adopted = made is not None
-    made = made or await services.provider.create_post(account, location.name, post)
+    made = made or await services.provider.create_post(location.account, location.name, post)
     return stored(location.name, {**made, "state": "PROCESSING"}), adopted
 
 
@@ -149,10 +148,9 @@ async def _made_before(services: Services, location: Reached, post: Document, si
 
     Media comes back changed and is not compared; the provider's clock may be a little behind ours.
     """
-    account = await _account(services, location)
     async with services.storage.read() as session:
         known = await posts.read_before(session, location.name, since)
-    for document in await services.provider.posts(account, location.name):
+    for document in await services.provider.posts(location.account, location.name):
         found = stored(location.name, document)
         if _says(document, post) and found.created_at >= since - _CLOCK_SKEW and found.post_id not in known:
             return document
@@ -181,9 +179,9 @@ async def change(services: Services, location: Reached, post_id: str, body: Docu
         raise _no_such_post()
     if not mask:
         return Rendered(existing.encode())
-    now, account = services.clock.now(), await _account(services, location)
+    now = services.clock.now()
     try:
-        answer = await services.provider.patch_post(account, location.name, post_id, update, mask)
+        answer = await services.provider.patch_post(location.account, location.name, post_id, update, mask)
         changed = stored(location.name, answer)
     except ProviderError as error:
         raise await _refused(services, location, post_id, error) from error
@@ -208,9 +206,8 @@ async def _find(services: Services, location: Reached, post_id: str) -> str | No
 
 async def delete(services: Services, location: Reached, post_id: str) -> PostDeleted:
     """Delete a post, also one that the mirror does not know yet. NOT_FOUND, PROVIDER_API_ERROR."""
-    account = await _account(services, location)
     try:
-        await services.provider.delete_post(account, location.name, post_id)
+        await services.provider.delete_post(location.account, location.name, post_id)
     except ProviderError as error:
         raise await _refused(services, location, post_id, error) from error
     await forget(services, location.name, post_id)
@@ -223,11 +220,6 @@ async def _refused(services: Services, location: Reached, post_id: str, error: P
         return provider_failure(error)
     await forget(services, location.name, post_id)
     return _no_such_post()
-
-
-async def _account(services: Services, location: Reached) -> str:
-    async with services.storage.read() as session:
-        return (await posts.mirror(session, location.name)).account
 
 
 def _no_such_post() -> ServiceError:

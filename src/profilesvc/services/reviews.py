@@ -12,7 +12,6 @@ from profilesvc.domain.messages import Document
 from profilesvc.domain.reviews import check_reply
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Reached, Rendered, Services
-from profilesvc.services.locations import load
 from profilesvc.services.page_tokens import opened, seal
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_names import without_account
@@ -28,11 +27,11 @@ async def list_page(services: Services, location: Reached, query: ReviewListQuer
     """
     listed = f"reviews by {query.orderBy}"
     token = opened(services, location, listed, query.pageToken, _ANY) if query.pageToken else ""
-    account = await _account(services, location)
+    _require_plan(location)
     size = min(query.pageSize, MAX_PAGE_SIZE)
     try:
         page = await services.provider.reviews(
-            account, location.name, page_size=size, page_token=token, order_by=query.orderBy
+            location.account, location.name, page_size=size, page_token=token, order_by=query.orderBy
         )
         reviews = _page(location, page.get("reviews", []))
     except ProviderError as error:
@@ -45,9 +44,9 @@ async def list_page(services: Services, location: Reached, query: ReviewListQuer
 
 async def get(services: Services, location: Reached, review_id: str) -> Rendered:
     """One review, with its reply where it has one. PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR."""
-    account = await _account(services, location)
+    _require_plan(location)
     try:
-        review = _ours(location, await services.provider.review(account, location.name, review_id))
+        review = _ours(location, await services.provider.review(location.account, location.name, review_id))
     except ProviderError as error:
         raise _failure(error, "There is no such review.") from error
     return Rendered(orjson.dumps(review))
@@ -59,9 +58,9 @@ async def reply(services: Services, location: Reached, review_id: str, body: Doc
     VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
     comment = check_reply(body)
-    account = await _account(services, location)
+    _require_plan(location)
     try:
-        answer = await services.provider.reply(account, location.name, review_id, comment)
+        answer = await services.provider.reply(location.account, location.name, review_id, comment)
     except ProviderError as error:
         raise _failure(error, "There is no such review.") from error
     return Rendered(orjson.dumps(answer))
@@ -69,19 +68,22 @@ async def reply(services: Services, location: Reached, review_id: str, body: Doc
 
 async def delete_reply(services: Services, location: Reached, review_id: str) -> ReplyDeleted:
     """Take the reply back. PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR."""
-    account = await _account(services, location)
+    _require_plan(location)
     try:
-        await services.provider.delete_reply(account, location.name, review_id)
+        await services.provider.delete_reply(location.account, location.name, review_id)
     except ProviderError as error:
         raise _failure(error, "There is no such review, or it has no reply.") from error
     return ReplyDeleted()
 
 
-async def _account(services: Services, location: Reached) -> str:
-    """The provider's account of the location, for an owner whose plan includes reviews (D-90)."""
+def _require_plan(location: Reached) -> None:
+    """Reject a caller whose plan does not include reviews (D-90).
+
+    Raises:
+        ServiceError: PLAN_RESTRICTION.
+    """
     if not location.plan.reviews:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include reviews.")
-    return (await load(services, location)).account
 
 
 def _page(location: Reached, found: object) -> list[Document]:

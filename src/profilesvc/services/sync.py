@@ -1,22 +1,15 @@
-"""Push profile data to the provider, compare, and tell the history (D-80 to D-87)."""
+"""Push profile data to the provider, one sync of a location at a time, and list the history (D-80 to D-87)."""
 
 import asyncio
-import contextlib
 import json
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PLAN_RESTRICTION, SYNC_DISABLED
-from profilesvc.contract.sync import (
-    MAX_LIMIT,
-    SyncHistory,
-    SyncHistoryQuery,
-    SyncResult,
-)
+from profilesvc.contract.sync import MAX_LIMIT, SyncHistory, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
@@ -27,46 +20,103 @@ from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.locations import keep_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.storage import locations, sync
+from profilesvc.storage import sync
 from profilesvc.storage.locations import LocationState
 
-TURN = 60 * SECOND
-TURN_WAIT_SECONDS = 10.0
+LEASE = 60 * SECOND
+LEASE_WAIT_SECONDS = 10.0
 LARGEST_SOURCE = 256 * 1024
-SHOWN = 10_000  # entries of a location's history that its pages reach
+SHOWN = 10_000  # the entries of a location's history that its pages reach
 _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A checked sync request: the whole body, what of it may be sent, and what is dropped."""
+    """A checked sync request: the whole body, the part that may be sent, and the fields that are dropped."""
 
     body: Document
     sendable: Document
     filtered: list[str]
 
 
+class _Lease:
+    """The right to sync a location, on whatever process: two syncs never interleave at the provider (D-87).
+
+    Besides the lease it holds the location's row as it was when the lease was taken, which no other sync changes.
+    """
+
+    def __init__(self, services: Services, location: str) -> None:
+        self._services, self._location = services, location
+        self.holder = services.entropy.token_bytes(16).hex()
+        self.row: LocationState | None = None
+        self.must_end = False
+        self.failed: Push | None = None  # the push to record when the lease ends
+
+    async def take(self, session: AsyncSession) -> None:
+        """Take the lease if it is free."""
+        now = self._services.clock.now()
+        self.row = await sync.take_lease(session, self._location, self.holder, now, now + LEASE)
+        self.must_end = self.row is not None
+
+    async def wait(self) -> LocationState:
+        """Return the location's row once the lease is held.
+
+        Raises:
+            ServiceError: CONFLICT, because another sync of the location takes longer than 10 s.
+        """
+        deadline, pause = time.monotonic() + LEASE_WAIT_SECONDS, _FIRST_POLL_SECONDS
+        while self.row is None:
+            async with self._services.storage.write() as session:
+                await self.take(session)
+            if self.row is not None:
+                break
+            if time.monotonic() + pause > deadline:
+                raise ServiceError(CONFLICT, "Another sync of this location is running.", retry_after=1)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_POLL_SECONDS)
+        self._services.storage.renew()  # the time spent waiting is not this sync's own
+        return self.row
+
+    async def end(self, session: AsyncSession) -> None:
+        """End the lease; a failed push stays in the history, and its body stays the desired state (D-83, D-84)."""
+        values: dict[str, Any] = {}
+        if self.failed is not None and self.row is not None:
+            values["source"] = _desired(self.row, self.failed.body)
+            now = self._services.clock.now()
+            await _record(session, self._location, new_sync_id(now, self._services.entropy), now, "failed", 0)
+        await sync.end_lease(session, self._location, self.holder, **values)
+        self.must_end = False
+
+
 async def run(
     services: Services, caller: Caller, location: Reached, body: Document, key: IdempotencyKey | None
 ) -> Rendered:
-    """One sync; with an idempotency key, once.
+    """Sync once per idempotency key, or at every request without one.
 
-    VALIDATION_ERROR, PLAN_RESTRICTION, LOCATION_NOT_VERIFIED, SYNC_DISABLED, CONFLICT when another sync of the
-    location takes longer than 10 s, PROVIDER_API_ERROR (kept in the history as failed).
+    Two transactions: the first claims the key and takes the lease, the second stores the result, ends the lease and
+    stores the response for the key. Between them the provider is asked.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
+            PROVIDER_API_ERROR, in this order.
     """
-    push = checked(location, body)
+    push, lease = checked(location, body), _Lease(services, location.name)
 
-    async def once(claim: Claim | None) -> Rendered:
+    async def push_once(claim: Claim | None) -> Rendered:
         require_plan(location)
         await services.limiter.sync(location.name)
-        async with _turn(services, location.name):
-            return await _push(services, location, push, claim)
+        row = require_syncable(await lease.wait())
+        return await _push(services, location, row, push, lease, claim)
 
-    return await idempotency.once(services, caller, ("sync", location), key, once)
+    return await idempotency.once(services, caller, ("sync", location), key, push_once, lease)
 
 
 def checked(location: Reached, body: Document) -> Push:
-    """The body, split and checked. VALIDATION_ERROR (D-81)."""
+    """Split the body into what may be sent and what is dropped, and check the former (D-81).
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
     if not body:
         raise invalid("body", "", "must have at least one field")
     sendable, filtered = profiles.split(body, location.plan.syncable)
@@ -74,16 +124,21 @@ def checked(location: Reached, body: Document) -> Push:
 
 
 def require_plan(location: Reached) -> None:
-    """PLAN_RESTRICTION unless the owner's plan includes sync (D-80)."""
+    """Reject a caller whose plan does not include sync (D-80).
+
+    Raises:
+        ServiceError: PLAN_RESTRICTION.
+    """
     if not location.plan.sync:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include sync.")
 
 
-async def syncable(services: Services, location: Reached) -> LocationState:
-    """The location if it is verified and switched on (D-80)."""
-    async with services.storage.read() as session:
-        row = await locations.state(session, location.name)
-    assert row is not None, "a reached location exists"
+def require_syncable(row: LocationState) -> LocationState:
+    """Return a location that is verified and has sync switched on (D-80).
+
+    Raises:
+        ServiceError: LOCATION_NOT_VERIFIED, SYNC_DISABLED.
+    """
     if not row.is_verified:
         raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
     if not row.sync_enabled:
@@ -91,59 +146,40 @@ async def syncable(services: Services, location: Reached) -> LocationState:
     return row
 
 
-@contextlib.asynccontextmanager
-async def _turn(services: Services, name: str) -> AsyncIterator[None]:
-    """Two syncs of one location never interleave at the provider, on whatever process they run (D-87)."""
-    holder = services.entropy.token_bytes(16).hex()
-    await _wait_for_turn(services, name, holder)
-    try:
-        yield
-    finally:
-        async with services.storage.write() as session:
-            await sync.end_lease(session, name, holder)
-
-
-async def _wait_for_turn(services: Services, name: str, holder: str) -> None:
-    deadline, pause = time.monotonic() + TURN_WAIT_SECONDS, _FIRST_POLL_SECONDS
-    while True:
-        now = services.clock.now()
-        async with services.storage.write() as session:
-            if await sync.take_lease(session, name, holder, now, now + TURN):
-                services.storage.renew()  # waiting for others is not this sync's own slowness
-                return
-        if time.monotonic() + pause > deadline:
-            raise ServiceError(CONFLICT, "Another sync of this location is running.", retry_after=1)
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_POLL_SECONDS)
-
-
-async def _push(services: Services, location: Reached, push: Push, claim: Claim | None) -> Rendered:
-    row = await syncable(services, location)
-    if not push.sendable:
-        return await _finish(services, row, push, ([], {}), claim)
-    try:
-        current = await services.provider.location(location.name)
-        await _still_verified(services, location, current)
-        patch = profiles.plan_patch(current, push.sendable)
-        after = await services.provider.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
-    except ProviderError as error:
-        await _record_failure(services, row, push)
-        raise provider_failure(error) from error
-    return await _finish(services, row, push, (patch.changed, after), claim)
+async def _push(
+    services: Services, location: Reached, row: LocationState, push: Push, lease: _Lease, claim: Claim | None
+) -> Rendered:
+    changed, after = list[str](), Document()
+    if push.sendable:
+        try:
+            current = await services.provider.location(location.name)
+            await _still_verified(services, location, current)
+            patch = profiles.plan_patch(current, push.sendable)
+            after = await services.provider.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
+        except ProviderError as error:
+            lease.failed = push
+            raise provider_failure(error) from error
+        changed = patch.changed
+    return await _finish(services, row, push, Outcome(changed, after), lease, claim)
 
 
 async def _still_verified(services: Services, location: Reached, current: Document) -> None:
-    """A location that the provider no longer vouches for is asked about, switched off and refused (D-73, D-80)."""
+    """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73, D-80).
+
+    Raises:
+        ServiceError: LOCATION_NOT_VERIFIED.
+        ProviderError: the verification could not be read.
+    """
     metadata = current.get("metadata")
     if isinstance(metadata, dict) and metadata.get("hasVoiceOfMerchant"):
         return
-    refreshed = await keep_verification(services, location, await services.provider.verification(location.name))
-    if not refreshed.isVerified:
-        raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=refreshed.verificationState)
+    verification = await keep_verification(services, location, await services.provider.verification(location.name))
+    if not verification.isVerified:
+        raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=verification.verificationState)
 
 
 def _desired(row: LocationState, body: Document) -> str:
-    """The body merged over the earlier ones; members that no sync can send are kept while there is room for them."""
+    """Merge the body over the earlier ones; keep fields that no sync can send while there is room for them."""
     earlier = json.loads(row.source or "{}")
     desired = json.dumps(profiles.merge(earlier, body))
     if len(desired) > LARGEST_SOURCE:
@@ -151,46 +187,46 @@ def _desired(row: LocationState, body: Document) -> str:
     return desired
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The leaves that the provider changed, and its profile afterwards."""
+
+    changed: list[str]
+    after: Document
+
+
 async def _finish(
-    services: Services, row: LocationState, push: Push, outcome: tuple[list[str], Document], claim: Claim | None
+    services: Services, row: LocationState, push: Push, outcome: Outcome, lease: _Lease, claim: Claim | None
 ) -> Rendered:
-    """Everything that a finished sync leaves behind, in one transaction. `outcome`: leaves changed, profile after."""
-    changed, after = outcome
+    """Store the result, end the lease and store the response for the idempotency key, in one transaction."""
     now = services.clock.now()
     status = "success" if push.sendable else "skipped"
     sync_id = new_sync_id(now, services.entropy)
-    answer = SyncResult.model_validate(
+    result = SyncResult.model_validate(
         {
             "syncId": sync_id,
             "status": status,
-            "fieldsUpdated": changed,
+            "fieldsUpdated": outcome.changed,
             "fieldsFiltered": push.filtered,
             "timestamp": iso(now),
         }
     )
-    data = answer.model_dump_json().encode()
+    data = result.model_dump_json().encode()
     values: dict[str, Any] = {"source": _desired(row, push.body)}
     if push.sendable:
         values["last_sync"] = json.dumps(profiles.merge(json.loads(row.last_sync or "{}"), push.sendable))
-        values |= {"profile": json.dumps(after), "title": title_of(after), "profile_read_at": now}
+        profile = json.dumps(outcome.after)
+        values |= {"profile": profile, "title": title_of(outcome.after), "profile_read_at": now}
     async with services.storage.write() as session:
-        await locations.change(session, row.name, **values)
-        await _record(session, row.name, (sync_id, now, status, len(changed)))
         if claim is not None:
             await claim.finish(session, 200, data)
+        await sync.end_lease(session, row.name, lease.holder, **values)
+        await _record(session, row.name, sync_id, now, status, len(outcome.changed))
+    lease.must_end = False
     return Rendered(data)
 
 
-async def _record_failure(services: Services, row: LocationState, push: Push) -> None:
-    """A failed push stays in the history, and what was asked for stays the desired state (D-83, D-84)."""
-    now = services.clock.now()
-    async with services.storage.write() as session:
-        await locations.change(session, row.name, source=_desired(row, push.body))
-        await _record(session, row.name, (new_sync_id(now, services.entropy), now, "failed", 0))
-
-
-async def _record(session: AsyncSession, name: str, entry: tuple[str, int, str, int]) -> None:
-    sync_id, now, status, count = entry
+async def _record(session: AsyncSession, name: str, sync_id: str, now: int, status: str, count: int) -> None:
     await sync.add(
         session,
         sync_id=sync_id,
@@ -203,7 +239,7 @@ async def _record(session: AsyncSession, name: str, entry: tuple[str, int, str, 
 
 
 async def history(services: Services, location: Reached, query: SyncHistoryQuery) -> SyncHistory:
-    """One page of the history, newest first (D-86); pages end at `SHOWN` entries, so that none costs more than that."""
+    """Return one page of the history, newest first (D-86), up to `SHOWN` entries, which bounds what a page costs."""
     limit = min(query.limit, MAX_LIMIT)
     offset = (query.page - 1) * limit
     async with services.storage.read() as session:

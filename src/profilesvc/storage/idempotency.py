@@ -11,7 +11,7 @@ from profilesvc.storage.tables import idempotency
 
 
 class Attempt(NamedTuple):
-    """What is known of a key: who holds it, until when, and the answer once there is one."""
+    """An idempotency key: which attempt holds it, until when, and the response once there is one."""
 
     fingerprint: str
     fence: int
@@ -22,7 +22,7 @@ class Attempt(NamedTuple):
 
 
 async def insert_first(session: AsyncSession, scope: str, fingerprint: str, now: int, lease_until: int) -> bool:
-    """True for the one that came first."""
+    """Insert the first attempt with a key; return False if there is one already."""
     statement = insert_into(session, idempotency).values(
         scope=scope, fingerprint=fingerprint, fence=1, lease_until=lease_until, created_at=now
     )
@@ -31,14 +31,14 @@ async def insert_first(session: AsyncSession, scope: str, fingerprint: str, now:
 
 
 async def find(session: Executor, scope: str) -> Attempt | None:
-    """What is known of a key."""
+    """Return the latest attempt with a key."""
     query = select(*(idempotency.c[name] for name in Attempt._fields)).where(idempotency.c.scope == scope)
     row = (await session.execute(query)).one_or_none()
     return None if row is None else Attempt._make(row)
 
 
 async def take_over(session: AsyncSession, scope: str, fence: int, successor: Attempt) -> bool:
-    """Put an attempt in the place of the one with that fence; False when somebody else was first."""
+    """Replace the attempt with that fence; return False if another request was first."""
     statement = (
         update(idempotency)
         .where(idempotency.c.scope == scope, idempotency.c.fence == fence)
@@ -49,7 +49,7 @@ async def take_over(session: AsyncSession, scope: str, fence: int, successor: At
 
 
 async def finish(session: AsyncSession, scope: str, fence: int, status: int, answer: str) -> bool:
-    """Store the answer; False for a holder that was overtaken."""
+    """Store the response; return False if another holder has taken over."""
     statement = (
         update(idempotency)
         .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
@@ -63,7 +63,7 @@ LET_GO = ""  # the fingerprint of an attempt that may be followed by a corrected
 
 
 async def let_go(session: AsyncSession, scope: str, fence: int, now: int, corrigible: bool = False) -> None:
-    """End the lease but keep the attempt: its effect is unknown, and whoever takes over must know that."""
+    """End the lease but keep the attempt: its effect is unknown, and the next attempt must take that into account."""
     released = {"lease_until": now} | ({"fingerprint": LET_GO} if corrigible else {})
     await session.execute(
         update(idempotency)
@@ -73,7 +73,7 @@ async def let_go(session: AsyncSession, scope: str, fence: int, now: int, corrig
 
 
 async def release(session: AsyncSession, scope: str, fence: int) -> None:
-    """Forget an attempt that came to nothing."""
+    """Delete an attempt that had no effect."""
     await session.execute(
         delete(idempotency).where(
             idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None)

@@ -11,7 +11,7 @@ from profilesvc.database.engine import Executor
 from profilesvc.database.prepared import Prefetch, Prepared, fetch, fetch_one, separated
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, revocations, signing_keys
-from profilesvc.storage.tables import businesses, holds, keys, secrets, users
+from profilesvc.storage.tables import businesses, holds, keys, locations, secrets, users
 
 
 class KeyState(NamedTuple):
@@ -30,6 +30,7 @@ class KeyState(NamedTuple):
     revoked_at: int | None
     last_used_at: int | None
     plan: str
+    account: str
     owner_suspended_at: int | None
     hold_reason: str | None
     hold_set_at: int | None
@@ -64,12 +65,17 @@ _STATES = (
         keys.c.revoked_at,
         keys.c.last_used_at,
         users.c.plan,
+        locations.c.account,
         users.c.suspended_at,
         holds.c.reason,
         holds.c.set_at,
         revocations.any_of.label("revoked"),
     )
-    .select_from(keys.join(users, users.c.id == keys.c.user_id).outerjoin(holds, holds.c.key_id == keys.c.id))
+    .select_from(
+        keys.join(users, users.c.id == keys.c.user_id)
+        .join(locations, locations.c.name == keys.c.location_name)
+        .outerjoin(holds, holds.c.key_id == keys.c.id)
+    )
     .order_by(holds.c.severity.desc())
     .limit(1)
 )

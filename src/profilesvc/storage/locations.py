@@ -32,16 +32,17 @@ _STATE = Prepared(
     select(*(locations.c[name] for name in LocationState._fields)).where(locations.c.name == bindparam("location"))
 )
 _OWN = Prepared(_STATE.statement.where(locations.c.user_id == bindparam("user_id")))
-_OWNED = Prepared(
-    select(locations.c.name).where(
+_ACCOUNT = Prepared(
+    select(locations.c.account).where(
         locations.c.name == bindparam("location"), locations.c.user_id == bindparam("user_id")
     )
 )
 
 
-async def is_owned(session: Executor, name: str, user_id: int) -> bool:
-    """True when the location is the user's."""
-    return bool(await fetch(session, _OWNED, location=name, user_id=user_id))
+async def account_of(session: Executor, name: str, user_id: int) -> str | None:
+    """Return the provider's account of a location, or None if the location is not the user's."""
+    rows = await fetch(session, _ACCOUNT, location=name, user_id=user_id)
+    return str(rows[0][0]) if rows else None
 
 
 async def state(session: Executor, name: str) -> LocationState | None:

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from sqlalchemy import Row, insert, or_, select, update
+from sqlalchemy import Row, case, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Executor
+from profilesvc.storage.locations import LocationState
 from profilesvc.storage.tables import locations, syncs
 
 
@@ -26,24 +27,20 @@ async def history(session: Executor, location: str, offset: int, limit: int) -> 
     return list(await session.execute(query))
 
 
-async def take_lease(session: AsyncSession, location: str, holder: str, now: int, until: int) -> bool:
-    """Take the lease of a location; return False if another sync holds it (D-87)."""
+async def take_lease(session: AsyncSession, location: str, holder: str, now: int, until: int) -> LocationState | None:
+    """Take the lease of a location and return its row; return None while another sync holds the lease (D-87)."""
     statement = (
         update(locations)
-        .where(
-            locations.c.name == location,
-            or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now),
-        )
+        .where(locations.c.name == location, or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now))
         .values(sync_lease=holder, sync_lease_until=until)
-        .returning(locations.c.name)
+        .returning(*(locations.c[name] for name in LocationState._fields))
     )
-    return (await session.execute(statement)).first() is not None
+    row = (await session.execute(statement)).one_or_none()
+    return None if row is None else LocationState._make(row)
 
 
-async def end_lease(session: AsyncSession, location: str, holder: str) -> None:
-    """End the lease, unless another sync has taken it over."""
-    await session.execute(
-        update(locations)
-        .where(locations.c.name == location, locations.c.sync_lease == holder)
-        .values(sync_lease=None, sync_lease_until=None)
-    )
+async def end_lease(session: AsyncSession, location: str, holder: str, **values: Any) -> None:
+    """Set columns of a location and end its lease, unless another sync has taken the lease over."""
+    lease, until = locations.c.sync_lease, locations.c.sync_lease_until
+    ended = {column.name: case((lease == holder, null()), else_=column) for column in (lease, until)}
+    await session.execute(update(locations).where(locations.c.name == location).values(**ended, **values))
