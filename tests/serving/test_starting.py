@@ -5,9 +5,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from profilesvc.server.serving import EmbeddedServer, bind
@@ -15,9 +17,9 @@ from support.program import environment
 
 # Workers whose app starts when the file `go` exists; the supervisor prints its port before it starts them.
 _WORKERS = """
-import asyncio, pathlib, sys
+import asyncio, os, pathlib, sys
 from quart import Quart
-from profilesvc.cli._process.workers import Supervisor
+from profilesvc.cli._process.workers import serve_workers
 from profilesvc.server.serving import bind
 from profilesvc.settings import Settings
 
@@ -27,7 +29,10 @@ def make(settings):
 
     @app.before_serving
     async def wait():
-        pathlib.Path(f"waits-{id(app)}").touch()
+        pathlib.Path(f"waits-{os.getpid()}").touch()
+        if pathlib.Path("down").exists():
+            pathlib.Path(f"failed-{os.getpid()}").touch()
+            raise RuntimeError("no such database")
         while not pathlib.Path("go").exists():
             await asyncio.sleep(0.01)
 
@@ -41,7 +46,7 @@ if __name__ == "__main__":
     listener = bind("127.0.0.1", 0)
     print(listener.getsockname()[1], flush=True)
     settings = Settings(_env_file=None, base_url="http://x", data_dir=pathlib.Path("."))
-    sys.exit(0 if Supervisor(settings, listener, make=make).run(2, lambda: print("ready", flush=True)) else 1)
+    sys.exit(0 if serve_workers(settings, [listener], 2, lambda: print("ready", flush=True), make) else 1)
 """
 
 
@@ -112,3 +117,56 @@ def test_a_port_that_another_server_took_in_the_meantime_is_the_reason_for_not_s
         rival.listen()
         with pytest.raises(RuntimeError, match="did not start: cannot listen: Address already in use"):
             server.start()
+
+
+def run_workers(folder: Path) -> subprocess.Popen[str]:
+    """Run workers that do not wait. They fail to start while the file `down` exists."""
+    (folder / "program.py").write_text(_WORKERS)
+    (folder / "go").touch()
+    command = [sys.executable, "program.py"]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Wait until it has happened, for at most 40 s."""
+    deadline = time.monotonic() + 40
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_if_one_of_the_first_workers_does_not_start_all_end_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "down").touch()
+    with run_workers(tmp_path) as process:
+        out, errors = process.communicate(timeout=40)
+    assert process.returncode == 1
+    assert "ready" not in out
+    assert "no such database" in errors
+
+
+def test_a_worker_that_cannot_be_replaced_does_not_end_the_others(tmp_path: Path) -> None:
+    """As when the database is down: the others serve what they can, and the start is tried again."""
+    with run_workers(tmp_path) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        assert process.stdout.readline() == "ready\n"
+        (tmp_path / "down").touch()
+        victim = children(process)[0]
+        victim.kill()
+        until(lambda: len(list(tmp_path.glob("failed-*"))) >= 2)
+        assert process.poll() is None
+        assert accepts(port)
+        (tmp_path / "down").unlink()
+        until(lambda: len(list(tmp_path.glob("waits-*"))) == 3 + len(list(tmp_path.glob("failed-*"))))
+        process.terminate()
+        _, errors = process.communicate(timeout=40)
+    assert process.returncode == 0
+    assert f"worker {victim.pid} ended with -9" in errors
+
+
+def children(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The living workers."""
+    found = psutil.Process(process.pid).children()
+    return [child for child in found if child.status() != "zombie" and "spawn_main" in " ".join(child.cmdline())]

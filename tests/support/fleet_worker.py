@@ -20,7 +20,7 @@ from quart import Quart
 
 from profilesvc.bootstrap import World, create_app
 from profilesvc.cli._process.listening import announce, bound
-from profilesvc.cli._process.workers import Supervisor
+from profilesvc.cli._process.workers import serve_workers
 from profilesvc.domain.rates import Standing, Window
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import signing_keys
@@ -171,7 +171,7 @@ def main(folder: str, workers: str, counting: str) -> None:
     logging.basicConfig(level=logging.WARNING)
     make = functools.partial(made, Path(folder), counting)
     with bound("127.0.0.1", 0) as listener:
-        Supervisor(load(), listener, make=make).run(int(workers), announce("127.0.0.1", listener))
+        serve_workers(load(), [listener], int(workers), announce("127.0.0.1", listener), make)
 
 
 if __name__ == "__main__":

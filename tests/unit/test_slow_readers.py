@@ -1,54 +1,52 @@
-"""Callers that do not take their answers: the server must not keep answers for them without end."""
+"""Slow clients: the server must not keep responses and connections for them forever."""
 
 import asyncio
 import socket
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvicorn
 
-from profilesvc.server.protocol import LEAST_TAKEN, LINGER_SECONDS, TAKE_SECONDS, Protocol, State
+from profilesvc.server.protocol import HEAD_SECONDS, LINGER_SECONDS, MIN_READ_BYTES, READ_SECONDS, Protocol, State
 
 MB = 1024 * 1024
 
 
-class Timer:
-    """What the loop gives for a call that is to come."""
-
-    def __init__(self, call: Callable[..., None], args: tuple[Any, ...]) -> None:
-        self.call, self.args, self.cancelled = call, args, False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
 class Loop:
-    """A loop whose time is the test's: `pass_by` makes the calls that are due after that many seconds."""
+    """A loop whose time is the test's: `advance` checks the connection every second and runs the calls that are due."""
 
     def __init__(self) -> None:
-        self.timers: list[tuple[float, Timer]] = []
+        self.now, self.calls, self.connections = 0.0, list[tuple[float, Callable[[], None]]](), list[Protocol]()
 
-    def call_later(self, seconds: float, call: Callable[..., None], *args: Any) -> Timer:
-        self.timers.append((seconds, timer := Timer(call, args)))
-        return timer
+    def time(self) -> float:
+        return self.now
 
-    def pass_by(self, seconds: float) -> None:
-        due = [timer for after, timer in self.timers if after <= seconds and not timer.cancelled]
-        self.timers = [(after - seconds, timer) for after, timer in self.timers if after > seconds]
-        for timer in due:
-            timer.call(*timer.args)
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        self.calls.append((self.now + seconds, call))
+
+    def advance(self, seconds: float) -> None:
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(self.now + 1, end)
+            due = [call for at, call in self.calls if at <= self.now]
+            self.calls = [(at, call) for at, call in self.calls if at > self.now]
+            for call in due:
+                call()
+            for connection in self.connections:
+                connection.check(self.now)
 
 
 class Transport:
-    """A connection whose other side has `waiting` bytes to take."""
+    """A connection whose client has not read `unread` bytes."""
 
     def __init__(self) -> None:
-        self.waiting, self.state = 0, "open"
+        self.unread, self.state = 0, "open"
         self.connection: socket.socket | None = None
 
     def get_write_buffer_size(self) -> int:
-        return self.waiting
+        return self.unread
 
     def get_extra_info(self, name: str) -> socket.socket | None:
         return self.connection if name == "socket" else None
@@ -61,6 +59,9 @@ class Transport:
 
     def close(self) -> None:
         self.state = "closed"
+
+    def write(self, data: bytes) -> None:
+        self.unread += len(data)
 
 
 @pytest.fixture
@@ -75,79 +76,126 @@ def transport() -> Transport:
 
 @pytest.fixture
 async def protocol(loop: Loop, transport: Transport) -> Protocol:
-    given: Any = loop
+    fake_loop: Any = loop
     connection: Any = transport
-    made = Protocol(uvicorn.Config(asyncio.sleep, log_config=None), State(), {}, given)
+    made = Protocol(uvicorn.Config(asyncio.sleep, log_config=None), State(), {}, fake_loop)
     made.connection_made(connection)
-    made._stop_timer()  # the head of a request has a clock of its own
+    loop.connections.append(made)
     return made
 
 
-async def test_who_takes_nothing_is_cut_off(protocol: Protocol, loop: Loop, transport: Transport) -> None:
-    transport.waiting = MB
+def begin_response(protocol: Protocol, transport: Transport, unread: int) -> None:
+    """Write so much of a response that the app has to pause."""
+    cycle: Any = SimpleNamespace(response_complete=False)
+    protocol.cycle, transport.unread = cycle, unread
     protocol.pause_writing()
-    loop.pass_by(TAKE_SECONDS)
-    assert transport.state == "aborted"
 
 
-async def test_who_takes_a_byte_at_a_time_is_cut_off(protocol: Protocol, loop: Loop, transport: Transport) -> None:
-    transport.waiting = MB
-    protocol.pause_writing()
-    transport.waiting -= LEAST_TAKEN
-    loop.pass_by(TAKE_SECONDS)
-    assert transport.state == "open"
-    transport.waiting -= LEAST_TAKEN - 1
-    loop.pass_by(TAKE_SECONDS)
-    assert transport.state == "aborted"
-
-
-async def test_who_has_taken_it_may_take_the_time(protocol: Protocol, loop: Loop, transport: Transport) -> None:
-    transport.waiting = MB
-    protocol.pause_writing()
-    transport.waiting = 0
-    protocol.resume_writing()
-    loop.pass_by(10 * TAKE_SECONDS)
-    assert transport.state == "open"
-
-
-@pytest.mark.parametrize(("waiting", "state"), [(0, "closed"), (1, "aborted")])
-async def test_an_idle_connection_does_not_wait_for_its_last_answer_to_be_taken(
-    protocol: Protocol, transport: Transport, waiting: int, state: str
+async def test_a_client_that_reads_nothing_is_disconnected(
+    protocol: Protocol, loop: Loop, transport: Transport
 ) -> None:
-    transport.waiting = waiting
+    begin_response(protocol, transport, MB)
+    loop.advance(READ_SECONDS)
+    assert transport.state == "open"
+    loop.advance(1)  # the time counts from the first check
+    assert transport.state == "aborted"
+
+
+async def test_a_client_that_reads_a_byte_at_a_time_is_disconnected(
+    protocol: Protocol, loop: Loop, transport: Transport
+) -> None:
+    begin_response(protocol, transport, MB)
+    loop.advance(1)
+    transport.unread -= MIN_READ_BYTES
+    loop.advance(READ_SECONDS)
+    assert transport.state == "open"
+    transport.unread -= MIN_READ_BYTES - 1
+    loop.advance(READ_SECONDS)
+    assert transport.state == "aborted"
+
+
+async def test_a_client_that_has_read_the_response_may_wait(
+    protocol: Protocol, loop: Loop, transport: Transport
+) -> None:
+    begin_response(protocol, transport, MB)
+    loop.advance(READ_SECONDS)
+    transport.unread = 0
+    protocol.resume_writing()
+    loop.advance(10 * READ_SECONDS)
+    assert transport.state == "open"
+
+
+async def test_a_client_that_reads_one_response_after_the_other_is_not_disconnected(
+    protocol: Protocol, loop: Loop, transport: Transport
+) -> None:
+    """Each check finds much that is unread, but not of the same response."""
+    for _ in range(3 * READ_SECONDS):
+        begin_response(protocol, transport, MB)
+        loop.advance(1)
+        protocol.resume_writing()
+    assert transport.state == "open"
+
+
+@pytest.mark.parametrize(("unread", "state"), [(0, "closed"), (1, "aborted")])
+async def test_a_connection_that_closes_does_not_wait_forever_for_its_client_to_read(
+    protocol: Protocol, loop: Loop, transport: Transport, unread: int, state: str
+) -> None:
+    transport.unread = unread
     protocol.timeout_keep_alive_handler()
+    assert transport.state == "closed"
+    loop.advance(2 * READ_SECONDS * bool(unread))
     assert transport.state == state
 
 
-async def test_requests_behind_an_answer_that_was_never_taken_end_with_it(protocol: Protocol) -> None:
-    waiting: Any = object()
-    protocol.pipeline.append(waiting)
+async def test_a_request_head_must_arrive_in_time(protocol: Protocol, loop: Loop, transport: Transport) -> None:
+    loop.advance(HEAD_SECONDS - 1)
+    assert transport.state == "open"
+    loop.advance(1)
+    assert transport.state == "closed"
+
+
+async def test_queued_requests_are_dropped_with_the_connection(protocol: Protocol) -> None:
+    queued: Any = object()
+    protocol.pipeline.append(queued)
     protocol.connection_lost(None)
     assert not protocol.pipeline
 
 
-async def test_an_idle_connection_has_a_moment_before_the_process_closes_it(
+async def test_beyond_the_limit_the_connection_that_has_waited_longest_is_closed(loop: Loop) -> None:
+    state, fake_loop = State(), loop
+    state.max_connections = 2
+    transports: list[Any] = [Transport() for _ in range(4)]
+    protocols: list[Any] = []
+    for transport in transports:
+        protocols.append(Protocol(uvicorn.Config(asyncio.sleep, log_config=None), state, {}, fake_loop))  # type: ignore[arg-type]
+        protocols[-1].connection_made(transport)
+        if transport is transports[0]:  # it is being answered
+            state.waiting.pop(protocols[0])
+    assert [transport.state for transport in transports] == ["open", "aborted", "aborted", "open"]
+
+
+async def test_an_idle_connection_stays_open_for_a_moment_when_the_process_stops(
     protocol: Protocol, loop: Loop, transport: Transport
 ) -> None:
-    """Whoever is just sending a request on it would lose that."""
+    """Its client may be sending a request, which would be lost."""
     protocol.shutdown()
-    loop.pass_by(LINGER_SECONDS / 2)
+    loop.advance(LINGER_SECONDS / 2)
     assert transport.state == "open"
-    loop.pass_by(LINGER_SECONDS)
+    loop.advance(LINGER_SECONDS)
     assert transport.state == "closed"
 
 
-async def test_a_request_that_came_while_the_process_was_busy_is_not_closed_upon(
+async def test_a_connection_with_a_request_that_has_not_been_read_stays_open(
     protocol: Protocol, loop: Loop, transport: Transport
 ) -> None:
-    """It is with the system and not read yet: closing would reset the connection."""
+    """It arrived while the process was busy: closing would reset the connection."""
     protocol.shutdown()
     ours, theirs = socket.socketpair()
     with ours, theirs:
         transport.connection = ours
         theirs.sendall(b"GET / HTTP/1.1")
-        loop.pass_by(LINGER_SECONDS)
+        loop.advance(LINGER_SECONDS)
         assert transport.state == "open"
         ours.recv(100)
-        loop.pass_by(0)
+        loop.advance(0.01)
         assert transport.state == "closed"

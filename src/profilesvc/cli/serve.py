@@ -24,7 +24,7 @@ def serve(
     """Run the service until SIGTERM or SIGINT; requests in flight finish."""
     from profilesvc.bootstrap import create_app, refuses_workers, warns_workers
     from profilesvc.cli._process.sqlite_lock import sole_server
-    from profilesvc.cli._process.workers import Supervisor
+    from profilesvc.cli._process.workers import serve_workers
     from profilesvc.server.serving import serve_forever
     from profilesvc.telemetry.watching import open_watcher
 
@@ -47,7 +47,7 @@ def serve(
         asyncio.run(prepare(settings, demo))
         publish(settings)
         if workers > 1:
-            started = Supervisor(settings, *listeners).run(workers, announce(host, listener))
+            started = serve_workers(settings, listeners, workers, announce(host, listener))
         else:
             app = create_app(settings)
             draining = app.extensions["profilesvc.draining"].set

@@ -1,11 +1,15 @@
-"""Run an ASGI app by uvicorn: here until a signal, or on a thread for tests and notebooks."""
+"""Run an ASGI app with uvicorn: until a signal, or on a thread for tests and notebooks."""
 
+import asyncio
 import contextlib
 import errno
 import gc
 import logging
+import math
+import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,21 +17,25 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
 
-from profilesvc.server.entrance import Entrance, listen
-from profilesvc.server.protocol import Protocol, State
+from profilesvc.server.protocol import Protocol, State, is_readable
 
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
-_GARBAGE_THRESHOLD = 10_000  # objects, some requests' worth; by default each request would pay for several rounds
+_CHECK_SECONDS = 1
+_GARBAGE_THRESHOLD = 10_000  # objects, about those of some requests; the default collects several times per request
 _log = logging.getLogger(__name__)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Reserve a port; 0 picks a free one. OSError if it is taken.
+    """Reserve a port; 0 picks a free one.
 
     The socket does not listen yet: until the app can serve, a proxy must be refused, so that it asks another server.
+
+    Raises:
+        OSError: the port is taken.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -39,122 +47,133 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def _bound(family: socket.AddressFamily, address: tuple[str, int], *, reuse: bool = False) -> socket.socket:
-    """A bound socket. One that does not listen keeps its port to itself only if it was bound without `reuse`."""
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    # The head and the body of a response are two writes, and the second must not wait for the peer's delayed
-    # acknowledgement: uvloop sets this by itself, asyncio does not for a socket that it did not create.
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+    """Return a bound socket. One that does not listen has its port for itself only if it was bound without `reuse`."""
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
     try:
-        made.bind(address)
+        bound.bind(address)
     except OSError:
-        made.close()
+        bound.close()
         raise
-    made.setblocking(False)
-    return made
+    bound.setblocking(False)
+    return bound
 
 
-def _config(app: Any) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http=Protocol,
-        ws="none",  # there are no websockets; an upgrade to one must not pass the app's edge by
-        proxy_headers=False,  # how many proxies to believe is the app's setting, not the server's guess
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=True,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-    )
+def _max_connections() -> int:
+    """Return how many connections leave a quarter of the file descriptors for the work of the requests."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return sys.maxsize
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    with open(os.devnull) as probe:  # the system returns the lowest free number
+        return sys.maxsize if limit == resource.RLIM_INFINITY else max(limit * 3 // 4 - probe.fileno(), 1)
 
 
 class _Lifespan(LifespanOn):
-    """uvicorn's lifespan that remembers why the app did not start."""
+    """uvicorn's lifespan, which forgets why the app did not start."""
 
-    reason = ""
+    failure = ""
 
     async def send(self, message: LifespanSendMessage) -> None:
         if message["type"] == "lifespan.startup.failed":
-            self.reason = message.get("message", "")
+            self.failure = message.get("message", "")
         await super().send(message)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server that tells when it is ready, when it was asked to stop, and why it did not start."""
+class Server(uvicorn.Server):
+    """uvicorn's server with a callback for each change of state, a drain period, and checks for slow clients.
+
+    `ready` is called when requests are accepted, and `stopping` at the first signal. Requests are accepted for `drain`
+    more seconds after the first SIGTERM, so that a proxy that polls the readiness learns of it in time.
+    """
+
+    failure = ""  # the reason for a failed start
 
     def __init__(
         self,
         app: Any,
-        ready: Callable[[], None],
-        stopping: Callable[[], None],
+        ready: Callable[[], None] = lambda: None,
+        stopping: Callable[[], None] = lambda: None,
         drain: float = 0,
-        *,
-        shared: bool = False,
     ) -> None:
-        config = _config(app)
+        config = uvicorn.Config(
+            app,
+            http=Protocol,
+            ws="none",  # an upgrade to a websocket would bypass the checks of the app
+            proxy_headers=False,  # how many proxies to trust is the app's setting
+            lifespan="on",
+            log_config=None,
+            log_level="error",  # a warning for each malformed request would let anyone fill the disk
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
         config.load()
         config.lifespan_class = _Lifespan
         super().__init__(config)
-        self._state = self.server_state = State()
-        self._ready, self._stopping, self._drain, self._shared = ready, stopping, drain, shared
-        self._leaves_at: float | None = None
-        self._failure = ""
-
-    @property
-    def failure(self) -> str:
-        """The reason for not starting, if the app or the port gave one."""
-        return self._failure or (self.lifespan.reason if isinstance(self.lifespan, _Lifespan) else "")
-
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Return when it has ended, or did not start, where uvicorn's own would end the process."""
-        with contextlib.suppress(SystemExit):
-            super().run(sockets)
+        self.server_state: State = State()
+        self._ready, self._stopping, self._drain, self._drained_at = ready, stopping, drain, math.inf
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the app, and only then listen."""
-        await super().startup([])
-        if not self.started:
-            return
         try:
-            listen(sockets or [])
+            await super().startup([])
+        except SystemExit:
+            self.failure = getattr(self.lifespan, "failure", "")
+            raise
+        try:
+            self.servers = [await self._listen(each) for each in sockets or []]
         except OSError as error:  # another server reserved the port in the same way and was ready first
-            self._failure, self.started, self.should_exit = f"cannot listen: {error.strerror}", False, True
-            _log.error("%s", self._failure)
+            self.failure, self.started = f"cannot listen: {error.strerror}", False
+            _log.error("%s", self.failure)
             await self.lifespan.shutdown()
-            return
-        self._entrance = Entrance(sockets or [], self._protocol, self._state, shared=self._shared)
+            sys.exit(STARTUP_FAILURE)
+        self.server_state.max_connections = _max_connections()
+        self._check_connections()
         self._ready()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End as uvicorn does, and serve those whom the system has let in and the loop has not."""
-        await self._entrance.close()
-        await super().shutdown(sockets)
+    async def _listen(self, listener: socket.socket) -> asyncio.Server:
+        # Connections inherit this option: those that are left at the end must not keep the next server from the port.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.listen(self.config.backlog)  # uvloop would not report an error
+        return await asyncio.get_running_loop().create_server(
+            self._protocol, sock=listener, backlog=self.config.backlog
+        )
 
     def _protocol(self) -> Protocol:
-        return Protocol(self.config, self._state, self.lifespan.state)
+        return Protocol(self.config, self.server_state, self.lifespan.state)
+
+    def _check_connections(self) -> None:
+        loop = asyncio.get_running_loop()
+        for connection in list(self.server_state.connections):
+            connection.check(loop.time())  # type: ignore[union-attr]  # all are of our protocol
+        loop.call_later(_CHECK_SECONDS, self._check_connections)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept everything left in the backlog, because closing a listener resets those connections."""
+        for _ in range(self.config.backlog):
+            if not is_readable(*sockets or []):
+                break
+            await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
+        await asyncio.sleep(0.01)  # so that the connections accepted last are among those that uvicorn closes
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """uvicorn's own raises the signal again in the end, so that an orderly stop would not exit with 0."""
+        """Start to stop. uvicorn would raise the signal again at the end, and an orderly stop must exit with 0."""
         self._stopping()
-        if self._drain and sig == signal.SIGTERM and self._leaves_at is None:
-            self._leaves_at = time.monotonic() + self._drain
+        if self._drain and sig == signal.SIGTERM and self._drained_at == math.inf:
+            self._drained_at = time.monotonic() + self._drain
             return
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """True when it is time to stop taking requests."""
-        is_over = self._leaves_at is not None and time.monotonic() >= self._leaves_at
-        return await super().on_tick(counter) or is_over
-
-
-def _spare_what_stays() -> None:
-    """Keep the collector from what start-up has made: a look through all of it takes a tenth of a second."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_GARBAGE_THRESHOLD, 20, 50)
+        """Return whether it is time to stop."""
+        return await super().on_tick(counter) or time.monotonic() >= self._drained_at
 
 
 def serve_forever(
@@ -163,23 +182,24 @@ def serve_forever(
     ready: Callable[[], None],
     stopping: Callable[[], None],
     drain: float = 0,
-    *,
-    shared: bool = False,
 ) -> bool:
-    """Serve until SIGTERM or SIGINT; requests in flight finish. False when the app did not start: the log tells why.
-
-    `drain`: for as many seconds after the first SIGTERM requests are still taken, so that a proxy that asks whether
-    the process is ready learns in time that it will not be. `shared`: other processes listen there, too.
-    """
+    """Serve until SIGTERM or SIGINT; requests in flight finish. Return False if the app did not start; see its log."""
 
     def settled() -> None:
-        _spare_what_stays()
+        freeze_heap()
         ready()
 
-    server = _Server(app, settled, stopping, drain, shared=shared)
-    with contextlib.suppress(KeyboardInterrupt):
+    server = Server(app, settled, stopping, drain)
+    with contextlib.suppress(KeyboardInterrupt, SystemExit):
         server.run(sockets=listeners)
     return server.started
+
+
+def freeze_heap() -> None:
+    """Exclude the objects of the start from garbage collection, which takes 0.1 s for all of them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_THRESHOLD, 20, 50)
 
 
 class EmbeddedServer:
@@ -189,23 +209,28 @@ class EmbeddedServer:
         self._listener = bind("127.0.0.1", port)
         self.port: int = self._listener.getsockname()[1]
         self._up = threading.Event()
-        self._server = _Server(app, self._up.set, lambda: None)
+        self._server = Server(app, self._up.set)
         self._thread = threading.Thread(target=self._run, name="profilesvc-server", daemon=True)
 
     @property
     def base_url(self) -> str:
-        """Where it answers."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def _run(self) -> None:
         try:
-            self._server.run(sockets=[self._listener])
+            with contextlib.suppress(SystemExit):
+                self._server.run(sockets=[self._listener])
         finally:
             self._listener.close()
             self._up.set()
 
     def start(self) -> Self:
-        """Return when requests are answered. RuntimeError with the reason when the app did not start."""
+        """Return when requests are accepted.
+
+        Raises:
+            RuntimeError: the app did not start; the message has the reason.
+        """
         self._thread.start()
         self._up.wait()
         if not self._server.started:
@@ -214,7 +239,7 @@ class EmbeddedServer:
         return self
 
     def stop(self) -> None:
-        """Let requests in flight finish, then end the thread; harmless when it has ended or never began."""
+        """Finish the requests in flight, then end the thread. Do nothing if it has ended or was never started."""
         self._server.should_exit = True
         if self._thread.ident is not None:
             self._thread.join()
