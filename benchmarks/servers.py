@@ -66,7 +66,7 @@ class Server:
         """Seconds of CPU so far, of all of its processes."""
         process = psutil.Process(self._process.pid)
         times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-        return sum(each.user + each.system for each in times)
+        return float(sum(each.user + each.system for each in times))
 
     def memory(self) -> int:
         """Resident bytes of all of its processes."""

@@ -65,7 +65,7 @@ def check(work: str, port: int, request: Request) -> None:
 
 
 def _list(answer: Any) -> None:
-    posts = answer.get("localPosts", answer.get("data")) if isinstance(answer, dict) else answer
+    posts: Any = answer.get("localPosts", answer.get("data")) if isinstance(answer, dict) else answer
     assert len(posts) == POSTS, len(posts)
     assert all(post["summary"] for post in posts)
 

@@ -1,6 +1,7 @@
 """Bad bearer tokens over HTTP (rows A054 to A081 of the list of bad input)."""
 
 import logging
+from typing import Any
 
 import httpx
 import pytest
@@ -47,12 +48,13 @@ class TestBearer:
 
     async def test_A057_tokens_in_other_places(self, http: httpx.AsyncClient, plugin: Site) -> None:
         token = plugin.tokens["access_token"]
+        options: dict[str, Any]
         for options in (
             {"params": {"access_token": token, "token": token}},
             {"headers": {"Cookie": f"access_token={token}; Authorization=Bearer {token}"}},
             {"headers": {"X-Access-Token": token, "X-Api-Key": token, "Proxy-Authorization": f"Bearer {token}"}},
         ):
-            response = await http.get(LOCATIONS, **options)  # type: ignore[arg-type]
+            response = await http.get(LOCATIONS, **options)
             assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": "missing"}
 
     async def test_A058_to_A081_every_hostile_token_is_a_401(

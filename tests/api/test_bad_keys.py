@@ -101,6 +101,7 @@ class TestKeys:
         bad = ["*.example.com", "co.uk", "127.0.0.1", "[::1]", "http://", "a..b", "user@x.com", "", " ", "com"]
         bad += [".".join(["x" * 60] * 5), "exa mple.com", "example.com\n", "2130706433", "0x7f.1", "-a.example"]
         for domain in bad:
+            members: Any
             for members, field in [
                 ({"primary_domain": domain}, "primary_domain"),
                 ({"allowed_domains": ["ok.example", domain]}, "allowed_domains.1"),

@@ -226,7 +226,7 @@ async def test_A152_tokens_follow_a_clock_that_steps(rig: Rig, step: int, status
     assert_ok(await rig.http.post("/api/v1/api-keys/heartbeat", json={}, headers=bearer(site)))
     rig.set(begin + step * SECOND)
     for method, path in [("GET", LOCATIONS), ("POST", "/api/v1/api-keys/heartbeat")]:
-        body = {"json": {}} if method == "POST" else {}
+        body: dict[str, Any] = {"json": {}} if method == "POST" else {}
         assert (await rig.http.request(method, path, headers=bearer(site), **body)).status_code == status
     again = {**site, **assert_ok(await rig.grant(site))}
     assert_ok(await rig.http.post("/api/v1/api-keys/heartbeat", json={}, headers=bearer(again)))

@@ -60,6 +60,7 @@ class TestHeartbeat:
         assert_ok(await plugin.http.post(HEARTBEAT, json={"detected_plugins": ["x" * 200] * 500}))
         assert_error(await plugin.http.post(HEARTBEAT), 400, "VALIDATION_ERROR")
         for name in VERSIONS:
+            value: Any
             for value in (5, 1.5, True, [], {}, "x" * 65, "a\0b"):
                 details = assert_error(await plugin.http.post(HEARTBEAT, json={name: value}), 400, "VALIDATION_ERROR")
                 assert fields(details) == [name], value

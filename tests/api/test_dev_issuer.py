@@ -158,7 +158,7 @@ class TestWhere:
 
     async def test_it_is_not_there_when_it_is_not_wanted(self, tmp_path: Path, clock: FrozenClock) -> None:
         configured = {"issuer": "https://a.example", "jwks_url": "https://a.example/k", "client_id": "c"}
-        for identity in (IdentitySettings(dev_issuer=False), IdentitySettings(**configured)):
+        for identity in (IdentitySettings(dev_issuer=False), IdentitySettings.model_validate(configured)):
             app = create_app(make_settings(tmp_path, identity=identity), World(clock))
             async with app.test_app():
                 client = app.test_client()

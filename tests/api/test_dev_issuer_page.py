@@ -1,6 +1,7 @@
 """The login page of the bundled development issuer, and the addresses that it sends people back to."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -110,6 +111,7 @@ class TestPage:
         assert answer.status_code == 200
 
     async def test_a_client_that_is_not_ours_or_a_parameter_twice(self, http: httpx.AsyncClient) -> None:
+        asked: Any
         for asked in ({**REQUEST, "client_id": "other"}, [*REQUEST.items(), ("scope", "openid")]):
             answer = await http.get("/dev/issuer/authorize", params=asked)
             assert answer.status_code == 400

@@ -104,7 +104,8 @@ async def test_a_fleet_knows_no_false_alarm_and_no_clone_goes_unnoticed(simulate
     await simulation.run(HOURS * HOUR)
 
     assert [clone for clone in clones if clone.flagged_after is None] == []
-    alarms, total = [], Counter[str]()
+    alarms: list[tuple[Any, ...]] = []
+    total = Counter[str]()
     for site, owner in simulated.sites:
         total += site.log
         status = await owner.status(site)

@@ -44,6 +44,7 @@ class TestSwitch:
         assert (await switch_sync(services, without, False)).syncEnabled is False
 
     async def test_A139_takes_one_boolean_and_nothing_else(self, alice: httpx.AsyncClient) -> None:
+        value: Any
         for value in ("true", 1, 0, None, [], {}, "on"):
             response = await alice.patch(f"{LIST}/112/sync", json={"syncEnabled": value})
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["syncEnabled"], value
@@ -124,6 +125,7 @@ class TestRefreshVerification:
             assert assert_ok(await alice.post(f"{LIST}/111/refresh-verification", **options))["isVerified"] is True
 
     async def test_A142_a_provider_in_trouble(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        fault: Any
         for fault, reason, retryable in [
             ({"status": 400}, "rejected", False),
             ({"status": 401}, None, None),

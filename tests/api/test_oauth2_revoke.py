@@ -100,7 +100,7 @@ async def test_again_and_with_any_hint(http: httpx.AsyncClient, as_service: AsSe
 
 
 async def test_the_body_may_carry_the_credentials(http: httpx.AsyncClient, plugin: Site) -> None:
-    await give_up(http, plugin.tokens["access_token"], **plugin.credentials)
+    await give_up(http, plugin.tokens["access_token"], None, **plugin.credentials)
     await assert_ended(http, plugin.tokens["access_token"])
 
 

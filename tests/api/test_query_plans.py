@@ -39,8 +39,8 @@ async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIter
         await bulk.load(services.storage, table, columns.split(), rows)
     await generate.load(services, demo, Amounts(keys=500, posts=3_000, history=3_000), seed=1)
     families = ((f"family-{number}", 100 + number % 300, 1, START, START + DAY, "{}") for number in range(1_000))
-    columns = ["id", "key_id", "generation", "rotated_at", "expires_at", "successor"]
-    await bulk.load(services.storage, tables.families, columns, families)
+    names = ["id", "key_id", "generation", "rotated_at", "expires_at", "successor"]
+    await bulk.load(services.storage, tables.families, names, families)
     await bulk.settle(services.storage, [])
     path = services.storage.engine.url.database or ""
     if services.storage.is_sqlite:

@@ -1,5 +1,7 @@
 """The refresh grant, and how long a user token lasts (rows A044 to A051 of the list of bad input)."""
 
+from typing import Any
+
 import httpx
 from sqlalchemy import update
 
@@ -105,6 +107,7 @@ class TestRefresh:
 
     async def test_A051_what_is_no_token(self, http: httpx.AsyncClient, plugin: Site) -> None:
         token = plugin.tokens["refresh_token"]
+        value: Any
         for value in (None, 5, {}, [token], True):
             response = await http.post(PATH, json=refresh(plugin, refresh_token=value))
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["refresh_token"], value

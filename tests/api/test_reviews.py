@@ -47,7 +47,7 @@ class TestList:
     ) -> None:
         seen, token, size = [], "", 2
         while True:
-            query = {**PIER, **order, "pageSize": size, "pageToken": token}
+            query: dict[str, str | int] = {**PIER, **order, "pageSize": size, "pageToken": token}
             page = assert_ok(await alice.get(PATH, params=query))
             assert page["totalReviewCount"] == 5
             seen += [review["starRating"] for review in page["reviews"]]

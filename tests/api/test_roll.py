@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from conftest import AsService, AsUser
+from profilesvc.contract.keys import KeyRoll
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import DAY, FrozenClock, iso
 from profilesvc.services import credentials
@@ -58,6 +59,7 @@ class TestRoll:
         assert_ok(await plugin.http.get(LOCATIONS))
 
     async def test_A117_overlaps_that_are_none(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+        overlap: Any
         for overlap in (-1, WEEK + 1, "1", 1.5, True, None, [], 10**30):
             response = await alice.post(path(plugin, "/roll"), json={"overlap_seconds": overlap})
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["overlap_seconds"], overlap
@@ -88,7 +90,7 @@ class TestRoll:
         await key_service.deactivate(services, plugin.key["client_id"], "billing_issue")
         response = await alice.post(path(plugin, "/roll"), json={})
         assert assert_error(response, 409, "CONFLICT") == {"deactivation_reason": "billing_issue"}
-        body = credentials.KeyRoll()
+        body = KeyRoll()
         assert (await credentials.roll(services, None, plugin.key["client_id"], body)).client_secret
         assert (await listed(alice, plugin))["status"] == "deactivated"
 

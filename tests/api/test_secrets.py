@@ -112,7 +112,8 @@ async def test_no_secret_is_anywhere_else(app: Quart, services: Services, caplog
         grant = await flow(http, user, seen)
         await services.background.drain()
         stored = await dump(services)
-        app.extensions["profilesvc"] = replace(services, storage=Broken())
+        broken: Any = Broken()
+        app.extensions["profilesvc"] = replace(services, storage=broken)
         assert (await http.post(TOKEN, json=grant)).status_code == 500
         app.extensions["profilesvc"] = services
     ours = [record for record in caplog.records if record.name != "httpx"]  # which is this test's client

@@ -52,7 +52,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
 
 async def refusals_of_the_caller(surface: Surface) -> None:
     for name in surface.promising("401"):
-        wrong = {"body": {"grant_type": "client_credentials", "client_id": "x", "client_secret": "y"}}
+        wrong: dict[str, Any] = {"body": {"grant_type": "client_credentials", "client_id": "x", "client_secret": "y"}}
         await surface.ask(name, token="", **(wrong if name in PUBLIC else {}))
     for name in surface.promising("403"):
         await surface.ask(name, site="held")
@@ -68,12 +68,8 @@ async def refusals_of_the_request(surface: Surface) -> None:
     for name in surface.promising("404"):
         path = REQUESTS[name][1].replace("/111", "/999").replace("CLIENT", "svcid_1_1_nobody")
         params = {**REQUESTS[name][3], **({"locationId": "999"} if {"posts", "reviews"} & set(path.split("/")) else {})}
-        await surface.ask(
-            name,
-            path=path,
-            params=params,
-            **({"body": {**NEW_KEY, "business_id": 999}} if name == "create_key" else {}),
-        )
+        body: dict[str, Any] = {"body": {**NEW_KEY, "business_id": 999}} if name == "create_key" else {}
+        await surface.ask(name, path=path, params=params, **body)
 
 
 async def refusals_of_what_arrives(surface: Surface) -> None:
@@ -98,7 +94,7 @@ async def refusals_of_the_state(surface: Surface, emulator: httpx.AsyncClient, s
         ):
             await surface.ask(name, body=body, headers={"X-Idempotency-Key": "used"})
     await fail(emulator, "delay", method="POST", seconds=0.3, times=1)
-    running = {"headers": {"X-Idempotency-Key": "running"}}
+    running: dict[str, Any] = {"headers": {"X-Idempotency-Key": "running"}}
     await asyncio.gather(*(surface.ask("create_post", **running) for _ in range(2)))
     for used in (1_000, 0):  # the month's posts, and free ones again
         async with services.storage.write() as session:
@@ -110,7 +106,8 @@ async def failures_behind(surface: Surface, emulator: httpx.AsyncClient) -> None
     """The provider in trouble; the posts of 112 were never read, so that no mirror answers for them."""
     await fail(emulator)
     for name in surface.promising("502"):
-        await surface.ask(name, **({"params": {"locationId": "112"}} if name == "list_posts" else {}))
+        other: dict[str, Any] = {"params": {"locationId": "112"}} if name == "list_posts" else {}
+        await surface.ask(name, **other)
         await heal(emulator)
         await fail(emulator)
     await heal(emulator)

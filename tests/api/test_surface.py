@@ -8,12 +8,13 @@ import pytest
 from conftest import make_settings
 from profilesvc.bootstrap import create_app
 
-USER = [{"userToken": []}]
-READ = [{"userToken": []}, {"serviceToken": ["business.read"]}]
-WRITE = [{"userToken": []}, {"serviceToken": ["business.write"]}]
+Security = list[dict[str, list[str]]]
+USER: Security = [{"userToken": []}]
+READ: Security = [{"userToken": []}, {"serviceToken": ["business.read"]}]
+WRITE: Security = [{"userToken": []}, {"serviceToken": ["business.write"]}]
 LOCATION = "/api/v1/external-business/locations/{locationId}"
 
-Operation = tuple[str, list[dict[str, list[str]]], set[str], str, set[str]]
+Operation = tuple[str, Security, set[str], str, set[str]]
 # (documented operation, security, parameters, success, codes it names)
 OPERATIONS: list[Operation] = [
     ("POST /api/v1/developer/credentials", USER, set(), "201", {"NOT_FOUND", "CONFLICT"}),

@@ -6,9 +6,8 @@ import httpx
 
 from conftest import AsUser
 from profilesvc.services import locations as location_service
-from profilesvc.services import sync
 from profilesvc.services.context import Services
-from profilesvc.storage import bulk
+from profilesvc.storage import bulk, sync
 from profilesvc.storage.tables import syncs
 from support.api import CAROL, assert_error, assert_ok
 from support.drive import drift, fail
@@ -108,7 +107,7 @@ class TestHistory:
         async with services.storage.write() as session:
             for number in range(130):
                 stamp = 1_800_000_000_000 + number
-                await sync.sync.add(session, sync_id=f"sync_{number:03d}", created_at=stamp, **entry)
+                await sync.add(session, sync_id=f"sync_{number:03d}", created_at=stamp, **entry)
         assert [e["syncId"] for e in await history(alice)] == [f"sync_{n:03d}" for n in range(129, 109, -1)]
         seen: list[str] = []
         for page in range(1, 6):

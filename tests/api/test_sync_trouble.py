@@ -7,8 +7,8 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from conftest import World, client_of
-from profilesvc.bootstrap import create_app
+from conftest import client_of
+from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import sync, tokens
 from profilesvc.services.context import Services

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from typing import Any
 
 import httpx
 import pytest
@@ -53,7 +54,8 @@ async def test_A021_credentials_in_the_query(
     http: httpx.AsyncClient, plugin: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="profilesvc")
-    for options in ({"json": {}}, {}):
+    bodies: list[dict[str, Any]] = [{"json": {}}, {}]
+    for options in bodies:
         response = await http.post(PATH, params=grant(plugin), **options)
         assert_error(response, 400, "VALIDATION_ERROR")
         assert plugin.key["client_secret"] not in response.text

@@ -114,6 +114,7 @@ class TestClientCredentials:
 
     async def test_A003_credentials_missing_or_of_another_type(self, http: httpx.AsyncClient, plugin: Site) -> None:
         for name in ("client_id", "client_secret"):
+            value: Any
             for value in (None, 5, {}, [], True):
                 response = await http.post(PATH, json=grant(plugin, **{name: value}))
                 assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == [name], value
@@ -169,6 +170,7 @@ class TestClientCredentials:
         assert_error(beyond, 413, "PAYLOAD_TOO_LARGE")
 
     async def test_A010_permissions_of_another_shape(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        value: Any
         for value in ("business.read", [1], {}, [None], [["business.read"]], ["business.read"] * 33, 5, True):
             response = await http.post(PATH, json=grant(plugin, permissions=value))
             named = fields(assert_error(response, 400, "VALIDATION_ERROR"))
@@ -184,6 +186,7 @@ class TestClientCredentials:
             assert details == {"requested": requested, "allowed": ["business.read"]}
 
     async def test_A012_no_permissions_are_all(self, http: httpx.AsyncClient, plugin: Site) -> None:
+        members: dict[str, Any]
         for members in ({}, {"permissions": None}, {"permissions": []}):
             assert assert_ok(await http.post(PATH, json=grant(plugin, **members)))["permissions"] == BOTH
 

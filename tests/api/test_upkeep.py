@@ -64,8 +64,8 @@ class TestUpkeep:
             ],
         }
         async with services.storage.write() as session:
-            for name, values in rows.items():
-                await session.execute(insert(seeded[name]), values)
+            for name, table in seeded.items():
+                await session.execute(insert(table), rows[name])
         await housekeeping.once(services)
         assert await remaining() == {name: count + 1 for name, count in before.items()}
 

@@ -127,6 +127,7 @@ class TestValidate:
         for name in ("client_id", "client_secret"):
             body = {key: value for key, value in check(plugin).items() if key != name}
             assert fields(assert_error(await http.post(VALIDATE, json=body), 400, "VALIDATION_ERROR")) == [name]
+            value: Any
             for value in (None, 5, []):
                 response = await http.post(VALIDATE, json=check(plugin, **{name: value}))
                 assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == [name]

@@ -44,7 +44,7 @@ def test_what_the_database_refuses_is_said_in_one_line(
     statement, user, database, said = KINDS[kind]
     if statement:
         role.run(statement)
-    url = role.url(*([user] if user else []), database=database)
+    url = role.url(user, database) if user else role.url(database=database)
     monkeypatch.setenv("PROFILESVC_DATABASE_URL", url)
     for words in COMMANDS:
         line = refused(run(*words))

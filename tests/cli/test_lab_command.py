@@ -22,7 +22,7 @@ def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hands_over_to_jupyterlab_on_the_notebooks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PROFILESVC_DATA_DIR", str(tmp_path / "var"))
     taken_over: list[tuple[list[str], dict[str, str]]] = []
-    monkeypatch.setattr(lab.os, "execve", lambda _, command, environment: taken_over.append((command, environment)))
+    monkeypatch.setattr(os, "execve", lambda _, command, environment: taken_over.append((command, environment)))
     result = CliRunner().invoke(app, ["lab", "--no-browser", "--port", "0"])
     assert result.exit_code == 0, result.output
     ((command, environment),) = taken_over

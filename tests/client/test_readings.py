@@ -67,7 +67,7 @@ def test_what_the_provider_leaves_out_is_no_change() -> None:
     assert [leaf.verdict for leaf in reading(compared(source, provider, last))] == ["changed_here"]
 
 
-_values = st.sampled_from([None, "", "a", "b", ["a"], [], {}, True])
+_values: st.SearchStrategy[Any] = st.sampled_from([None, "", "a", "b", ["a"], [], {}, True])
 _members = st.dictionaries(st.sampled_from(["title", "websiteUri", "labels", "other"]), _values, max_size=4)
 _documents = st.fixed_dictionaries({}, optional={"title": _values, "profile": _members, "labels": _values})
 

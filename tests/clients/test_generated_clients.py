@@ -3,13 +3,14 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.generators import DOCUMENT, STORIES, guzzle, java, node, python, run
 
 pytestmark = pytest.mark.clients
-Story = dict[str, str]
+Story = dict[str, Any]
 
 
 def generated(generator: str, folder: Path, *options: str) -> Path:

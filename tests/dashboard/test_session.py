@@ -94,7 +94,7 @@ async def test_the_cookie_of_a_sign_in_that_we_did_not_make_is_refused(visitor: 
     foreign = URLSafeSerializer("", salt="sign-in").dumps(["s", "n", "v", "/dashboard", 2**53])
     forged = ["", "x", "ü", ".", content, f"{content}.", f".{signature}", value[1:], value[:-1], unsigned, foreign]
     for cookie in forged:
-        answer = await visitor.http.get(back, headers={"Cookie": f"{SIGN_IN}={cookie}".encode()})
+        answer = await visitor.http.get(back, headers=[(b"Cookie", f"{SIGN_IN}={cookie}".encode())])
         assert answer.status_code == 401, cookie
         assert "not begun in this browser" in answer.text
     assert COOKIE not in visitor.http.cookies

@@ -199,6 +199,7 @@ async def test_A033_what_is_no_token_at_all(http: httpx.AsyncClient, issuer: Fak
 
 
 async def test_the_body_is_checked(http: httpx.AsyncClient) -> None:
+    wrong: Any
     for wrong, field in [
         ({"subject_token": 1}, "subject_token"),
         ({"subject_token": None}, "subject_token"),

@@ -40,7 +40,11 @@ def test_a_closed_lab_says_so_whatever_is_asked() -> None:
     with open_lab() as lab:
         profiles, key = lab.client.user("alice"), {"client_id": "x", "client_secret": "y"}
         before = lab.summary()
-    asked = {**ASKED, "older client": lambda _: profiles.list_keys(), "service": lambda lab: lab.service(key)}
+    asked: dict[str, Callable[[Lab], object]] = {
+        **ASKED,
+        "older client": lambda _: profiles.list_keys(),
+        "service": lambda lab: lab.service(key),
+    }
     for name, ask in asked.items():
         with pytest.raises(LabClosed, match="Run the first cell of the page again"):
             print(name, ask(lab))

@@ -7,15 +7,15 @@ import pytest
 
 from profilesvc.lab.waiting import LONGEST_WAIT_SECONDS, Waiting
 
-FINE = (200, {}, {})
+Answer = tuple[int, dict[str, str], dict[str, Any]]
+FINE: Answer = (200, {}, {})
 LIMITED = (429, {"Retry-After": "7"}, {"code": "RATE_LIMITED"})
 EDITS = (502, {"Retry-After": "41"}, {"code": "PROVIDER_API_ERROR", "details": {"reason": "rate_limited"}})
-EDITS_BY_THE_PROVIDER = (502, {}, {"code": "PROVIDER_API_ERROR", "details": {"reason": "rate_limited"}})
+EDITS_BY_THE_PROVIDER: Answer = (502, {}, {"code": "PROVIDER_API_ERROR", "details": {"reason": "rate_limited"}})
 QUOTA = (429, {"Retry-After": "9"}, {"code": "QUOTA_EXCEEDED"})
-DOWN = (502, {}, {"code": "PROVIDER_API_ERROR", "details": {"reason": "unavailable", "retryable": True}})
-REJECTED = (502, {}, {"code": "PROVIDER_API_ERROR", "details": {"reason": "rejected", "retryable": False}})
+DOWN: Answer = (502, {}, {"code": "PROVIDER_API_ERROR", "details": {"reason": "unavailable", "retryable": True}})
+REJECTED: Answer = (502, {}, {"code": "PROVIDER_API_ERROR", "details": {"reason": "rejected", "retryable": False}})
 FULL = (503, {"Retry-After": "1"}, {"code": "SERVICE_UNAVAILABLE"})
-Answer = tuple[int, dict[str, str], dict[str, Any]]
 
 
 def run(answers: list[Answer], patience: float = 0) -> tuple[int, list[float], int]:

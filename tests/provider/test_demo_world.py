@@ -1,6 +1,7 @@
 """The demo world is what its page says, in the provider's own format."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -52,9 +53,9 @@ def test_users_businesses_and_flags_are_those_of_the_page() -> None:
     }
 
 
-def _verified(place: dict) -> bool:
+def _verified(place: dict[str, Any]) -> bool:
     """Said twice in the provider's format, and the same both times."""
-    said = place["voice_of_merchant"].get("hasVoiceOfMerchant", False)
+    said: bool = place["voice_of_merchant"].get("hasVoiceOfMerchant", False)
     assert place["profile"]["metadata"].get("hasVoiceOfMerchant", False) == said
     return said
 

@@ -1,5 +1,8 @@
 """The emulator's own surface: what the provider's format says, checked by plain HTTP."""
 
+from typing import Any
+
+import httpx
 import pytest
 
 from support.provider import Rig
@@ -7,7 +10,7 @@ from support.provider import Rig
 PIER, BOOKS, POSTS = "locations/111", "locations/114", "/v4/accounts/1/locations/111/localPosts"
 
 
-def violation(answer) -> tuple[str, str]:
+def violation(answer: httpx.Response) -> tuple[str, str]:
     assert answer.status_code == 400, answer.text
     error = answer.json()["error"]
     assert (error["code"], error["status"]) == (400, "INVALID_ARGUMENT")
@@ -37,7 +40,7 @@ async def test_token_expires_by_the_clock(emulator: Rig) -> None:
         ({"grant_type": "refresh_token", "client_id": "x"}, "invalid_grant"),
     ],
 )
-async def test_refused_refresh_has_the_oauth_shape(emulator: Rig, form: dict, error: str) -> None:
+async def test_refused_refresh_has_the_oauth_shape(emulator: Rig, form: dict[str, Any], error: str) -> None:
     answer = await emulator.http.post("/token", data=form)
     assert (answer.status_code, answer.json()["error"]) == (400, error)
 
@@ -127,7 +130,7 @@ async def test_both_phones_travel_together_in_strict_mode_only(emulator: Rig) ->
         ({"regularHours": {"periods": [{"openTime": "09:00"}]}}, "location.regular_hours.periods.open_time", ""),
     ],
 )
-async def test_bad_body_is_refused(emulator: Rig, body: dict, field: str, word: str) -> None:
+async def test_bad_body_is_refused(emulator: Rig, body: dict[str, Any], field: str, word: str) -> None:
     named, said = violation(await emulator.patch(PIER, body, "title"))
     assert named == field
     assert word in said
@@ -175,7 +178,9 @@ async def test_address_needs_its_region(emulator: Rig) -> None:
         ),
     ],
 )
-async def test_business_rules_hold_in_strict_mode_only(emulator: Rig, body: dict, mask: str, reason: str) -> None:
+async def test_business_rules_hold_in_strict_mode_only(
+    emulator: Rig, body: dict[str, Any], mask: str, reason: str
+) -> None:
     await emulator.put_state(switches={"strict": True})
     answer = await emulator.patch(PIER, body, mask)
     assert answer.status_code == 400

@@ -15,7 +15,7 @@ async def set_attribute(rig: Rig, attribute: dict[str, Any] | None, mask: str) -
 
 
 async def test_attributes_follow_their_mask(emulator: Rig) -> None:
-    unmasked = {"name": "attributes/has_seating_outdoors", "values": [False]}
+    unmasked: dict[str, Any] = {"name": "attributes/has_seating_outdoors", "values": [False]}
     answer = (await set_attribute(emulator, unmasked, "attributes/wi_fi")).json()
     assert [one["name"] for one in answer["attributes"]] == [
         "attributes/has_seating_outdoors",
@@ -23,10 +23,13 @@ async def test_attributes_follow_their_mask(emulator: Rig) -> None:
         "attributes/url_instagram",
     ]
     assert answer["attributes"][0]["values"] == [True]
-    cards = {"name": "attributes/pay_credit_card_types_accepted", "repeatedEnumValue": {"setValues": ["visa"]}}
+    cards: dict[str, Any] = {
+        "name": "attributes/pay_credit_card_types_accepted",
+        "repeatedEnumValue": {"setValues": ["visa"]},
+    }
     answer = (await set_attribute(emulator, cards, cards["name"])).json()
     assert answer["attributes"][1] == {**cards, "valueType": "REPEATED_ENUM"}
-    gone = {"name": "attributes/requires_mask_staff", "values": [True]}
+    gone: dict[str, Any] = {"name": "attributes/requires_mask_staff", "values": [True]}
     assert (await set_attribute(emulator, gone, gone["name"])).json() == answer
 
 

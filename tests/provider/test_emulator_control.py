@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -53,7 +54,7 @@ async def test_put_state_decides_a_review(emulator: Rig) -> None:
         ({"nope": 1}, 400),
     ],
 )
-async def test_put_state_is_all_or_nothing(emulator: Rig, body: dict, status: int) -> None:
+async def test_put_state_is_all_or_nothing(emulator: Rig, body: dict[str, Any], status: int) -> None:
     before = (await emulator.http.get("/__emulator/state")).json()
     mixed = {"voice_of_merchant": {AIRPORT: {"hasVoiceOfMerchant": True}}, **body}
     assert (await emulator.http.put("/__emulator/state", json=mixed)).status_code == status

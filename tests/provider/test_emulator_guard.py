@@ -64,7 +64,7 @@ def faults(http: httpx.Client) -> int:
 def test_a_page_of_another_site_changes_nothing(http: httpx.Client, status: int, headers: dict[str, str]) -> None:
     before = faults(http)
     sent = {"Content-Type": "application/json", **headers} if status != 415 else headers
-    raw = [(name, value.encode("latin-1")) for name, value in sent.items()]
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in sent.items()]
     answer = http.post("/__emulator/faults", content=FAULT, headers=raw)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, status)
     assert TOKEN not in answer.text

@@ -15,11 +15,12 @@ EVENT = {"title": "Open evening", "schedule": SCHEDULE}
 async def _make(emulator: Rig, **body: Any) -> dict[str, Any]:
     answer = await emulator.http.post(POSTS, json={"topicType": "STANDARD", "summary": "Hello", **body})
     assert answer.status_code == 200, answer.text
-    return answer.json()
+    made: dict[str, Any] = answer.json()
+    return made
 
 
 async def _state(emulator: Rig, post: dict[str, Any]) -> str:
-    return (await emulator.http.get(f"/v4/{post['name']}")).json()["state"]
+    return str((await emulator.http.get(f"/v4/{post['name']}")).json()["state"])
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ async def _state(emulator: Rig, post: dict[str, Any]) -> str:
         ({"topicType": "EVENT", "event": {"title": "x" * 59}}, "event.title"),
     ],
 )
-async def test_bad_post_is_refused_in_every_mode(emulator: Rig, body: dict, field: str) -> None:
+async def test_bad_post_is_refused_in_every_mode(emulator: Rig, body: dict[str, Any], field: str) -> None:
     answer = await emulator.http.post(POSTS, json=body)
     assert answer.status_code == 400
     detail = answer.json()["error"]["details"][0]
@@ -41,7 +42,7 @@ async def test_bad_post_is_refused_in_every_mode(emulator: Rig, body: dict, fiel
 @pytest.mark.parametrize(
     "body", [{"topicType": "PRODUCT"}, {"callToAction": {"actionType": "LICK"}}, {"mood": "x"}, {"summary": 1}]
 )
-async def test_bad_shape_is_refused(emulator: Rig, body: dict) -> None:
+async def test_bad_shape_is_refused(emulator: Rig, body: dict[str, Any]) -> None:
     answer = await emulator.http.post(POSTS, json={"topicType": "STANDARD", **body})
     assert answer.status_code == 400
 
@@ -71,7 +72,7 @@ STRICT_CASES = [
 
 
 @pytest.mark.parametrize(("body", "field"), STRICT_CASES)
-async def test_topic_rules_hold_in_strict_mode_only(emulator: Rig, body: dict, field: str) -> None:
+async def test_topic_rules_hold_in_strict_mode_only(emulator: Rig, body: dict[str, Any], field: str) -> None:
     assert (await emulator.http.post(POSTS, json=body)).status_code == 200
     await emulator.put_state(switches={"strict": True})
     answer = await emulator.http.post(POSTS, json=body)
@@ -87,7 +88,7 @@ async def test_topic_rules_hold_in_strict_mode_only(emulator: Rig, body: dict, f
         {"topicType": "OFFER", "event": EVENT, "offer": {"couponCode": "x"}},
     ],
 )
-async def test_complete_post_passes_strict_mode(emulator: Rig, body: dict) -> None:
+async def test_complete_post_passes_strict_mode(emulator: Rig, body: dict[str, Any]) -> None:
     await emulator.put_state(switches={"strict": True})
     assert (await emulator.http.post(POSTS, json=body)).status_code == 200
 

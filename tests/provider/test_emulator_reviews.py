@@ -16,7 +16,8 @@ async def reply(rig: Rig, comment: str, review: str = UNANSWERED) -> Any:
 
 
 async def state(rig: Rig, review: str = UNANSWERED) -> dict[str, Any]:
-    return (await rig.http.get(review)).json().get("reviewReply", {})
+    reply: dict[str, Any] = (await rig.http.get(review)).json().get("reviewReply", {})
+    return reply
 
 
 async def test_reply_passes_a_review_and_a_flagged_one_does_not(emulator: Rig) -> None:
@@ -89,6 +90,7 @@ async def test_control_adds_replaces_and_removes_reviews(emulator: Rig) -> None:
     assert (await emulator.http.get(f"/v4/{name}")).json()["starRating"] == "FIVE"
     await emulator.put_state(reviews={name: None})
     assert (await emulator.http.get(f"/v4/{name}")).status_code == 404
+    wrong: dict[str, Any]
     for wrong in ({f"accounts/2/{PIER}/reviews/9": {}}, {f"accounts/1/{PIER}": {}}, {name: None}):
         assert (await emulator.http.put("/__emulator/state", json={"reviews": wrong})).status_code == 404
     bad = {"reviews": {name: {"starRating": "SIX"}}}
@@ -113,7 +115,9 @@ async def post(rig: Rig, path: str, **body: Any) -> Any:
         ("/verifications/9:complete", {"pin": "123456"}, "NOT_FOUND"),
     ],
 )
-async def test_wrong_step_of_a_verification_is_refused(emulator: Rig, path: str, body: dict, status: str) -> None:
+async def test_wrong_step_of_a_verification_is_refused(
+    emulator: Rig, path: str, body: dict[str, Any], status: str
+) -> None:
     assert (await post(emulator, path, **body)).json()["error"]["status"] == status
 
 

@@ -25,7 +25,8 @@ class Scripted:
     """Answers one call after the other as the script says, the last one for ever; tokens are always given."""
 
     def __init__(self, clock: FrozenClock, *script: httpx.Response | Exception, **settings: Any) -> None:
-        self.script, self.calls, self.tokens, self.revoked = list(script), [], 0, ""
+        self.script, self.tokens, self.revoked = list(script), 0, ""
+        self.calls: list[httpx.Request] = []
         self.gate = asyncio.Event()
         self.gate.set()
         transport = httpx.MockTransport(self._answer)

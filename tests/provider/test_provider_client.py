@@ -28,7 +28,9 @@ class Tour:
     """A client of every API; `run` executes a request and holds its answer to the provider's schema."""
 
     def __init__(self, origin: str) -> None:
-        self.origin, self.called, self._opened = origin, set(), []
+        self.origin = origin
+        self.called: set[str] = set()
+        self._opened: list[httplib2.Http] = []
         self.token = httpx.post(f"{origin}/token", data=LOGIN).json()["access_token"]
         self.information, self.verifications, self.accounts = (
             build(api, "v1", http=self._http(), static_discovery=True, cache_discovery=False, client_options=self._at())
@@ -98,7 +100,7 @@ def test_every_operation_of_the_emulator_is_driven_and_is_one_of_the_provider(to
     for rule in emulator_at(tmp_path, FrozenClock(START)).url_map.iter_rules():
         if rule.rule.startswith("/v"):
             path = re.sub(r"<name:\w+>", "x", rule.rule)
-            served_here |= {method_of(verb, path)[1]["id"] for verb in rule.methods - {"HEAD", "OPTIONS"}}
+            served_here |= {method_of(verb, path)[1]["id"] for verb in (rule.methods or set()) - {"HEAD", "OPTIONS"}}
     assert tour.called == served_here
     assert len(served_here) == 26
 

@@ -28,6 +28,7 @@ async def test_without_a_world_the_emulator_is_empty(tmp_path: Path, clock: Froz
 async def test_with_a_url_the_network_is_used(tmp_path: Path, clock: FrozenClock) -> None:
     with served(emulator_at(tmp_path, clock)) as origin:
         login = {"client_id": "x", "client_secret": "x", "refresh_token": "x"}
-        settings = Settings(data_dir=tmp_path, provider=ProviderSettings(url=origin, **login))
+        provider_settings = ProviderSettings.model_validate({"url": origin, **login})
+        settings = Settings(data_dir=tmp_path, provider=provider_settings)
         async with open_provider(settings, clock=clock) as provider:
             assert (await provider.location("locations/311"))["title"] == "Diaz Dental"

@@ -23,7 +23,7 @@ POST_NAME, REVIEW_NAME = f"{PIER_V4}/localPosts/11101", f"{PIER_V4}/reviews/1110
 POST = {"topicType": "EVENT", "summary": "Open evening ☕", "event": {"title": "Evening"}}
 PROFILE = next(place["profile"] for place in load_world()["locations"] if place["profile"]["name"] == PIER)
 # The contract's own sample of a sync, which has neither the other phone nor the region.
-SYNC = {
+SYNC: dict[str, Any] = {
     "title": "Updated Business Name",
     "phoneNumbers": {"primaryPhone": "+1-555-987-6543"},
     "storefrontAddress": {"addressLines": ["456 New St"], "locality": "Yokohama"},

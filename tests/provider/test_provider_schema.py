@@ -22,7 +22,8 @@ def shipped(api: str) -> dict[str, Any]:
     """The schemas inside google-api-python-client."""
     document = pkgutil.get_data("googleapiclient.discovery_cache", f"documents/{api}.v1.json")
     assert document is not None
-    return json.loads(document)["schemas"]
+    schemas: dict[str, Any] = json.loads(document)["schemas"]
+    return schemas
 
 
 def messages(module: ModuleType) -> dict[str, type[Message]]:

@@ -4,7 +4,7 @@ import concurrent.futures
 import functools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -65,10 +65,14 @@ class TestSqlite:
 
     def test_locked_while_many_wait(self, served: Served, plugin: httpx.Client) -> None:
         """They wait for one another, and still nobody longer than a caller may."""
+
+        def late() -> httpx.Response:
+            time.sleep(3)
+            return plugin.post(HEARTBEAT, json={})
+
         with locked_sqlite(served.settings):
             beats = [lambda n=n: plugin.post(HEARTBEAT, json={"wp_version": str(n)}) for n in range(40)]
-            late = [lambda: (time.sleep(3), plugin.post(HEARTBEAT, json={}))[1] for _ in range(3)]
-            outcomes = together([*beats, *late])
+            outcomes = together([*beats, *[late] * 3])
         assert_unavailable(outcomes[: len(beats)])
         assert all(took - 3 < 6 for took, _ in outcomes[len(beats) :])
         assert_ok(plugin.post(HEARTBEAT, json={}))
@@ -77,7 +81,7 @@ class TestSqlite:
         """The provider has been asked; what is then to be noted, given back and released is one wait and not three."""
         assert served.world.emulator is not None
         served.world.emulator.extensions["emulator"].faults.add(Fault(kind="delay", seconds=0.8, times=4))
-        calls = [
+        calls: list[Callable[[], httpx.Response]] = [
             functools.partial(plugin.post, path, json=body, headers={"Idempotency-Key": "middle"})
             for path, body in (("/api/v1/sync/111", {"title": "Harbour"}), (POSTS, {"summary": "Trouble"}))
         ]

@@ -117,7 +117,9 @@ def test_idle_connections_do_not_hold_up_the_end(settings: Settings) -> None:
         begun = time.monotonic()
         served.server.stop()
         assert time.monotonic() - begun < 1
-        for connection in [*used, *unused]:
+        for client in used:
+            client.close()
+        for connection in unused:
             connection.close()
 
 

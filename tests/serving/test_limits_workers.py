@@ -56,7 +56,7 @@ def seconds_left(redis: Redis) -> float:
     """Until the bucket has room again, by what the server holds."""
     (key,) = redis.keys("profilesvc:*reads-per-user:*")
     seconds, micros = redis.time()
-    return float(redis.lindex(key, LIMIT + BURST - 1)) + WINDOW - seconds - micros / 1e6
+    return float(redis.lindex(key, LIMIT + BURST - 1) or 0) + WINDOW - seconds - micros / 1e6
 
 
 def test_A150_four_workers_grant_the_limit_and_the_burst_together(

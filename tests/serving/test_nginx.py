@@ -141,7 +141,8 @@ class Proxy:
         main = f"{user} pid {folder}/pid; error_log {folder}/error.log; events {{}} http {{ access_log off; {paths} "
         (folder / "nginx.conf").write_text(f"worker_processes 1; {main} include {folder}/site.conf; }}")
         self._words = [str(NGINX), "-p", str(folder), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
-        self._folder, self._process = folder, None
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
 
     def check(self) -> str:
         done = subprocess.run([*self._words, "-t"], capture_output=True, text=True, check=False)

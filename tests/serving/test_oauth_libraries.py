@@ -15,6 +15,7 @@ from authlib.integrations.requests_client import OAuth2Session
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from joserfc.errors import BadSignatureError, InvalidClaimError
 from joserfc.jwk import KeySet
+from joserfc.jwt import ClaimsOption
 from oauthlib.oauth2 import BackendApplicationClient, OAuth2Error, TokenExpiredError
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session as RequestsOAuth2Session
@@ -205,8 +206,9 @@ class TestDiscovery:
             given = session.fetch_token(metadata["token_endpoint"], grant_type="client_credentials")
         token = joserfc.jwt.decode(given["access_token"], keys, algorithms=["RS256"])
         assert token.header["typ"] == "at+jwt"
-        issuer = {"essential": True, "value": metadata["issuer"]}
-        client, there = {"essential": True, "value": service.client_id}, {"essential": True}
+        issuer: ClaimsOption = {"essential": True, "value": metadata["issuer"]}
+        client: ClaimsOption = {"essential": True, "value": service.client_id}
+        there: ClaimsOption = {"essential": True}
         registry = joserfc.jwt.JWTClaimsRegistry(  # RFC 9068 §2.2
             iss=issuer, aud=issuer, sub=client, client_id=client, exp=there, iat=there, jti=there
         )

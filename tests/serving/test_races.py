@@ -3,6 +3,7 @@
 import asyncio
 import collections
 from collections.abc import Iterator
+from functools import partial
 
 import httpx
 import pytest
@@ -35,7 +36,7 @@ async def test_A128_one_idempotency_value_a_hundred_times(deployment: Deployment
         for turn in range(ROUNDS):
             before = await deployment.provider_calls("PATCH")
             headers, body = {"X-Idempotency-Key": f"race-{turn}"}, {"title": f"Race {turn}"}
-            answers = await at_once(100, lambda b=body, h=headers: user.post("/api/v1/sync/111", json=b, headers=h))
+            answers = await at_once(100, partial(user.post, "/api/v1/sync/111", json=body, headers=headers))
             statuses = collections.Counter(answer.status_code for answer in answers)
             assert set(statuses) <= {200, 409}, statuses
             done = [answer for answer in answers if answer.status_code == 200]
@@ -103,8 +104,10 @@ async def test_A078_nothing_succeeds_after_a_revocation_was_answered(deployment:
         for _ in range(effort(2, 50)):
             key = await new_site(user)
             async with deployment.client(key["access_token"]) as site:
-                assert {answer.status_code for answer in await at_once(50, lambda s=site: s.get(POSTS))} == {200}
-                early, late, revoked = [], [], asyncio.Event()
+                assert {answer.status_code for answer in await at_once(50, partial(site.get, POSTS))} == {200}
+                early: list[int] = []
+                late: list[int] = []
+                revoked = asyncio.Event()
 
                 async def read(http: httpx.AsyncClient, revoked: asyncio.Event, *outcomes: list[int]) -> None:
                     for _ in range(10):
@@ -117,7 +120,7 @@ async def test_A078_nothing_succeeds_after_a_revocation_was_answered(deployment:
 
                 reading = [read(site, revoked, early, late) for _ in range(20)]
                 await asyncio.gather(*reading, revoke(f"{KEYS}/{key['client_id']}", revoked))
-                late += [answer.status_code for answer in await at_once(50, lambda s=site: s.get(POSTS))]
+                late += [answer.status_code for answer in await at_once(50, partial(site.get, POSTS))]
             assert set(early) <= {200, 401}
             assert set(late) == {401}
 
@@ -128,7 +131,7 @@ async def test_A042_one_refresh_token_fifty_times(deployment: Deployment, alice:
         token = key["refresh_token"]
         for _ in range(effort(5, 1_000)):
             body = {"grant_type": "refresh_token", "refresh_token": token}
-            answers = await at_once(50, lambda b=body: user.post(TOKEN, json=b))
+            answers = await at_once(50, partial(user.post, TOKEN, json=body))
             pairs = {(data["access_token"], data["refresh_token"]) for data in map(assert_ok, answers)}
             assert len(pairs) == 1
             token = pairs.pop()[1]

@@ -59,7 +59,8 @@ class Target:
         with self.client(self.user) as http:
             key = assert_ok(http.post(KEYS, json=body), 201)
             credentials = {name: key[name] for name in ("client_id", "client_secret")}
-            return key | assert_ok(http.post(TOKEN, json={"grant_type": "client_credentials", **credentials}))
+            granted = assert_ok(http.post(TOKEN, json={"grant_type": "client_credentials", **credentials}))
+            return {**key, **granted}
 
     def bearer(self, role: str) -> str:
         """An access token of someone of that role."""

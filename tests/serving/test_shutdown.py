@@ -25,7 +25,9 @@ def user(settings: Settings) -> str:
     return asyncio.run(user_token(settings))
 
 
-def under_way(pool: concurrent.futures.Executor, process: ServedProcess, user: str) -> "concurrent.futures.Future":
+def under_way(
+    pool: concurrent.futures.Executor, process: ServedProcess, user: str
+) -> "concurrent.futures.Future[httpx.Response]":
     """A slow request that the process has begun to answer."""
 
     def call() -> httpx.Response:

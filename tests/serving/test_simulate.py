@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def test_a_deactivated_key_pauses_it_until_the_key_is_active_again(lab: Lab, rea
     """With a new secret after a security concern, so that the old one ends it; otherwise by itself."""
     key, said = key_of(lab), list[str]()
     rolled = reason == "security_concern"
-    steps = {
+    steps: dict[int, Callable[[], object]] = {
         1: lambda: lab.operator.deactivate(key["client_id"], reason),
         4: lambda: lab.operator.reactivate(key["client_id"], roll=rolled),
     }

@@ -1,6 +1,7 @@
 """How long a batch may take: what was refused must not be written after all."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -33,13 +34,13 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BUSY_SECONDS", 0.4)
 
 
-def refusals(outcomes: list[Any]) -> list[bool]:
+def refusals(outcomes: Sequence[Any]) -> list[bool]:
     return [isinstance(outcome, ServiceError) for outcome in outcomes]
 
 
 def made(storage: Slow) -> Batches[int]:
     given: Any = storage
-    return Batches(given, lambda _dialect, items: list(items))  # type: ignore[arg-type]
+    return Batches(given, lambda _dialect, items: list(items))
 
 
 async def test_a_batch_has_the_time_of_the_one_who_waits_longest() -> None:

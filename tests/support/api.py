@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
@@ -45,7 +45,22 @@ def assert_ok(response: httpx.Response, status: int = 200) -> Any:
     return body["data"]
 
 
-def assert_error(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
+class Response(Protocol):
+    """What `assert_error` reads of a response: of httpx, or of a client of the test's own."""
+
+    @property
+    def status_code(self) -> int: ...
+
+    @property
+    def headers(self) -> Any: ...
+
+    @property
+    def text(self) -> str: ...
+
+    def json(self) -> Any: ...
+
+
+def assert_error(response: Response, status: int, code: str) -> dict[str, Any]:
     """The Failure envelope and nothing else; its details."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
@@ -55,7 +70,8 @@ def assert_error(response: httpx.Response, status: int, code: str) -> dict[str, 
     assert set(body["error"]) <= {"code", "message", "details"}
     assert body["error"]["code"] == code, response.text
     assert body["error"]["message"]
-    return body["error"].get("details", {})
+    details: dict[str, Any] = body["error"].get("details", {})
+    return details
 
 
 def fields(details: dict[str, Any]) -> list[str]:

@@ -136,7 +136,7 @@ class Worker:
         if self._is_new(DEPLOYMENT):
             await self._deployed.aclose()
             self._app = create_app(self._board.told(DEPLOYMENT), World(SharedClock(self._board)))
-            await self._deployed.enter_async_context(self._app.test_app())
+            await self._deployed.enter_async_context(self._app.test_app())  # type: ignore[arg-type]
             self._opened = self._app.extensions["profilesvc"]
         moved, is_changed = self._is_new(NOW), self._is_new(CHANGE)
         if moved or is_changed:  # what a process does every two seconds

@@ -157,6 +157,7 @@ def _headers(forge: Forge) -> Iterator[Case]:
     ours = public_jwk(forge.key.public)
     for name, value in [("jwk", ours), ("jku", url), ("x5u", url), ("x5c", ["MIIB"]), ("x5t", "AA"), ("cty", "JWT")]:
         yield f"A062 header {name}, signed by our key", forge.with_header(**{name: value})
+    kid: Any
     for kid in ("", "x", 5, None, [forge.key.kid], {}, "../../dev/null", "x' UNION SELECT 'a", "/proc/sys/kernel/x"):
         yield f"A063 kid {kid!r}", forge.with_header(kid=kid)
     yield "A063 kid in the other case", forge.with_header(kid=forge.key.kid.swapcase())
@@ -273,6 +274,7 @@ def _issuers(forge: Forge) -> Iterator[Case]:
 
 
 def _identities(forge: Forge) -> Iterator[Case]:
+    value: Any
     for value in (1, None, True, [], {}, ""):
         yield f"A074 sub {value!r}", forge.with_claims(sub=value)
     yield "A074 sub is not the client", forge.with_claims(sub="svcid_2_1_x")
@@ -297,7 +299,16 @@ def _identities(forge: Forge) -> Iterator[Case]:
 def odd_claims(forge: Forge) -> Iterator[Case]:
     """Claims that the service would never have issued, under its own signature."""
     good = forge.claims["jti"]
-    texts = ("", "x", good + "A", good[:-1] + "B", good[:-1] + "=", good[:-1] + "\0", good[:-1] + "\ud800", "é" * 22)
+    texts: tuple[str, ...] = (
+        "",
+        "x",
+        good + "A",
+        good[:-1] + "B",
+        good[:-1] + "=",
+        good[:-1] + "\0",
+        good[:-1] + "\ud800",
+        "é" * 22,
+    )
     texts += ("A" * 300, "A" * 4_000, f"{good}\n", "' OR '1'='1", f" {good}"[:22])
     others: tuple[Any, ...] = (None, 5, 0.5, True, [], [good], {}, {"a": good}, -1, 2**63, 10**30)
     for name in ("jti", "fam"):

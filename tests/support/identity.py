@@ -37,7 +37,7 @@ def rsa_key(index: int = 0) -> rsa.RSAPrivateKey:
 
 def jwk(key: Any, kid: str | None = "k1", **members: Any) -> dict[str, Any]:
     """The public JWK of a private key."""
-    readers = {rsa.RSAPrivateKey: RSAAlgorithm, ec.EllipticCurvePrivateKey: ECAlgorithm}
+    readers: dict[type, type[Any]] = {rsa.RSAPrivateKey: RSAAlgorithm, ec.EllipticCurvePrivateKey: ECAlgorithm}
     algorithm = next((found for kind, found in readers.items() if isinstance(key, kind)), OKPAlgorithm)
     made = json.loads(algorithm.to_jwk(key.public_key()))
     made = {name: value for name, value in made.items() if name != "key_ops"}
@@ -96,7 +96,7 @@ class FakeIssuer:
         """Serve this, whatever it is."""
         raw = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
 
-        async def answer(_: Receive, send: Send) -> None:
+        async def answer(receive: Receive, send: Send) -> None:
             await send({"type": "http.response.start", "status": status, "headers": raw})
             await send({"type": "http.response.body", "body": content})
 

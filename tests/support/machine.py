@@ -1,6 +1,9 @@
-"""What the machine's environment must not tell the tests."""
+"""What tests use of the machine, and what they must not read from it."""
 
+import os
+import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
 OURS = {"PROFILESVC_FUZZ", "PROFILESVC_DEPLOYED"}  # how the suite itself is run
 
@@ -12,3 +15,10 @@ def foreign(names: Iterable[str]) -> list[str]:
         for name in names
         if (name.upper().startswith(("PROFILESVC_", "PG")) and name not in OURS) or name.lower().endswith("_proxy")
     ]
+
+
+def memory_folder(needed: int = 4 << 30) -> Path | None:
+    """Return the file system in memory if it has that many bytes free, else None."""
+    memory = Path("/dev/shm")
+    usable = memory.is_dir() and os.access(memory, os.W_OK | os.X_OK) and shutil.disk_usage(memory).free >= needed
+    return memory if usable else None

@@ -3,7 +3,7 @@
 import json
 import pkgutil
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from profilesvc.fixtures import fixture_path
@@ -12,7 +12,7 @@ Document = dict[str, Any]
 INFORMATION, VERIFICATIONS, ACCOUNTS = (
     f"mybusiness{name}" for name in ("businessinformation", "verifications", "accountmanagement")
 )
-KINDS = {"string": str, "boolean": bool, "integer": int, "number": (int, float)}
+KINDS: dict[str, Any] = {"string": str, "boolean": bool, "integer": int, "number": (int, float)}
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.(\d{3}|\d{6}|\d{9}))?Z"
 
 ACCOUNT = "accounts/[^/]+"
@@ -46,7 +46,8 @@ def shipped(api: str) -> Document:
     """A document inside google-api-python-client."""
     document = pkgutil.get_data("googleapiclient.discovery_cache", f"documents/{api}.v1.json")
     assert document is not None
-    return json.loads(document)
+    loaded: Document = json.loads(document)
+    return loaded
 
 
 @cache
@@ -77,7 +78,7 @@ def v4_document() -> Document:
 def _method(
     name: str, verb: str, path: str, pattern: str, query: Document, request: str, response: str
 ) -> Document:  # one row of the table
-    key = re.search(r"\{\+(\w+)\}", path)[1]
+    (key,) = re.findall(r"\{\+(\w+)\}", path)
     parameters: Document = {key: {"type": "string", "required": True, "location": "path", "pattern": f"^{pattern}$"}}
     parameters |= {name: {"type": kind, "location": "query"} for name, kind in query.items()}
     method = {
@@ -166,6 +167,10 @@ def _methods(resource: Document) -> list[Document]:
     return own + [method for inner in resource.get("resources", {}).values() for method in _methods(inner)]
 
 
+def _replaced(names: dict[str, str], match: re.Match[str]) -> str:
+    return names[match[1]]
+
+
 @cache
 def routes() -> tuple[tuple[str, re.Pattern[str], Document, Document], ...]:
     """Every method of the provider: verb, path, its document, itself."""
@@ -173,7 +178,7 @@ def routes() -> tuple[tuple[str, re.Pattern[str], Document, Document], ...]:
     for document in (shipped(INFORMATION), shipped(VERIFICATIONS), shipped(ACCOUNTS), v4_document()):
         for method in _methods(document):
             names = {key: one.get("pattern", "^[^/]+$")[1:-1] for key, one in method["parameters"].items()}
-            pattern = re.sub(r"\{\+(\w+)\}", lambda match, names=names: names[match[1]], method["path"])
+            pattern = re.sub(r"\{\+(\w+)\}", partial(_replaced, names), method["path"])
             pattern = pattern.replace("[^/]+", "[^/:]+")
             found.append((method["httpMethod"], re.compile(f"/{pattern}"), document, method))
     return tuple(found)

@@ -61,7 +61,7 @@ class Server:
 
     def introduction(self) -> list[str]:
         """What `demo` prints after its first line; the sync is the last of it."""
-        lines = []
+        lines: list[str] = []
         while not (lines and "/api/v1/sync/" in lines[-1]):
             lines.append(self.read_line().rstrip("\n"))
         return lines

@@ -33,7 +33,8 @@ class Rig:
     async def put_state(self, **change: Any) -> dict[str, Any]:
         answer = await self.http.put("/__emulator/state", json=change)
         assert answer.status_code == 200, answer.text
-        return answer.json()
+        state: dict[str, Any] = answer.json()
+        return state
 
     async def fault(self, kind: str, **members: Any) -> None:
         answer = await self.http.post("/__emulator/faults", json={"kind": kind, **members})
@@ -98,7 +99,7 @@ async def _judge(response: Response) -> Response:
 @asynccontextmanager
 async def in_process(folder: Path, clock: FrozenClock) -> AsyncIterator[Rig]:
     app = emulator_at(folder, clock)
-    transport = httpx.ASGITransport(app=app)
+    transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
     async with app.test_app(), httpx.AsyncClient(transport=transport, base_url="http://emulator") as client:
         yield Rig(_adapter(client, clock), client, clock)
 

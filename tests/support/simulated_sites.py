@@ -92,7 +92,7 @@ class SimulatedSite:
 
     def _believes_expired(self) -> bool:
         expires = claims(self.tokens["access_token"])["exp"] * SECOND
-        return self.clock.now() + self.clock_error >= expires - EARLY
+        return bool(self.clock.now() + self.clock_error >= expires - EARLY)
 
     async def heartbeat(self, token: str = "") -> httpx.Response:
         """Send one, from where this copy of the site is."""

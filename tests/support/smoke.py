@@ -86,7 +86,7 @@ def ended(run: "subprocess.Popen[str]") -> tuple[int, list[str], str]:
 
 def page(folder: Path, name: str, *sources: str) -> Path:
     """A notebook of these code cells."""
-    cells = [
+    cells: list[dict[str, Any]] = [
         {"cell_type": "code", "id": f"x{n}", "metadata": {}, "source": source, "execution_count": None, "outputs": []}
         for n, source in enumerate(sources)
     ]

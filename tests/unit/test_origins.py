@@ -114,7 +114,7 @@ PRODUCTION = {"environment": "production", "base_url": "https://p.example", "pro
 class TestDashboardOrigins:
     def test_are_a_comma_list_of_origins(self) -> None:
         text = "https://a.example, http://localhost:3000/,https://[::1]:8443"
-        made = Settings(_env_file=None, dashboard_origins=text)  # type: ignore[arg-type]
+        made = Settings(_env_file=None, dashboard_origins=text)
         assert made.dashboard_origins == ("https://a.example", "http://localhost:3000", "https://[::1]:8443")
 
     @pytest.mark.parametrize(

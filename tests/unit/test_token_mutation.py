@@ -71,7 +71,7 @@ def with_a_member_changed(token: str, chance: random.Random) -> str:
     index = chance.randrange(2)
     document = json.loads(part(token, index))
     name = chance.choice([*document, "crit", "nbf"])
-    value = chance.choice([None, True, 0, -1, 1.5, "", "x", [], {}, [document.get(name)], str(document.get(name))])
+    value: Any = chance.choice([None, True, 0, -1, 1.5, "", "x", [], {}, [document.get(name)], str(document.get(name))])
     changed = {**document, name: value}
     if chance.random() < 0.2:
         del changed[name]

@@ -59,18 +59,18 @@ def trust_committed(folder: Path, data_dir: Path) -> bool:
     except (OSError, subprocess.CalledProcessError):
         return False
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    notary = NotebookNotary(data_dir=str(data_dir))  # type: ignore[no-untyped-call]
+    notary = NotebookNotary(data_dir=str(data_dir))
     with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as files:
         for entry in files:
             source = files.extractfile(entry) if entry.name.endswith(".ipynb") else None
             if source is not None:
-                notary.sign(_page(source.read().decode()))  # type: ignore[no-untyped-call]
+                notary.sign(_page(source.read().decode()))
     notary.store.close()
     return True
 
 
 def _page(text: str) -> Any:
-    return nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+    return nbformat.reads(text, as_version=4)
 
 
 def before_save(model: dict[str, Any], path: str, contents_manager: Any) -> None:

@@ -35,11 +35,11 @@ _METADATA = {
 
 def read(path: Path) -> Any:
     """A notebook from its file."""
-    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    return nbformat.read(path, as_version=4)
 
 
 def _node(value: dict[str, Any]) -> Any:
-    return nbformat.from_dict(value)  # type: ignore[no-untyped-call]
+    return nbformat.from_dict(value)
 
 
 @contextlib.contextmanager
@@ -107,7 +107,7 @@ def normalise(notebook: Any, summary: dict[str, Any]) -> str:
             cell.outputs = _joined(cell.outputs)
     notebook.metadata = _node({**_METADATA, "profilesvc": summary})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
+    text: str = nbformat.writes(notebook)
     return text.rstrip("\n") + "\n"
 
 
