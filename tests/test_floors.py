@@ -25,7 +25,10 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "telemetry.metrics": (set(), {"prometheus_client"}),
     "database": ({"contract", "domain", "storage.tables"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
     "storage": ({"contract", "domain", "database"}, {"sqlmodel", "sqlalchemy", "alembic", "asyncpg"}),
-    "tokens": ({"contract", "domain"}, {"jwt", "cryptography", "orjson", "httpx"}),
+    "tokens": (
+        {"contract", "domain", "database", "storage", "settings"},
+        {"jwt", "cryptography", "itsdangerous", "orjson", "httpx", "sqlalchemy.ext.asyncio.AsyncSession"},
+    ),
     "provider": ({"contract", "domain", "settings", "fixtures"}, {"httpx", "tenacity", "pydantic", "pydantic_core"}),
     "provider.connect": (
         {"contract", "domain", "settings", "fixtures", "provider", "emulator"},
@@ -72,7 +75,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "dashboard.signing_in": (
         {"contract", "domain", "tokens", "services", "dashboard"},
-        {"quart", "httpx", "authlib", "itsdangerous"},
+        {"quart", "httpx", "authlib"},
     ),
     "telemetry": (
         {"settings", "api", "database", "storage"},

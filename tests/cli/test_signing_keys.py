@@ -3,10 +3,10 @@
 import pytest
 
 from profilesvc.fixtures import fixture_path
-from profilesvc.tokens.keyring import signing_key
+from profilesvc.tokens.keyring import rsa_key
 from support.command_line import Run, printed, refused
 
-KID = signing_key(fixture_path("signing_key.pem").read_bytes()).kid
+KID = rsa_key(fixture_path("signing_key.pem").read_bytes()).kid
 
 
 def test_list_is_a_table_or_json(run: Run) -> None:

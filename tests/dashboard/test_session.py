@@ -9,7 +9,6 @@ from conftest import BASE_URL
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import FrozenClock, SeededEntropy
 from profilesvc.operations import operator
-from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import ALICE, BOB, Site
@@ -113,10 +112,10 @@ async def test_a_sign_in_goes_on_while_the_signing_key_changes(
     visitor: Browser, services: Services, clock: FrozenClock
 ) -> None:
     back = await begun(visitor)
-    before = services.signer.keyring.active(services.clock.now()).kid
-    await signing_keys.rotate(services, at_once=True)
+    before = services.signer.keyring.refresh.active(services.clock.now()).kid
+    await services.signing_keys.rotate("HS256", at_once=True)
     clock.advance(seconds=30)
-    assert services.signer.keyring.active(services.clock.now()).kid != before
+    assert services.signer.keyring.refresh.active(services.clock.now()).kid != before
     await visitor.open(back)
     assert "Alice Ito" in visitor.page.text
 

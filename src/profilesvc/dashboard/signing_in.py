@@ -1,7 +1,6 @@
 """Signing in at the identity provider by OpenID Connect: authorization code with PKCE, state and nonce (D-15)."""
 
 import asyncio
-import hashlib
 import hmac
 import json
 import warnings
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import httpx
-from itsdangerous import BadData, URLSafeSerializer
 from quart import current_app
 
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE
@@ -20,6 +18,7 @@ from profilesvc.dashboard.pages import PATH
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import identity
 from profilesvc.services.context import Services
+from profilesvc.tokens.seals import Seal
 from profilesvc.tokens.signer import random_id
 
 if TYPE_CHECKING:
@@ -41,23 +40,20 @@ class Attempt:
 
     def sealed(self, running: Services, until: int) -> str:
         """As a cookie's value, signed, and worth nothing after `until` (milliseconds)."""
-        return _seal(running).dumps([self.state, self.nonce, self.verifier, self.then, until])
+        return _seal(running).seal(json.dumps([self.state, self.nonce, self.verifier, self.then, until]))
 
     @classmethod
     def opened(cls, running: Services, value: str) -> "Attempt | None":
         """None for what is none of ours, or came too late."""
-        try:
-            *parts, until = _seal(running).loads(value)
-        except BadData:
+        content = _seal(running).opened(value)
+        if content is None:
             return None
+        *parts, until = json.loads(content)
         return cls(*parts) if running.clock.now() < until else None
 
 
-def _seal(running: Services) -> URLSafeSerializer:
-    """The signer of the sign-in cookie; the newest of its keys is the last, as itsdangerous wants it."""
-    keys = running.signer.keyring.purpose_keys("sign-in cookie", running.clock.now())[::-1]
-    kinds = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-    return URLSafeSerializer(keys, salt="sign-in", signer_kwargs=kinds)
+def _seal(running: Services) -> Seal:
+    return Seal(running.signer.keyring, "sign-in cookie", running.clock.now())
 
 
 class Provider:

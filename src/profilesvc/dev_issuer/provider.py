@@ -1,7 +1,6 @@
 """What the issuer vouches for: codes and ID tokens, signed by a key of its own; no state but what was used."""
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,15 +8,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-import jwt
+import orjson
+from jwt import PyJWTError
 
 from profilesvc.domain.world import SECOND
 from profilesvc.services.context import Services
 from profilesvc.storage import accounts, identities
 from profilesvc.storage.identities import Linked
 from profilesvc.tokens.id_tokens import PublicKey
-from profilesvc.tokens.jose import b64, is_compact, taken_apart
-from profilesvc.tokens.keyring import SigningKey, load_or_create, public_jwk
+from profilesvc.tokens.jose import b64, is_compact, unverified
+from profilesvc.tokens.keyring import RsaKey, load_or_create, public_jwk
 from profilesvc.tokens.signer import random_id
 
 PATH = "/dev/issuer"
@@ -26,7 +26,6 @@ CODE_SECONDS = 60
 ID_TOKEN_SECONDS = 300
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _MAX_CODE = 4096
-_JWS = jwt.PyJWS(algorithms=["RS256"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class DevIssuer:
         self._key_file, self._demo_users = key_file, demo_users
 
     @cached_property
-    def _key(self) -> SigningKey:
+    def _key(self) -> RsaKey:
         return load_or_create(self._key_file)
 
     @property
@@ -109,9 +108,9 @@ class DevIssuer:
         if not is_compact(code, _MAX_CODE):
             return None
         try:
-            header, claims = taken_apart(code)
-            _JWS.decode(code, self._key.public, algorithms=["RS256"])
-        except (ValueError, TypeError, RecursionError, jwt.PyJWTError):
+            header, claims = unverified(code)
+            self._key.verify(code)
+        except (ValueError, TypeError, RecursionError, PyJWTError):
             return None
         if header.get("typ") != "code+jwt" or claims["exp"] * SECOND <= now:
             return None
@@ -130,8 +129,7 @@ class DevIssuer:
     def _signed(self, services: Services, typ: str, claims: dict[str, Any], ttl_seconds: int) -> str:
         now = services.clock.now() // SECOND
         payload = {"iss": self.url, "iat": now, "exp": now + ttl_seconds, "jti": random_id(services.entropy), **claims}
-        body = json.dumps(payload, separators=(",", ":")).encode()
-        return _JWS.encode(body, self._key.private, algorithm="RS256", headers={"typ": typ, "kid": self._key.kid})
+        return self._key.sign(typ, orjson.dumps(payload))
 
 
 def origin_of(parts: SplitResult) -> tuple[str, str | None, int | None]:

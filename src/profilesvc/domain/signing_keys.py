@@ -1,4 +1,8 @@
-"""Which signing key is announced, active, retired or removed: derived from instants, so that no process decides it."""
+"""Which signing key is announced, active, retired or removed.
+
+The state follows from the key's times, so that every process sees the same one. Access tokens (RS256) and refresh
+tokens (HS256) have separate sets of keys; every function works on the keys of one algorithm.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,24 +11,27 @@ from typing import Literal, NamedTuple
 
 from profilesvc.domain.world import SECOND
 
+Algorithm = Literal["RS256", "HS256"]
+ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "HS256")
 State = Literal["announced", "active", "retired", "removed"]
-KNOWN_AFTER = 10 * SECOND  # by then every process has read a new key, and takes its tokens
+KNOWN_AFTER = 10 * SECOND  # by then every process has read a new key and accepts its tokens
 
 
 class KeyDates(NamedTuple):
-    """A signing key without the key itself; instants in milliseconds."""
+    """A signing key without the key itself; times in milliseconds."""
 
     kid: str
     created_at: int
     active_from: int
     removed_at: int | None = None
+    alg: Algorithm = "RS256"
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long a key signs, is announced before that, and stays accepted after it; milliseconds (D-13).
+    """How long a key signs, is announced before that, and is accepted after it; milliseconds (D-13).
 
-    Without `rotate` the operator rotates: nothing is due by itself.
+    Without `rotate` the operator rotates the keys and nothing is due by itself.
     """
 
     rotate: int | None
@@ -33,24 +40,24 @@ class Schedule:
 
 
 def in_order(keys: Iterable[KeyDates]) -> list[KeyDates]:
-    """The keys that are not removed, by the time from which they sign."""
+    """Return the keys that are not removed, by the time from which they sign."""
     there = (key for key in keys if key.removed_at is None)
     return sorted(there, key=lambda key: (key.active_from, key.created_at, key.kid))
 
 
 def active(keys: Iterable[KeyDates], now: int) -> KeyDates | None:
-    """The newest key whose time has come; the first one when none has, as after a clock was put back."""
+    """Return the newest key whose time has come, or the first one if none has (the clock was set back)."""
     there = in_order(keys)
     return next((key for key in reversed(there) if key.active_from <= now), there[0] if there else None)
 
 
 def announced(keys: Iterable[KeyDates], now: int) -> list[KeyDates]:
-    """The keys whose time is to come, the next one first."""
+    """Return the keys that do not sign yet, the next one first."""
     return [key for key in in_order(keys) if key.active_from > now]
 
 
 def state(key: KeyDates, keys: Iterable[KeyDates], now: int) -> State:
-    """Where one of the keys stands."""
+    """Return the state of one of the keys."""
     if key.removed_at is not None:
         return "removed"
     if key == active(keys, now):
@@ -59,7 +66,7 @@ def state(key: KeyDates, keys: Iterable[KeyDates], now: int) -> State:
 
 
 def due(keys: Iterable[KeyDates], now: int, schedule: Schedule) -> int | None:
-    """The time from which the next key is to sign when it must be announced now; None otherwise."""
+    """Return the time from which the next key must sign, if that key must be announced now."""
     there = in_order(keys)
     if schedule.rotate is None or not there:
         return None
@@ -68,10 +75,10 @@ def due(keys: Iterable[KeyDates], now: int, schedule: Schedule) -> int | None:
 
 
 def outlived(keys: Iterable[KeyDates], now: int, keep: int) -> list[str]:
-    """The kids of keys whose last token has expired: their successor has signed for longer than `keep`."""
+    """Return the kids of keys whose last token has expired: their successor has signed for longer than `keep`."""
     return [key.kid for key, successor in pairwise(in_order(keys)) if successor.active_from + keep <= now]
 
 
 def soonest(created_at: int, others: Iterable[KeyDates], now: int) -> int:
-    """From when a key can sign: when every process knows it, or at once where no other key can stand in."""
+    """Return the time from which a key can sign: once every process has it, or now if no other key can sign."""
     return now if active(others, now) is None else max(now, created_at + KNOWN_AFTER)

@@ -1,7 +1,6 @@
 """Who is calling, and which locations they reach: the one place that decides either (D-03, D-14, D-19)."""
 
 import re
-from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -9,11 +8,11 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVAL
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import MINUTE
-from profilesvc.services import signing_keys
 from profilesvc.services.context import Ahead, Caller, Found, Reached, Services
 from profilesvc.storage import accounts, keys, locations
 from profilesvc.storage.accounts import UserState
 from profilesvc.storage.keys import KeyState
+from profilesvc.tokens.claims import AccessClaims, ServiceClaims, UserClaims
 from profilesvc.tokens.signer import TokenRefused
 
 _EVERYTHING = frozenset(ALL)
@@ -61,13 +60,13 @@ async def authenticate(services: Services, authorization: list[str], ahead: Ahea
     return await _service(services, claims, ahead)
 
 
-def ids(claims: dict[str, Any]) -> tuple[str, str, str]:
-    """What of a token can be revoked by itself: the token, its family, the key that signed it."""
-    return claims["jti"], claims.get("fam", ""), claims["kid"]
+def ids(claims: AccessClaims) -> tuple[str, str, str]:
+    """Return what of a token can be revoked on its own: the token, its family, the key that signed it."""
+    return claims["jti"], claims["fam"] if claims["scope"] == "service" else "", claims["kid"]
 
 
 async def live_user(
-    services: Services, claims: dict[str, Any], ahead: Ahead | None = None
+    services: Services, claims: UserClaims, ahead: Ahead | None = None
 ) -> tuple[UserState | None, Found]:
     """The user whose token this is, unless the token was ended."""
     async with services.storage.read() as session:
@@ -78,7 +77,7 @@ async def live_user(
 
 
 async def live_key(
-    services: Services, claims: dict[str, Any], ahead: Ahead | None = None
+    services: Services, claims: ServiceClaims, ahead: Ahead | None = None
 ) -> tuple[KeyState | None, Found]:
     """The key whose token this is, unless the token was ended; a key under a hold comes back whatever the epoch."""
     async with services.storage.read() as session:
@@ -90,14 +89,14 @@ async def live_key(
     return key, found
 
 
-async def _user(services: Services, claims: dict[str, Any], ahead: Ahead | None) -> Caller:
+async def _user(services: Services, claims: UserClaims, ahead: Ahead | None) -> Caller:
     user, found = await live_user(services, claims, ahead)
     if user is None:
         raise await _ended(services, claims)
     return Caller(user.id, services.plans.get(user.plan), _EVERYTHING, found=found)
 
 
-async def _service(services: Services, claims: dict[str, Any], ahead: Ahead | None) -> Caller:
+async def _service(services: Services, claims: ServiceClaims, ahead: Ahead | None) -> Caller:
     key, found = await live_key(services, claims, ahead)
     if key is None:
         raise await _ended(services, claims)
@@ -108,10 +107,10 @@ async def _service(services: Services, claims: dict[str, Any], ahead: Ahead | No
     return Caller(key.user_id, services.plans.get(key.plan), granted, key, found)
 
 
-async def _ended(services: Services, claims: dict[str, Any]) -> ServiceError:
+async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
     """What was revoked may be the key that signed: then nobody knows whose token it is, and a new one is the cure."""
-    await signing_keys.reload(services)
-    return refused("revoked" if claims["kid"] in services.signer.keyring else "invalid")
+    await services.signing_keys.reload()
+    return refused("revoked" if claims["kid"] in services.signer.keyring.access else "invalid")
 
 
 async def note_use(services: Services, key: KeyState, now: int) -> None:
