@@ -232,19 +232,22 @@ class TestRepeats:
         self, http: httpx.AsyncClient, other: Quart, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         made = await services.signing_keys.rotate(at_once=True)
+        await services.signing_keys.rotate("HS256", at_once=True)
         clock.advance(milliseconds=KNOWN_AFTER - 1)
         first = await http.post(PATH, json=refresh(plugin))
         clock.advance(milliseconds=1)
         assert services.signer.keyring.access.active(clock.now()).kid == made.dates.kid
         async with client_of(other) as client:
             again = await client.post(PATH, json=refresh(plugin))
-        assert kid_of(assert_ok(again)["access_token"]) == kid_of(plugin.tokens["access_token"])
+        for name in ("access_token", "refresh_token"):
+            assert kid_of(assert_ok(again)[name]) == kid_of(plugin.tokens[name])
         assert again.content == first.content
 
-    async def test_A053_end_with_the_key_that_signed_the_first_answer(
-        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    @pytest.mark.parametrize("alg", ALGORITHMS)
+    async def test_A053_end_with_a_key_that_signed_the_first_answer(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, alg: Algorithm
     ) -> None:
-        made = await services.signing_keys.rotate(at_once=True)
+        made = await services.signing_keys.rotate(alg, at_once=True)
         clock.advance(milliseconds=KNOWN_AFTER)
         assert_ok(await http.post(PATH, json=refresh(plugin)))
         await services.signing_keys.remove(made.dates.kid)
@@ -463,7 +466,9 @@ class TestAtRest:
             "base_url": "https://profiles.example",
             "provider": ProviderSettings(url="https://provider.example"),
         }
-        for tokens in (settings.tokens, TokenSettings()):
+        given = settings.tokens
+        refresh_only = TokenSettings(refresh_key_file=given.refresh_key_file)
+        for tokens in (given, TokenSettings(), refresh_only):
             production = settings.model_copy(update={**strict, "tokens": tokens})
             with pytest.raises(SettingsError, match="published test key"):
                 async with open_services(production, World(clock), provider=False):
