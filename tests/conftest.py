@@ -95,7 +95,9 @@ def make_settings(data_dir: Path, database_url: str = "", **overrides: Any) -> S
         "base_url": BASE_URL,
         "data_dir": data_dir,
         "database_url": database_url,
-        "tokens": TokenSettings(signing_key_file=fixture_path("signing_key.pem")),
+        "tokens": TokenSettings(
+            signing_key_file=fixture_path("signing_key.pem"), refresh_key_file=fixture_path("refresh_key.pem")
+        ),
         "limits": LimitSettings(enabled=False),
         **overrides,
     }

@@ -3,7 +3,7 @@
 What serving alone needs is imported when it is needed, so that a command starts in half the time.
 """
 
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,18 +16,18 @@ from profilesvc.database.engine import Storage
 from profilesvc.dev_issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.rates import Windows
+from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
 from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
-from profilesvc.fixtures import TEST_KEY_ID, fixture_path, load_world
+from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
 from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
-from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
 from profilesvc.telemetry.watching import Watcher, open_watcher
 from profilesvc.tokens.id_tokens import TrustedIssuer
-from profilesvc.tokens.keyring import Keyring, SigningKey, generate, signing_key
+from profilesvc.tokens.keyring import Keyring, SigningKey, generate, read_key
 from profilesvc.tokens.signer import Signer
 
 if TYPE_CHECKING:
@@ -55,35 +55,50 @@ class World:
     watcher: Watcher = field(default_factory=Watcher)
 
 
-def open_signing_key(settings: Settings, path: Path, known: Container[str] = ()) -> SigningKey:
-    """The key in a file; one of the `known` names was checked before. SettingsError."""
-    passphrase = settings.tokens.key_passphrase.get_secret_value().encode() or None
-    try:
-        return signing_key(path.read_bytes(), passphrase, known)
-    except (OSError, ValueError, TypeError) as error:
-        raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: {path.name} cannot be used: {error}") from None
-
-
 async def _open_signing_keys(services: Services) -> None:
-    """The table's keys and the configured file's; on the first start that of a version before the table, or a new one.
+    """Load the keys of the table and of the configured files.
 
-    SettingsError for what cannot be used.
+    On the first start the RSA key is that of a version that stored it in a file, or a new one.
+
+    Raises:
+        SettingsError: A key cannot be used.
     """
     settings = services.settings
-    path, old = settings.tokens.signing_key_file, settings.data_dir / SIGNING_KEY_FILE
-    known = {TEST_KEY_ID, *(info.dates.kid for info in await signing_keys.listing(services))}
-    given = None if path is None else open_signing_key(settings, path, known)
-    if settings.production and given is not None and given.kid == TEST_KEY_ID:
-        raise SettingsError(f"{PREFIX}TOKENS__SIGNING_KEY_FILE: the published test key is refused in production")
-    await signing_keys.open_ring(
-        services, given, lambda: open_signing_key(settings, old) if old.exists() else generate()
-    )
+    old = settings.data_dir / SIGNING_KEY_FILE
+    known = {*TEST_KEY_IDS, *(info.dates.kid for info in await services.signing_keys.listing())}
+    given = [_read_key_file(settings, alg, path, known) for alg in ALGORITHMS if (path := _key_file(settings, alg))]
+
+    def first(alg: Algorithm) -> SigningKey:
+        return _read_key_file(settings, alg, old, set()) if alg == "RS256" and old.exists() else generate(alg)
+
+    await services.signing_keys.open(given, first)
+
+
+def _key_file(settings: Settings, alg: Algorithm) -> Path | None:
+    return settings.tokens.signing_key_file if alg == "RS256" else settings.tokens.refresh_key_file
+
+
+def _read_key_file(settings: Settings, alg: Algorithm, path: Path, known: set[str]) -> SigningKey:
+    """Read the key in a file; a key with one of the `known` names was checked before.
+
+    Raises:
+        SettingsError: The file cannot be used, or has a published test key in production.
+    """
+    variable = f"{PREFIX}TOKENS__{'SIGNING' if alg == 'RS256' else 'REFRESH'}_KEY_FILE"
+    passphrase = settings.tokens.key_passphrase.get_secret_value().encode() or None
+    try:
+        key = read_key(alg, path.read_bytes(), passphrase, known)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingsError(f"{variable}: {path.name} cannot be used: {error}") from None
+    if settings.production and key.kid in TEST_KEY_IDS:
+        raise SettingsError(f"{variable}: the published test key is refused in production")
+    return key
 
 
 async def _refuse_demo_data(services: Services) -> None:
     """SettingsError naming what is there, before anything of it is used or changed."""
     settings = services.settings
-    found = await demo_data.traces(services, [user["email"] for user in load_world()["users"]], TEST_KEY_ID)
+    found = await demo_data.traces(services, [user["email"] for user in load_world()["users"]], TEST_KEY_IDS)
     kept = [settings.data_dir / name for name in (DEMO_KEY_FILE, SIGNING_KEY_FILE)]
     if kept[0].exists():
         found.append(f"file {kept[0]}")
@@ -151,7 +166,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         if settings.production:
             await _refuse_demo_data(services)
         await _open_signing_keys(services)
-        async with signing_keys.kept(services), housekeeping.kept_up(services) if provider else nullcontext():
+        async with services.signing_keys.kept(), housekeeping.kept_up(services) if provider else nullcontext():
             yield services
         services.background.spawn(services.notes.write(services))
         await services.background.drain()

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-TEST_KEY_ID = "IyO9Z-a1eBwiZrd3KvarpiDGwxKu80PEVdHaPyHNYrg"  # the name of signing_key.pem, which everyone has
+# The names of signing_key.pem and refresh_key.pem. They are published, so production refuses them.
+TEST_KEY_IDS = frozenset({"IyO9Z-a1eBwiZrd3KvarpiDGwxKu80PEVdHaPyHNYrg", "O5VJYYhAbajymh2bnKNUfiLY77AlKDgHndtTbc1W99U"})
 _PACKAGE = Path(__file__).parent
 _FOLDERS = (_PACKAGE / "fixtures", _PACKAGE.parents[1] / "data" / "fixtures")
 

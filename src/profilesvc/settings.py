@@ -94,7 +94,10 @@ class ProviderSettings(_Group):
 
 
 class TokenSettings(_Group):
-    """Lifetimes in seconds, and the signing keys: your own file, or the service's schedule."""
+    """Lifetimes in seconds, and the signing keys: files of the operator's own, or the service's schedule.
+
+    `signing_key_file` has the RSA key of access tokens, `refresh_key_file` the HMAC key of refresh tokens.
+    """
 
     access_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 7_776_000
     refresh_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 2_592_000
@@ -103,6 +106,7 @@ class TokenSettings(_Group):
     rotate_days: Annotated[int, Field(ge=1, le=3650)] = 90
     announce_days: Annotated[int, Field(ge=1, le=365)] = 14
     signing_key_file: Path | None = None
+    refresh_key_file: Path | None = None
     key_passphrase: SecretStr = SecretStr("")
 
 

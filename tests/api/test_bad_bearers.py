@@ -10,7 +10,7 @@ from conftest import AsService
 from profilesvc.domain.world import SECOND
 from profilesvc.fixtures import fixture_path
 from profilesvc.services.context import Services
-from profilesvc.tokens.keyring import signing_key
+from profilesvc.tokens.keyring import rsa_key
 from support.api import Site, assert_error, assert_ok
 from support.fleet import in_process
 from support.hostile import Forge, hostile
@@ -62,7 +62,7 @@ class TestBearer:
     ) -> None:
         now = services.clock.now()
         claims = services.signer.read(plugin.tokens["access_token"], "at+jwt", now)
-        key = signing_key(fixture_path("signing_key.pem").read_bytes())
+        key = rsa_key(fixture_path("signing_key.pem").read_bytes())
         forge = Forge(key, claims, now // SECOND)
         assert_ok(await http.get(LOCATIONS, headers={"Authorization": f"Bearer {forge.good()}"}))
         count, rows = 0, set()

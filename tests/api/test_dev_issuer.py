@@ -21,7 +21,7 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
-from profilesvc.tokens.keyring import signing_key
+from profilesvc.tokens.keyring import rsa_key
 from support.api import assert_ok
 from support.dev_issuer import CALLBACK, ISSUER, REQUEST, VERIFIER, Form, assert_oauth_error, picked, redeemed
 from support.identity import PATH, assert_refused, body
@@ -152,7 +152,7 @@ class TestWhere:
             async with app.test_app():
                 answer = await app.test_client().get("/dev/issuer/jwks.json")
                 keys.append((await answer.get_json())["keys"][0])
-                assert keys[-1]["kid"] != signing_key(fixture_path("signing_key.pem").read_bytes()).kid
+                assert keys[-1]["kid"] != rsa_key(fixture_path("signing_key.pem").read_bytes()).kid
         assert keys[0] == keys[1]
         assert (settings.data_dir / "dev_issuer_key.pem").stat().st_mode & 0o777 == 0o600
 

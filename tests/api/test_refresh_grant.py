@@ -11,7 +11,7 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import keys
-from profilesvc.tokens.keyring import signing_key
+from profilesvc.tokens.keyring import hmac_key
 from support.api import ALICE, Site, assert_error, assert_ok, fields
 from support.hostile import Forge, odd_claims
 from support.tokens import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, refresh
@@ -54,7 +54,7 @@ class TestRefresh:
     async def test_A074_claims_that_are_not_ours_under_our_signature(
         self, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
-        found, key = claims(plugin.tokens["refresh_token"]), signing_key(fixture_path("signing_key.pem").read_bytes())
+        found, key = claims(plugin.tokens["refresh_token"]), hmac_key(fixture_path("refresh_key.pem").read_bytes())
         forge = Forge(key, found, found["iat"], typ="rt+jwt")
         user = {"scope": "user", "sub": "1", "client_id": "dashboard"}
         for name, token in [*odd_claims(forge), ("a user's", forge.with_claims(**user))]:

@@ -18,17 +18,18 @@ from sqlalchemy import delete
 from conftest import AsService, Dial, client_of
 from profilesvc.bootstrap import World, create_app, open_services
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.signing_keys import KNOWN_AFTER
+from profilesvc.domain.signing_keys import ALGORITHMS, KNOWN_AFTER, Algorithm
 from profilesvc.domain.world import DAY, SECOND, FrozenClock, SeededEntropy
 from profilesvc.fixtures import fixture_path
-from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.services.tokens import user_token
 from profilesvc.settings import ProviderSettings, Settings, SettingsError, TokenSettings
 from profilesvc.storage import tables
-from profilesvc.tokens.keyring import SigningKey, generate, pem_of, signing_key
+from profilesvc.tokens import signing_keys
+from profilesvc.tokens.keyring import RsaKey, generate_rsa, pem_of, rsa_key
 from profilesvc.tokens.signer import Signer
 from support.api import ALICE, Site, assert_error, assert_ok
+from support.hostile import b64
 from support.oauth import assert_oauth_error
 from support.tokens import LOCATIONS, PATH, assert_bad_refresh, claims, grant, refresh
 
@@ -44,8 +45,8 @@ async def other(app: Quart, settings: Settings, clock: FrozenClock) -> AsyncIter
 
 
 @pytest.fixture(scope="module")
-def lab_key() -> SigningKey:
-    return signing_key(fixture_path("signing_key.pem").read_bytes())
+def lab_key() -> RsaKey:
+    return rsa_key(fixture_path("signing_key.pem").read_bytes())
 
 
 def services_of(app: Quart) -> Services:
@@ -57,9 +58,9 @@ def kid_of(token: str) -> str:
     return str(claims(f".{token}")["kid"])
 
 
-async def states(services: Services) -> list[str]:
+async def states(services: Services, alg: Algorithm = "RS256") -> list[str]:
     """In alphabetical order: keys made in the same millisecond have no other."""
-    return sorted(info.state for info in await signing_keys.listing(services))
+    return sorted(info.state for info in await services.signing_keys.listing() if info.dates.alg == alg)
 
 
 async def published(http: httpx.AsyncClient) -> list[str]:
@@ -95,13 +96,25 @@ class TestPublished:
     async def test_another_verifier_takes_our_tokens_by_it_before_and_after_a_rotation(
         self, http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
-        await signing_keys.rotate(services, at_once=True)
+        await services.signing_keys.rotate(at_once=True)
         clock.advance(milliseconds=KNOWN_AFTER)
         after = await granted(dial, plugin)
         assert kid_of(after["access_token"]) != kid_of(plugin.tokens["access_token"])
         keys = KeySet.import_key_set((await http.get(JWKS)).json())
-        for token in (plugin.tokens["access_token"], after["access_token"], after["refresh_token"]):
+        for token in (plugin.tokens["access_token"], after["access_token"]):
             assert joserfc_jwt.decode(token, keys, algorithms=["RS256"]).claims == claims(token)
+
+    async def test_of_refresh_tokens_there_is_nothing(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services
+    ) -> None:
+        made = await services.signing_keys.rotate("HS256")
+        kids = await published(http)
+        assert kids == [kid_of(plugin.tokens["access_token"])]
+        text = (await http.get(JWKS)).text
+        for kid in (made.dates.kid, kid_of(plugin.tokens["refresh_token"])):
+            key = services.signer.keyring.refresh[kid]
+            for secret in (kid, b64(key.secret), b64(key.sealing), key.secret.hex()):
+                assert secret not in text
 
 
 class TestRotation:
@@ -109,7 +122,7 @@ class TestRotation:
         self, http: httpx.AsyncClient, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         old = plugin.tokens["access_token"]
-        made = await signing_keys.rotate(services)
+        made = await services.signing_keys.rotate()
         assert made.state == "announced"
         assert made.dates.active_from == clock.now() + 14 * DAY
         clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read it
@@ -122,7 +135,24 @@ class TestRotation:
         for dialled in (dial, dial_of(other)):
             for token in (old, new):
                 assert_ok(await call(dialled, token))
-        assert_ok(await http.post(PATH, json=refresh(plugin)))  # a refresh token of the retired key
+        assert_ok(await http.post(PATH, json=refresh(plugin)))
+
+    async def test_of_refresh_tokens_goes_through_all_states_while_tokens_live(
+        self, http: httpx.AsyncClient, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        old, spare = plugin.tokens["refresh_token"], (await granted(dial, plugin))["refresh_token"]
+        assert kid_of(spare) == kid_of(old)
+        made = await services.signing_keys.rotate("HS256")
+        assert (made.state, made.dates.active_from) == ("announced", clock.now() + 14 * DAY)
+        assert await states(services) == ["active"]  # the key of access tokens stays
+        clock.advance(days=14)
+        await services_of(other).signing_keys.reload()
+        assert await states(services, "HS256") == ["active", "retired"]
+        for dialled, token in ((dial, old), (dial_of(other), spare)):  # of the retired key
+            async with dialled() as client:
+                body = {"grant_type": "refresh_token", "refresh_token": token}
+                new = assert_ok(await client.post(PATH, json=body))["refresh_token"]
+            assert kid_of(new) == made.dates.kid
 
     async def test_page_tokens_are_valid_in_every_process_before_and_after_it(
         self, other: Quart, plugin: Site, services: Services, settings: Settings, clock: FrozenClock
@@ -134,8 +164,8 @@ class TestRotation:
 
         here, there = plugin.http, dial_of(other)
         before = await page(there)
-        await signing_keys.rotate(services, at_once=True)
-        await signing_keys.reload(services_of(other))
+        await services.signing_keys.rotate("HS256", at_once=True)
+        await services_of(other).signing_keys.reload()
         clock.advance(milliseconds=KNOWN_AFTER)
         after = await page(there)
         assert after != before
@@ -149,30 +179,30 @@ class TestRotation:
     async def test_a_second_announcement_is_refused_and_haste_brings_the_first_forward(
         self, services: Services, clock: FrozenClock
     ) -> None:
-        first = await signing_keys.rotate(services)
+        first = await services.signing_keys.rotate()
         with pytest.raises(ServiceError, match="announced already; it signs from 2026-01-16T03:04:05"):
-            await signing_keys.rotate(services)
-        hasty = await signing_keys.rotate(services, at_once=True)
+            await services.signing_keys.rotate()
+        hasty = await services.signing_keys.rotate(at_once=True)
         assert hasty.dates.kid == first.dates.kid
         assert hasty.dates.active_from == clock.now() + KNOWN_AFTER
-        assert (await signing_keys.rotate(services, at_once=True)).dates == hasty.dates  # no later for asking again
+        assert (await services.signing_keys.rotate(at_once=True)).dates == hasty.dates  # no later for asking again
         clock.advance(milliseconds=KNOWN_AFTER)
         assert await states(services) == ["active", "retired"]
 
     async def test_a_retired_key_is_published_longer_than_its_longest_token_lasts(
         self, http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
-        succession = (await signing_keys.rotate(services)).dates.active_from
+        succession = (await services.signing_keys.rotate()).dates.active_from
         clock.advance(days=14, milliseconds=-1)
         last = (await granted(dial, plugin))["access_token"]
         clock.advance(milliseconds=claims(last)["exp"] * SECOND - 1 - clock.now())
         assert_ok(await call(dial, last))  # in its last millisecond
         clock.advance(milliseconds=succession + 91 * DAY - 1 - clock.now())
-        await signing_keys.keep_schedule(services)
+        await services.signing_keys.keep_schedule()
         assert kid_of(last) in await published(http)
         assert assert_error(await call(dial, last), 401, "AUTH_INVALID_TOKEN") == {"reason": "expired"}
         clock.advance(milliseconds=1)
-        await signing_keys.keep_schedule(services)
+        await services.signing_keys.keep_schedule()
         assert kid_of(last) not in await published(http)
         assert await states(services) == ["active", "removed"]
 
@@ -180,19 +210,19 @@ class TestRotation:
         own = settings.model_copy(update={"tokens": TokenSettings()})
         async with open_services(own, World(clock)) as one, open_services(own, World(clock)) as two:
             clock.advance(days=76, milliseconds=-1)
-            await signing_keys.keep_schedule(one)
-            assert await states(one) == ["active"]
+            await one.signing_keys.keep_schedule()
+            assert await states(one) == await states(one, "HS256") == ["active"]
             clock.advance(milliseconds=1)
-            await asyncio.gather(*(signing_keys.keep_schedule(services) for services in (one, two, one, two)))
-            assert await states(one) == ["active", "announced"]
+            await asyncio.gather(*(services.signing_keys.keep_schedule() for services in (one, two, one, two)))
+            assert await states(one) == await states(one, "HS256") == ["active", "announced"]
             assert one.signer.keyring.jwks() == two.signer.keyring.jwks()
             clock.advance(days=14)
-            assert await states(two) == ["active", "retired"]
+            assert await states(two) == await states(two, "HS256") == ["active", "retired"]
 
     async def test_is_left_to_the_operator_who_has_a_file(self, services: Services, clock: FrozenClock) -> None:
         clock.advance(days=1_000)
-        await signing_keys.keep_schedule(services)
-        assert await states(services) == ["active"]
+        await services.signing_keys.keep_schedule()
+        assert await states(services) == await states(services, "HS256") == ["active"]
 
 
 class TestRepeats:
@@ -201,23 +231,26 @@ class TestRepeats:
     async def test_A053_of_an_exchange_are_the_same_bytes_after_a_rotation(
         self, http: httpx.AsyncClient, other: Quart, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
-        made = await signing_keys.rotate(services, at_once=True)
+        made = await services.signing_keys.rotate(at_once=True)
+        await services.signing_keys.rotate("HS256", at_once=True)
         clock.advance(milliseconds=KNOWN_AFTER - 1)
         first = await http.post(PATH, json=refresh(plugin))
         clock.advance(milliseconds=1)
-        assert services.signer.keyring.active(clock.now()).kid == made.dates.kid
+        assert services.signer.keyring.access.active(clock.now()).kid == made.dates.kid
         async with client_of(other) as client:
             again = await client.post(PATH, json=refresh(plugin))
-        assert kid_of(assert_ok(again)["access_token"]) == kid_of(plugin.tokens["access_token"])
+        for name in ("access_token", "refresh_token"):
+            assert kid_of(assert_ok(again)[name]) == kid_of(plugin.tokens[name])
         assert again.content == first.content
 
-    async def test_A053_end_with_the_key_that_signed_the_first_answer(
-        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    @pytest.mark.parametrize("alg", ALGORITHMS)
+    async def test_A053_end_with_a_key_that_signed_the_first_answer(
+        self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, alg: Algorithm
     ) -> None:
-        made = await signing_keys.rotate(services, at_once=True)
+        made = await services.signing_keys.rotate(alg, at_once=True)
         clock.advance(milliseconds=KNOWN_AFTER)
         assert_ok(await http.post(PATH, json=refresh(plugin)))
-        await signing_keys.remove(services, made.dates.kid)
+        await services.signing_keys.remove(made.dates.kid)
         assert_bad_refresh(await http.post(PATH, json=refresh(plugin)))
 
 
@@ -228,21 +261,36 @@ class TestRemoval:
         token, kid = plugin.tokens["access_token"], kid_of(plugin.tokens["access_token"])
         user = alice.headers["Authorization"].removeprefix("Bearer ")
         assert_ok(await call(dial_of(other), token))  # verified and remembered there
-        assert (await signing_keys.remove(services, kid)).state == "removed"
+        assert (await services.signing_keys.remove(kid)).state == "removed"
         for dialled, credential in itertools.product((dial_of(other), dial), (token, user)):
             details = assert_error(await call(dialled, credential), 401, "AUTH_INVALID_TOKEN")
             assert details == {"reason": "invalid"}  # whose token it was nobody knows: ask for a new one
         async with client_of(other) as client:
-            answer = await client.post(PATH, json=refresh(plugin))
-            assert_error(answer, 401, "AUTH_INVALID_TOKEN")
+            successor = assert_ok(await client.post(PATH, json=refresh(plugin)))  # another key has signed it
+        assert_ok(await call(dial_of(other), successor["access_token"]))
+
+    async def test_A077_of_the_key_of_refresh_tokens_ends_them_at_once_and_no_access_token(
+        self, dial: Dial, other: Quart, plugin: Site, services: Services
+    ) -> None:
+        kid = kid_of(plugin.tokens["refresh_token"])
+        assert kid in services_of(other).signer.keyring.refresh
+        assert (await services.signing_keys.remove(kid)).state == "removed"
+        for dialled in (dial_of(other), dial):
+            async with dialled() as client:
+                assert_bad_refresh(await client.post(PATH, json=refresh(plugin)))
+            assert_ok(await call(dialled, plugin.tokens["access_token"]))
+        new = (await granted(dial_of(other), plugin))["refresh_token"]
+        assert kid_of(new) != kid
+        async with client_of(other) as client:
+            assert_ok(await client.post(PATH, json={"grant_type": "refresh_token", "refresh_token": new}))
 
     @pytest.mark.parametrize("of_a_user", [False, True])
     async def test_A077_no_process_hands_out_a_dead_token(
         self, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock, of_a_user: bool
     ) -> None:
         kid = kid_of(plugin.tokens["access_token"])
-        assert kid in services_of(other).signer.keyring
-        await signing_keys.remove(services, kid)
+        assert kid in services_of(other).signer.keyring.access
+        await services.signing_keys.remove(kid)
         if of_a_user:
             token = await user_token(services_of(other), ALICE)
         else:
@@ -256,9 +304,9 @@ class TestRemoval:
         self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         """A host whose clock is ahead signs with it early."""
-        made = await signing_keys.rotate(services)
+        made = await services.signing_keys.rotate()
         clock.advance(seconds=signing_keys.RELOAD_SECONDS)  # by then every process has read it
-        await signing_keys.reload(services_of(other))
+        await services_of(other).signing_keys.reload()
         ours = claims(plugin.tokens["access_token"])
         rest = {name: value for name, value in ours.items() if name not in ("iat", "exp")}
         token = services.signer.issue("at+jwt", rest, clock.now(), 60, made.dates.kid)
@@ -278,10 +326,10 @@ class TestRemoval:
     async def test_of_the_active_key_lets_a_known_one_stand_in_until_all_know_the_next(
         self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
-        made = await signing_keys.rotate(services, at_once=True)
+        made = await services.signing_keys.rotate(at_once=True)
         clock.advance(milliseconds=KNOWN_AFTER)
-        await signing_keys.reload(services_of(other))
-        await signing_keys.remove(services, made.dates.kid)
+        await services_of(other).signing_keys.reload()
+        await services.signing_keys.remove(made.dates.kid)
         assert await states(services) == ["active", "announced", "removed"]
         token = (await granted(dial, plugin))["access_token"]
         assert_ok(await call(dial_of(other), token))
@@ -291,32 +339,32 @@ class TestRemoval:
     async def test_of_the_active_key_brings_the_announced_one_forward(
         self, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
-        await signing_keys.rotate(services)
+        await services.signing_keys.rotate()
         clock.advance(days=1)
-        await signing_keys.remove(services, kid_of(plugin.tokens["access_token"]))
+        await services.signing_keys.remove(kid_of(plugin.tokens["access_token"]))
         assert await states(services) == ["active", "removed"]
 
     async def test_of_another_key_leaves_the_active_one_alone(
         self, dial: Dial, plugin: Site, services: Services
     ) -> None:
-        made = await signing_keys.rotate(services)
-        before = await signing_keys.remove(services, made.dates.kid)
-        assert await signing_keys.remove(services, made.dates.kid) == before  # again is harmless
+        made = await services.signing_keys.rotate()
+        before = await services.signing_keys.remove(made.dates.kid)
+        assert await services.signing_keys.remove(made.dates.kid) == before  # again is harmless
         assert await states(services) == ["active", "removed"]
         assert_ok(await call(dial, plugin.tokens["access_token"]))
         with pytest.raises(ServiceError, match="There is no signing key x"):
-            await signing_keys.remove(services, "x")
+            await services.signing_keys.remove("x")
 
     async def test_leaves_no_private_part_behind(self, services: Services) -> None:
-        made = await signing_keys.rotate(services)
-        await signing_keys.remove(services, made.dates.kid)
+        made = await services.signing_keys.rotate()
+        await services.signing_keys.remove(made.dates.kid)
         async with services.storage.read() as session:
             rows = (await session.execute(tables.signing_keys.select())).all()
         assert {row.kid: row.private_pem is None for row in rows}[made.dates.kid]
 
 
 class TestStart:
-    async def test_of_many_at_once_on_an_empty_database_agrees_on_one_key(
+    async def test_of_many_at_once_on_an_empty_database_agrees_on_one_key_of_each_algorithm(
         self, settings: Settings, clock: FrozenClock
     ) -> None:
         own = settings.model_copy(update={"tokens": TokenSettings()})
@@ -324,50 +372,51 @@ class TestStart:
             await session.execute(delete(tables.signing_keys))
         begin = asyncio.Event()
 
-        async def start() -> list[dict[str, str]]:
+        async def start() -> list[str]:
             await begin.wait()
             async with open_services(own, World(clock), provider=False) as services:
-                return services.signer.keyring.jwks()
+                ring = services.signer.keyring
+                return [dates.kid for alg in ALGORITHMS for dates in ring.of(alg).dates]
 
         starting = [asyncio.create_task(start()) for _ in range(4)]
         begin.set()
         rings = await asyncio.gather(*starting)
-        assert len(rings[0]) == 1
+        assert len(rings[0]) == len(ALGORITHMS)
         assert all(ring == rings[0] for ring in rings)
 
     async def test_takes_in_the_key_file_of_a_version_before_the_table(
         self, settings: Settings, clock: FrozenClock
     ) -> None:
-        old, own = generate(), settings.model_copy(update={"tokens": TokenSettings()})
+        old, own = generate_rsa(), settings.model_copy(update={"tokens": TokenSettings()})
         async with open_services(own, World(clock), provider=False) as services, services.storage.write() as session:
             await session.execute(delete(tables.signing_keys))
         (settings.data_dir / "signing_key.pem").write_text(pem_of(old, None))
         async with open_services(own, World(clock), provider=False) as services:
-            assert services.signer.keyring.active(clock.now()).kid == old.kid
+            assert services.signer.keyring.access.active(clock.now()).kid == old.kid
 
     async def test_takes_in_the_operators_key_once_and_lets_it_sign_when_all_know_it(
-        self, settings: Settings, clock: FrozenClock, tmp_path: Path, lab_key: SigningKey
+        self, settings: Settings, clock: FrozenClock, tmp_path: Path, lab_key: RsaKey
     ) -> None:
-        own, file = generate(), tmp_path / "own.pem"
+        own, file = generate_rsa(), tmp_path / "own.pem"
         file.write_text(pem_of(own, None))
         given = settings.model_copy(update={"tokens": TokenSettings(signing_key_file=file)})
         async with open_services(settings, World(clock), provider=False) as services:
-            await signing_keys.rotate(services)
+            await services.signing_keys.rotate()
         for _ in range(2):
             async with open_services(given, World(clock), provider=False) as services:
                 assert await states(services) == ["active", "announced", "removed"]
-                assert services.signer.keyring.active(clock.now()).kid == lab_key.kid
-                assert services.signer.keyring.active(clock.now() + KNOWN_AFTER).kid == own.kid
-                assert services.signer.keyring.active(clock.now() + 1_000 * DAY).kid == own.kid
+                assert services.signer.keyring.access.active(clock.now()).kid == lab_key.kid
+                assert services.signer.keyring.access.active(clock.now() + KNOWN_AFTER).kid == own.kid
+                assert services.signer.keyring.access.active(clock.now() + 1_000 * DAY).kid == own.kid
 
     async def test_does_not_take_a_removed_key_in_again(
-        self, settings: Settings, clock: FrozenClock, lab_key: SigningKey, caplog: pytest.LogCaptureFixture
+        self, settings: Settings, clock: FrozenClock, lab_key: RsaKey, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with open_services(settings, World(clock), provider=False) as services:
-            await signing_keys.remove(services, lab_key.kid)
+            await services.signing_keys.remove(lab_key.kid)
         caplog.clear()
         async with open_services(settings, World(clock), provider=False) as services:
-            assert lab_key.kid not in services.signer.keyring
+            assert lab_key.kid not in services.signer.keyring.access
             assert await states(services) == ["active", "removed"]
         assert [record.levelno for record in caplog.records if lab_key.kid in record.message] == [logging.WARNING]
 
@@ -379,16 +428,16 @@ class TestAtRest:
         return settings.model_copy(update={"tokens": TokenSettings(**tokens.model_dump())})
 
     async def test_keys_are_encrypted_also_those_from_before_the_passphrase(
-        self, settings: Settings, clock: FrozenClock, lab_key: SigningKey
+        self, settings: Settings, clock: FrozenClock, lab_key: RsaKey
     ) -> None:
         async with open_services(self.under(settings, "correct horse"), World(clock), provider=False) as services:
-            await signing_keys.rotate(services)
+            await services.signing_keys.rotate()
             async with services.storage.read() as session:
                 rows = (await session.execute(tables.signing_keys.select())).all()
-        assert len(rows) == 2
+        assert sorted(row.alg for row in rows) == ["HS256", "RS256", "RS256"]
         assert all("BEGIN ENCRYPTED PRIVATE KEY" in row.private_pem for row in rows)
         async with open_services(self.under(settings, "correct horse"), World(clock), provider=False) as services:
-            assert lab_key.kid in services.signer.keyring
+            assert lab_key.kid in services.signer.keyring.access
         for wrong in ("wrong", ""):
             with pytest.raises(SettingsError) as refusal:
                 async with open_services(self.under(settings, wrong), World(clock), provider=False):
@@ -401,7 +450,7 @@ class TestAtRest:
     async def test_a_key_that_only_others_can_open_is_logged_once_and_the_rest_go_on(
         self, dial: Dial, plugin: Site, services: Services, clock: FrozenClock, caplog: pytest.LogCaptureFixture
     ) -> None:
-        sealed = pem_of(generate(), b"another")
+        sealed = pem_of(generate_rsa(), b"another")
         async with services.storage.write() as session:
             row = {"kid": "k", "private_pem": sealed, "created_at": 0, "active_from": clock.now() + DAY}
             await session.execute(tables.signing_keys.insert().values(row))
@@ -417,7 +466,9 @@ class TestAtRest:
             "base_url": "https://profiles.example",
             "provider": ProviderSettings(url="https://provider.example"),
         }
-        for tokens in (settings.tokens, TokenSettings()):
+        given = settings.tokens
+        refresh_only = TokenSettings(refresh_key_file=given.refresh_key_file)
+        for tokens in (given, TokenSettings(), refresh_only):
             production = settings.model_copy(update={**strict, "tokens": tokens})
             with pytest.raises(SettingsError, match="published test key"):
                 async with open_services(production, World(clock), provider=False):
@@ -430,7 +481,7 @@ class TestAtRest:
         path = settings.data_dir / "profilesvc.db"
         path.chmod(0o644)
         async with open_services(settings, World(clock), provider=False) as services:
-            await signing_keys.rotate(services)
+            await services.signing_keys.rotate()
             files = [file for file in path.parent.iterdir() if file.name.startswith("profilesvc.db")]
             assert len(files) == 3
             assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
@@ -442,7 +493,7 @@ async def test_not_ready_without_an_active_key(app: Quart, http: httpx.AsyncClie
     services.signer.keyring.replace([])
     answer = await http.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]["signing_key"]) == (503, False)
-    await signing_keys.reload(services)
+    await services.signing_keys.reload()
     assert (await http.get("/readyz")).status_code == 200
 
 
@@ -463,7 +514,7 @@ async def test_T12_three_rotations_while_requests_run(
         assert drill.seen == {"announced", "active", "retired", "removed"}
         assert await states(services_of(apps[0])) == ["active", "removed", "removed", "removed", "retired"]
         dead = (await granted(dial_of(apps[0]), site))["access_token"]
-        await signing_keys.remove(services_of(apps[1]), kid_of(dead))
+        await services_of(apps[1]).signing_keys.remove(kid_of(dead))
         alive = (await granted(dial_of(apps[0]), site))["access_token"]
         for app in apps:
             assert_error(await call(dial_of(app), dead), 401, "AUTH_INVALID_TOKEN")
@@ -491,10 +542,10 @@ class Drill:
             uses = [self._use(self._apps[(day + begun // 30) % 2], day, begun) for begun in self._tokens]
             half = len(uses) // 2
             await asyncio.gather(
-                *uses[:half], signing_keys.keep_schedule(services_of(self._apps[turn])), self._noon(), *uses[half:]
+                *uses[:half], services_of(self._apps[turn]).signing_keys.keep_schedule(), self._noon(), *uses[half:]
             )
             self._clock.advance(hours=12)
-            await signing_keys.reload(services_of(self._apps[1 - turn]))
+            await services_of(self._apps[1 - turn]).signing_keys.reload()
             self.seen |= set(await states(services_of(self._apps[turn])))
 
     async def _use(self, app: Quart, day: int, begun: int) -> None:

@@ -35,9 +35,9 @@ class TestClientCredentials:
             "refresh_expires_in": 2_592_000,
         }
         assert response.headers["cache-control"] == "no-store"
-        for token, typ in [(access, "at+jwt"), (refresh_token, "rt+jwt")]:
+        for token, alg, typ in [(access, "RS256", "at+jwt"), (refresh_token, "HS256", "rt+jwt")]:
             header = json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "=="))
-            assert (header["alg"], header["typ"]) == ("RS256", typ)
+            assert (header["alg"], header["typ"]) == (alg, typ)
 
     async def test_writes_the_claims_of_the_key(self, http: httpx.AsyncClient, plugin: Site) -> None:
         data = assert_ok(await http.post(PATH, json=grant(plugin)))

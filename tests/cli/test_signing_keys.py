@@ -3,19 +3,21 @@
 import pytest
 
 from profilesvc.fixtures import fixture_path
-from profilesvc.tokens.keyring import signing_key
+from profilesvc.tokens.keyring import hmac_key, rsa_key
 from support.command_line import Run, printed, refused
 
-KID = signing_key(fixture_path("signing_key.pem").read_bytes()).kid
+KID = rsa_key(fixture_path("signing_key.pem").read_bytes()).kid
+REFRESH_KID = hmac_key(fixture_path("refresh_key.pem").read_bytes()).kid
 
 
 def test_list_is_a_table_or_json(run: Run) -> None:
     lines = run("signing-keys", "list").stdout.splitlines()
-    assert lines[0].split() == ["kid", "state", "created_at", "active_from", "removed_at"]
-    assert lines[1].split()[:2] == [KID, "active"]
-    (row,) = printed(run("signing-keys", "list", "--json"))
+    assert lines[0].split() == ["kid", "alg", "state", "created_at", "active_from", "removed_at"]
+    assert [line.split()[:3] for line in lines[1:]] == [[KID, "RS256", "active"], [REFRESH_KID, "HS256", "active"]]
+    row, _ = printed(run("signing-keys", "list", "--json"))
     assert row == {
         "kid": KID,
+        "alg": "RS256",
         "state": "active",
         "created_at": "2026-01-02T03:04:05.678Z",
         "active_from": "2026-01-02T03:04:05.678Z",
@@ -23,22 +25,24 @@ def test_list_is_a_table_or_json(run: Run) -> None:
     }
 
 
-def test_rotate_announces_one_key_and_now_brings_it_forward(run: Run) -> None:
-    made = printed(run("signing-keys", "rotate", "--json"))
-    assert made["state"] == "announced"
-    assert f"{made['kid']} is announced already" in refused(run("signing-keys", "rotate"))
-    hasty = printed(run("signing-keys", "rotate", "--now", "--json"))
+@pytest.mark.parametrize(("options", "alg"), [([], "RS256"), (["--refresh"], "HS256")])
+def test_rotate_announces_one_key_and_now_brings_it_forward(run: Run, options: list[str], alg: str) -> None:
+    made = printed(run("signing-keys", "rotate", *options, "--json"))
+    assert (made["state"], made["alg"]) == ("announced", alg)
+    assert f"{made['kid']} is announced already" in refused(run("signing-keys", "rotate", *options))
+    hasty = printed(run("signing-keys", "rotate", *options, "--now", "--json"))
     assert hasty["kid"] == made["kid"]
     assert hasty["active_from"] < made["active_from"]
-    assert len(printed(run("signing-keys", "list", "--json"))) == 2
+    assert len(printed(run("signing-keys", "list", "--json"))) == 3
 
 
-def test_remove_ends_a_key_for_good_and_leaves_another_active(run: Run) -> None:
-    removed = printed(run("signing-keys", "remove", KID, "--json"))
-    assert (removed["kid"], removed["state"]) == (KID, "removed")
-    assert printed(run("signing-keys", "remove", KID, "--json")) == removed
+@pytest.mark.parametrize(("kid", "alg"), [(KID, "RS256"), (REFRESH_KID, "HS256")])
+def test_remove_ends_a_key_for_good_and_leaves_another_active(run: Run, kid: str, alg: str) -> None:
+    removed = printed(run("signing-keys", "remove", kid, "--json"))
+    assert (removed["kid"], removed["state"]) == (kid, "removed")
+    assert printed(run("signing-keys", "remove", kid, "--json")) == removed
     rows = printed(run("signing-keys", "list", "--json"))
-    assert sorted(row["state"] for row in rows) == ["active", "removed"]
+    assert sorted(row["state"] for row in rows if row["alg"] == alg) == ["active", "removed"]
     assert run("users", "token", "alice@example.com").exit_code == 0
 
 

@@ -9,7 +9,6 @@ from conftest import BASE_URL
 from profilesvc.bootstrap import World, create_app
 from profilesvc.domain.world import FrozenClock, SeededEntropy
 from profilesvc.operations import operator
-from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import ALICE, BOB, Site
@@ -61,7 +60,7 @@ async def test_an_answer_of_another_browser_is_refused(visitor: Browser, alice_t
     fields = visitor.page.forms[0]["fields"] | {"subject": "demo-2"}
     back = (await visitor.http.post("/dev/issuer/authorize", data=fields)).headers["location"]
     await alice_there.open(back, 401)
-    assert "not begun in this browser" in alice_there.page.text
+    assert "not started in this browser" in alice_there.page.text
     visitor.http.cookies.clear()
     await visitor.open(back, 401)
 
@@ -96,7 +95,7 @@ async def test_the_cookie_of_a_sign_in_that_we_did_not_make_is_refused(visitor: 
     for cookie in forged:
         answer = await visitor.http.get(back, headers=[(b"Cookie", f"{SIGN_IN}={cookie}".encode())])
         assert answer.status_code == 401, cookie
-        assert "not begun in this browser" in answer.text
+        assert "not started in this browser" in answer.text
     assert COOKIE not in visitor.http.cookies
     await visitor.open(back)  # with the one that we made
 
@@ -113,10 +112,10 @@ async def test_a_sign_in_goes_on_while_the_signing_key_changes(
     visitor: Browser, services: Services, clock: FrozenClock
 ) -> None:
     back = await begun(visitor)
-    before = services.signer.keyring.active(services.clock.now()).kid
-    await signing_keys.rotate(services, at_once=True)
+    before = services.signer.keyring.refresh.active(services.clock.now()).kid
+    await services.signing_keys.rotate("HS256", at_once=True)
     clock.advance(seconds=30)
-    assert services.signer.keyring.active(services.clock.now()).kid != before
+    assert services.signer.keyring.refresh.active(services.clock.now()).kid != before
     await visitor.open(back)
     assert "Alice Ito" in visitor.page.text
 

@@ -23,7 +23,6 @@ from profilesvc.cli._process.listening import announce, bound
 from profilesvc.cli._process.workers import serve_workers
 from profilesvc.domain.rates import Standing, Window
 from profilesvc.domain.world import FrozenClock
-from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, load
 from support.parts import changed
@@ -140,7 +139,7 @@ class Worker:
             self._opened = self._app.extensions["profilesvc"]
         moved, is_changed = self._is_new(NOW), self._is_new(CHANGE)
         if moved or is_changed:  # what a process does every two seconds
-            await signing_keys.reload(self._opened)
+            await self._opened.signing_keys.reload()
         if is_changed:
             self._opened.provider._transport._tokens._expires = 0  # type: ignore[attr-defined]  # of another test's time
             self._app.extensions["profilesvc"] = changed(self._opened, self._windows, **self._board.told(CHANGE))

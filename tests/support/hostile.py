@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.domain.world import DAY
-from profilesvc.tokens.keyring import Keyring, SigningKey, public_jwk
+from profilesvc.tokens.claims import TokenType
+from profilesvc.tokens.keyring import HmacKey, Keyring, RsaKey, SigningKey, pem_of, public_jwk
 from profilesvc.tokens.signer import Signer
 
 Case = tuple[str, str]
@@ -34,7 +36,8 @@ COMMON_SECRETS = (
 
 def signer_of(base_url: str, *keys: SigningKey) -> Signer:
     """A signer with these keys, each of which signs a day longer than the one before."""
-    return Signer(Keyring((KeyDates(key.kid, day, day * DAY), key) for day, key in enumerate(keys)), base_url)
+    dates = [KeyDates(key.kid, day, day * DAY, alg=key.alg) for day, key in enumerate(keys)]
+    return Signer(Keyring(zip(dates, keys, strict=True)), base_url)
 
 
 def b64(raw: bytes) -> str:
@@ -45,6 +48,21 @@ def dumps(value: Any) -> bytes:
     return value if isinstance(value, bytes) else json.dumps(value, separators=(",", ":")).encode()
 
 
+Secret = rsa.RSAPrivateKey | bytes
+
+
+def secret_of(key: SigningKey) -> Secret:
+    return key.private if isinstance(key, RsaKey) else key.secret
+
+
+def signature(signing_input: str, secret: Secret, digest: str = "sha256") -> str:
+    """By RSA or by HMAC, whatever the header says."""
+    content = signing_input.encode()
+    if isinstance(secret, bytes):
+        return b64(hmac.digest(secret, content, digest))
+    return b64(secret.sign(content, padding.PKCS1v15(), getattr(hashes, digest.upper())()))
+
+
 @dataclass
 class Forge:
     """Makes tokens of any shape; with our key, as an attacker with a leaked signature oracle would."""
@@ -52,24 +70,22 @@ class Forge:
     key: SigningKey
     claims: dict[str, Any]
     now: int  # seconds
-    typ: str = "at+jwt"
+    typ: TokenType = "at+jwt"
 
     @property
     def header(self) -> dict[str, Any]:
-        return {"alg": "RS256", "typ": self.typ, "kid": self.key.kid}
+        return {"alg": self.key.alg, "typ": self.typ, "kid": self.key.kid}
 
-    def sign(self, header: Any = None, payload: Any = None, private: rsa.RSAPrivateKey | None = None) -> str:
-        """A token signed RS256, by our key unless another is given; bytes go in as they are."""
+    def sign(self, header: Any = None, payload: Any = None, secret: Secret | None = None) -> str:
+        """A signed token, by our key unless another is given; bytes are written as they are."""
         signing_input = self.unsigned(self.header if header is None else header, payload)
-        signature = (private or self.key.private).sign(signing_input.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{signing_input}.{b64(signature)}"
+        return f"{signing_input}.{signature(signing_input, secret_of(self.key) if secret is None else secret)}"
 
     def unsigned(self, header: Any, payload: Any = None) -> str:
         return f"{b64(dumps(header))}.{b64(dumps(self.claims if payload is None else payload))}"
 
     def hmac(self, secret: bytes, alg: str = "HS256") -> str:
-        signing_input = self.unsigned({**self.header, "alg": alg})
-        return f"{signing_input}.{b64(hmac.digest(secret, signing_input.encode(), 'sha256'))}"
+        return self.sign({**self.header, "alg": alg}, secret=secret)
 
     def good(self) -> str:
         return self.sign()
@@ -91,7 +107,8 @@ class Forge:
 
 def hostile(forge: Forge) -> Iterator[Case]:
     """(row and what is wrong, token)"""
-    yield from _algorithms(forge)
+    assert isinstance(forge.key, RsaKey)
+    yield from _algorithms(forge, forge.key)
     yield from _other_keys(forge)
     yield from _headers(forge)
     yield from _spellings(forge)
@@ -101,32 +118,31 @@ def hostile(forge: Forge) -> Iterator[Case]:
     yield from _identities(forge)
 
 
-def _algorithms(forge: Forge) -> Iterator[Case]:
+def _algorithms(forge: Forge, key: RsaKey) -> Iterator[Case]:
     for alg in ("none", "None", "NONE", "nOnE", "", "rs256", "RS384", "RS512", "PS256", "HS256", None, ["RS256"], 5):
         yield f"A058 alg {alg} with our signature", forge.with_header(alg=alg)
     for alg in ("none", "None", "NONE", "nOnE"):
         yield f"A058 alg {alg}, no signature", forge.unsigned({**forge.header, "alg": alg}) + "."
     no_alg = {name: value for name, value in forge.header.items() if name != "alg"}
     yield "A058 no alg", forge.sign(no_alg)
-    for form, secret in _public_forms(forge.key).items():
+    for form, secret in public_forms(key).items():
         yield f"A059 HS256 keyed with our public key as {form}", forge.hmac(secret)
     for text in COMMON_SECRETS:
         yield f"A060 HS256 keyed with {text!r}", forge.hmac(text.encode())
     signing_input = forge.unsigned({**forge.header, "alg": "PS256"}).encode()
     pss = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
-    ps256 = forge.key.private.sign(signing_input, pss, hashes.SHA256())
+    ps256 = key.private.sign(signing_input, pss, hashes.SHA256())
     yield "A061 PS256 by our key", f"{signing_input.decode()}.{b64(ps256)}"
-    rs512 = forge.unsigned({**forge.header, "alg": "RS512"}).encode()
-    signature = forge.key.private.sign(rs512, padding.PKCS1v15(), hashes.SHA512())
-    yield "A061 RS512 by our key", f"{rs512.decode()}.{b64(signature)}"
+    rs512 = forge.unsigned({**forge.header, "alg": "RS512"})
+    yield "A061 RS512 by our key", f"{rs512}.{signature(rs512, key.private, 'sha512')}"
     es256 = forge.unsigned({**forge.header, "alg": "ES256"})
-    signature = ec.generate_private_key(ec.SECP256R1()).sign(es256.encode(), ec.ECDSA(hashes.SHA256()))
-    yield "A061 ES256", f"{es256}.{b64(signature)}"
+    made = ec.generate_private_key(ec.SECP256R1()).sign(es256.encode(), ec.ECDSA(hashes.SHA256()))
+    yield "A061 ES256", f"{es256}.{b64(made)}"
     eddsa = forge.unsigned({**forge.header, "alg": "EdDSA"})
     yield "A061 EdDSA", f"{eddsa}.{b64(ed25519.Ed25519PrivateKey.generate().sign(eddsa.encode()))}"
 
 
-def _public_forms(key: SigningKey) -> dict[str, bytes]:
+def public_forms(key: RsaKey) -> dict[str, bytes]:
     encodings, formats = serialization.Encoding, serialization.PublicFormat
     pem = key.public.public_bytes(encodings.PEM, formats.SubjectPublicKeyInfo)
     modulus = key.public.public_numbers().n
@@ -146,15 +162,15 @@ def _public_forms(key: SigningKey) -> dict[str, bytes]:
 def _other_keys(forge: Forge) -> Iterator[Case]:
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     jwk = public_jwk(other.public_key())
-    yield "A061 RS256 by another key under our kid", forge.sign(private=other)
+    yield "A061 RS256 by another key under our kid", forge.sign(secret=other)
     thumbprint = b64(hashlib.sha256(dumps({"e": jwk["e"], "kty": "RSA", "n": jwk["n"]})).digest())
-    yield "A077 a removed key under its own kid", forge.sign({**forge.header, "kid": thumbprint}, private=other)
-    yield "A062 jwk of the attacker", forge.sign({**forge.header, "jwk": jwk}, private=other)
+    yield "A077 a removed key under its own kid", forge.sign({**forge.header, "kid": thumbprint}, secret=other)
+    yield "A062 jwk of the attacker", forge.sign({**forge.header, "jwk": jwk}, secret=other)
 
 
 def _headers(forge: Forge) -> Iterator[Case]:
     url = "https://evil.example/keys.json"
-    ours = public_jwk(forge.key.public)
+    ours = {"kty": "oct", "k": b64(b"k" * 32)} if isinstance(forge.key, HmacKey) else public_jwk(forge.key.public)
     for name, value in [("jwk", ours), ("jku", url), ("x5u", url), ("x5c", ["MIIB"]), ("x5t", "AA"), ("cty", "JWT")]:
         yield f"A062 header {name}, signed by our key", forge.with_header(**{name: value})
     kid: Any
@@ -182,8 +198,8 @@ def _headers(forge: Forge) -> Iterator[Case]:
 
 def _spellings(forge: Forge) -> Iterator[Case]:
     good = forge.good()
-    header, payload, signature = good.split(".")
-    raw = base64.urlsafe_b64decode(signature + "==")
+    header, payload, end = good.split(".")
+    raw = base64.urlsafe_b64decode(end + "==")
     yield "A067 no signature", f"{header}.{payload}."
     yield "A067 no signature part", f"{header}.{payload}"
     yield "A067 one bit flipped", f"{header}.{payload}.{b64(raw[:-1] + bytes([raw[-1] ^ 1]))}"
@@ -191,20 +207,20 @@ def _spellings(forge: Forge) -> Iterator[Case]:
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     yield "A067 unused bits set", good[:-1] + alphabet[alphabet.index(good[-1]) ^ 1]
     yield "A067 padding appended", f"{good}=="
-    yield "A067 signature repeated", f"{good}{signature}"
+    yield "A067 signature repeated", f"{good}{end}"
     yield "A067 zeros for a signature", f"{header}.{payload}.{b64(bytes(256))}"
-    yield "A067 payload exchanged", f"{header}.{b64(dumps({**forge.claims, 'sub': '2'}))}.{signature}"
-    yield "A068 standard alphabet", f"{header}.{payload}.{signature[:-1]}+"
-    yield "A068 slash", f"{header}.{payload}.{signature[:-1]}/"
+    yield "A067 payload exchanged", f"{header}.{b64(dumps({**forge.claims, 'sub': '2'}))}.{end}"
+    yield "A068 standard alphabet", f"{header}.{payload}.{end[:-1]}+"
+    yield "A068 slash", f"{header}.{payload}.{end[:-1]}/"
     for name, blank in [("blank", " "), ("tab", "\t"), ("newline", "\n"), ("NUL", "\0"), ("carriage return", "\r\n")]:
-        yield f"A068 {name} inside", f"{header}.{payload[:9]}{blank}{payload[9:]}.{signature}"
+        yield f"A068 {name} inside", f"{header}.{payload[:9]}{blank}{payload[9:]}.{end}"
         yield f"A068 {name} at the end", f"{good}{blank}"
         yield f"A068 {name} at the start", f"{blank}{good}"
     yield "A068 percent-encoded", good.replace(".", "%2E")
     yield "A068 fullwidth letters", good.translate({ord(c): ord(c) + 0xFEE0 for c in "eyJhbG"})
-    for count, text in [(1, header), (4, f"{good}.{signature}"), (5, f"{header}.{payload}.{signature}.{header}.AA")]:
+    for count, text in [(1, header), (4, f"{good}.{end}"), (5, f"{header}.{payload}.{end}.{header}.AA")]:
         yield f"A069 {count} parts", text
-    yield "A069 JSON serialisation", json.dumps({"protected": header, "payload": payload, "signature": signature})
+    yield "A069 JSON serialisation", json.dumps({"protected": header, "payload": payload, "signature": end})
     yield "A069 empty", ""
     yield "A069 dots", ".."
     yield "A081 over 8 KB", forge.with_claims(padding="x" * 8_192)
@@ -324,3 +340,88 @@ def odd_claims(forge: Forge) -> Iterator[Case]:
         yield f"A074 no {name}", forge.without(name)
     yield "A074 a life of more than a year", forge.with_claims(exp=forge.claims["iat"] + 367 * 86_400)
     yield "A074 an end before the begin", forge.with_claims(exp=forge.claims["iat"] - 1)
+
+
+Confused = tuple[str, TokenType, str]
+
+
+def confused(access: Forge, refresh: Forge) -> Iterator[Confused]:
+    """(what is confused, the type that the token is read as, token): each algorithm, key and type for the other one"""
+    assert isinstance(access.key, RsaKey)
+    for mine, other in ((access, refresh), (refresh, access)):
+        for name, token in [*_swapped(mine, other), *_headers_with_keys(mine)]:
+            yield f"{mine.typ}: {name}", mine.typ, token
+        yield f"{mine.typ} read as {other.typ}", other.typ, mine.good()
+        yield f"{mine.typ} with the other typ, read as that", other.typ, mine.with_header(typ=other.typ)
+    forms = public_forms(access.key) | {"private PEM": pem_of(access.key, None).encode()}
+    for forge in (access, refresh):
+        for form, secret in forms.items():
+            for kid in (access.key.kid, refresh.key.kid):
+                token = forge.sign({"alg": "HS256", "typ": forge.typ, "kid": kid}, secret=secret)
+                yield f"{forge.typ}: HS256 keyed with the RSA key as {form}, kid {kid[:4]}", forge.typ, token
+    yield from _of_the_secret(refresh)
+
+
+def _swapped(mine: Forge, other: Forge) -> Iterator[Case]:
+    """Tokens of `mine` with the algorithm, kid, signature, type or claims of `other`."""
+    theirs = secret_of(other.key)
+    for alg, kid, signed in itertools.product((mine, other), (mine, other), (mine, other)):
+        header = {"alg": alg.key.alg, "typ": mine.typ, "kid": kid.key.kid}
+        if not alg is kid is signed is mine:
+            name = f"alg of {alg.typ}, kid of {kid.typ}, signed by {signed.typ}"
+            yield name, mine.sign(header, secret=secret_of(signed.key))
+            yield f"{name}, claims of {other.typ}", mine.sign(header, other.claims, secret_of(signed.key))
+    for typ in (other.typ, "JWT", mine.typ.upper(), f"application/{mine.typ}", "", None):
+        yield f"typ {typ}", mine.with_header(typ=typ)
+    yield "the other's whole header", mine.sign(other.header)
+    yield "the other's whole header and signature", mine.sign(other.header, secret=theirs)
+    yield "the other's claims", mine.sign(payload=other.claims)
+    yield "the other's audience", mine.with_claims(aud=other.claims["aud"])
+    for alg in ("none", "None", "NONE", "nOnE", "", None):
+        for signed in ("", "AA", mine.good().rpartition(".")[2]):
+            yield f"alg {alg}", f"{mine.unsigned({**mine.header, 'alg': alg})}.{signed}"
+    for kid in ("", None, [mine.key.kid], "../../dev/null", f"{mine.key.kid}\0", other.key.kid.swapcase()):
+        yield f"kid {kid!r}", mine.with_header(kid=kid)
+
+
+def _headers_with_keys(mine: Forge) -> Iterator[Case]:
+    """Keys of the attacker, or of our own, in the header, signed by the attacker and by us."""
+    url, attacker = "https://evil.example/keys.json", b"a secret of the attacker, 32 bytes"
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    oct_key, rsa_key = {"kty": "oct", "k": b64(attacker)}, public_jwk(other.public_key())
+    for name, value in [
+        ("jwk", oct_key),
+        ("jwk", rsa_key),
+        ("jku", url),
+        ("x5u", url),
+        ("x5c", ["MIIB"]),
+        ("x5t", "AA"),
+    ]:
+        header = {**mine.header, name: value}
+        for alg, secret in (("HS256", attacker), ("RS256", other), (mine.key.alg, None)):
+            yield f"{name} {value}, {alg}", mine.sign({**header, "alg": alg}, secret=secret)
+            yield f"{name} {value}, {alg}, no kid", mine.sign({"alg": alg, "typ": mine.typ, name: value}, secret=secret)
+
+
+def _of_the_secret(refresh: Forge) -> Iterator[Confused]:
+    """Other algorithms with the HMAC secret, and other forms of the secret."""
+    assert isinstance(refresh.key, HmacKey)
+    secret = refresh.key.secret
+    for alg in ("HS384", "HS512", "hs256", "RS256", "PS256", "ES256", "EdDSA"):
+        for digest in ("sha256", "sha384", "sha512"):
+            signing_input = refresh.unsigned({**refresh.header, "alg": alg})
+            yield f"alg {alg}, {digest}", "rt+jwt", f"{signing_input}.{signature(signing_input, secret, digest)}"
+    other_forms = {
+        "base64url": b64(secret).encode(),
+        "hexadecimal": secret.hex().encode(),
+        "kid": refresh.key.kid.encode(),
+        "PEM": pem_of(refresh.key, None).encode(),
+        "JWK": dumps({"kty": "oct", "k": b64(secret)}),
+        "sealing key": refresh.key.sealing,
+        "one byte less": secret[:-1],
+        "nothing": b"",
+    }
+    for form, guess in other_forms.items():
+        yield f"keyed with the {form}", "rt+jwt", refresh.hmac(guess)
+    for text in COMMON_SECRETS:
+        yield f"keyed with {text!r}", "rt+jwt", refresh.hmac(text.encode())

@@ -49,6 +49,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "PROFILESVC_BASE_URL": settings.base_url,
         "PROFILESVC_DATA_DIR": str(settings.data_dir),
         "PROFILESVC_TOKENS__SIGNING_KEY_FILE": str(fixture_path("signing_key.pem")),
+        "PROFILESVC_TOKENS__REFRESH_KEY_FILE": str(fixture_path("refresh_key.pem")),
         "PROFILESVC_LIMITS__ENABLED": "false",
     }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profilesvc.tokens.jose import b64, b64_decode, is_compact, is_instant, json_object, taken_apart
+from profilesvc.tokens.jose import b64, b64_decode, is_compact, is_instant, json_object, unverified
 
 HEADER, PAYLOAD = b64(b'{"alg":"x"}'), b64(b'{"a":1}')
 
@@ -27,10 +27,10 @@ def test_base64url_has_one_spelling(part: str) -> None:
 
 
 def test_every_part_has_one_spelling_the_signature_too() -> None:
-    assert taken_apart(f"{HEADER}.{PAYLOAD}.AQ") == ({"alg": "x"}, {"a": 1})
+    assert unverified(f"{HEADER}.{PAYLOAD}.AQ") == ({"alg": "x"}, {"a": 1})
     for token in (f"{HEADER}.{PAYLOAD}.AR", f"{HEADER}.{PAYLOAD}", f"{HEADER}.{PAYLOAD}.AQ.AQ"):
         with pytest.raises(ValueError, match=r"canonical|unpack"):
-            taken_apart(token)
+            unverified(token)
 
 
 def test_a_part_is_an_object_without_a_member_twice() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import hmac
 import json
 from typing import Any
 
@@ -13,9 +14,20 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.domain.world import DAY
 from profilesvc.fixtures import fixture_path
-from profilesvc.tokens.keyring import Keyring, SigningKey, generate, public_jwk, signing_key
-from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Signer, TokenRefused, TokenType
-from support.hostile import Forge, b64, hostile, signer_of
+from profilesvc.tokens.claims import TokenType
+from profilesvc.tokens.keyring import (
+    HmacKey,
+    Keyring,
+    KeySet,
+    RsaKey,
+    generate_hmac,
+    generate_rsa,
+    hmac_key,
+    public_jwk,
+    rsa_key,
+)
+from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Signer, TokenRefused
+from support.hostile import Forge, b64, confused, hostile, signer_of
 
 BASE = "http://profiles.test"
 NOW = 1_767_323_045_678
@@ -35,19 +47,29 @@ CLAIMS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def key() -> SigningKey:
-    return signing_key(fixture_path("signing_key.pem").read_bytes())
-
-
-@pytest.fixture
-def signer(key: SigningKey) -> Signer:
-    return signer_of(BASE, key)
+def key() -> RsaKey:
+    return rsa_key(fixture_path("signing_key.pem").read_bytes())
 
 
 @pytest.fixture(scope="module")
-def forge(key: SigningKey) -> Forge:
+def secret() -> HmacKey:
+    return hmac_key(fixture_path("refresh_key.pem").read_bytes())
+
+
+@pytest.fixture
+def signer(key: RsaKey, secret: HmacKey) -> Signer:
+    return signer_of(BASE, key, secret)
+
+
+@pytest.fixture(scope="module")
+def forge(key: RsaKey) -> Forge:
     times = {"iat": NOW // 1000, "exp": NOW // 1000 + 60}
     return Forge(key, {"iss": BASE, "aud": BASE, **times, **CLAIMS}, NOW // 1000)
+
+
+@pytest.fixture(scope="module")
+def refresh_forge(forge: Forge, secret: HmacKey) -> Forge:
+    return Forge(secret, {**forge.claims, "aud": f"{BASE}/api/v1/auth/token"}, forge.now, "rt+jwt")
 
 
 def part(token: str, index: int) -> bytes:
@@ -56,16 +78,24 @@ def part(token: str, index: int) -> bytes:
 
 
 class TestIssue:
-    def test_writes_exactly_these_headers_and_claims(self, signer: Signer, key: SigningKey) -> None:
+    def test_writes_exactly_these_headers_and_claims(self, signer: Signer, key: RsaKey) -> None:
         token = signer.issue("at+jwt", CLAIMS, NOW, 3600)
         assert json.loads(part(token, 0)) == {"alg": "RS256", "typ": "at+jwt", "kid": key.kid}
         times = {"iat": 1_767_323_045, "exp": 1_767_326_645}
         assert json.loads(part(token, 1)) == {"iss": BASE, "aud": BASE, **times, **CLAIMS}
 
-    def test_signs_so_that_another_library_agrees(self, signer: Signer, key: SigningKey) -> None:
-        token = signer.issue("rt+jwt", CLAIMS, NOW, 3600)
+    def test_signs_so_that_other_libraries_agree(self, signer: Signer, key: RsaKey, secret: HmacKey) -> None:
+        token = signer.issue("at+jwt", CLAIMS, NOW, 3600)
         signed = token.rpartition(".")[0].encode()
         key.public.verify(part(token, 2), signed, padding.PKCS1v15(), hashes.SHA256())
+        token = signer.issue("rt+jwt", CLAIMS, NOW, 3600)
+        assert json.loads(part(token, 0)) == {"alg": "HS256", "typ": "rt+jwt", "kid": secret.kid}
+        assert part(token, 2) == hmac.digest(secret.secret, token.rpartition(".")[0].encode(), "sha256")
+
+    @pytest.mark.parametrize("typ", ["at+jwt", "rt+jwt"])
+    def test_signs_the_same_claims_to_the_same_bytes(self, signer: Signer, typ: TokenType) -> None:
+        """A repeated refresh is signed again (D-10)."""
+        assert signer.issue(typ, CLAIMS, NOW, 60) == signer.issue(typ, CLAIMS, NOW, 60)
 
     def test_is_for_the_api_or_for_the_token_route_alone(self, signer: Signer) -> None:
         assert signer.audience("at+jwt") == BASE
@@ -76,12 +106,18 @@ class TestIssue:
             with pytest.raises(TokenRefused, match="invalid"):
                 signer.read(token, typ, NOW)  # type: ignore[arg-type]
 
-    def test_names_the_key_by_its_thumbprint(self, key: SigningKey) -> None:
+    def test_names_the_key_by_its_thumbprint(self, key: RsaKey) -> None:
         numbers = key.public.public_numbers()
         n = b64(numbers.n.to_bytes(256, "big"))
         canonical = f'{{"e":"AQAB","kty":"RSA","n":"{n}"}}'.encode()
         assert key.kid == b64(hashlib.sha256(canonical).digest())
         assert public_jwk(key.public) == {"kty": "RSA", "n": n, "e": "AQAB"}
+
+    def test_names_the_secret_by_its_thumbprint(self, secret: HmacKey) -> None:
+        canonical = f'{{"k":"{b64(secret.secret)}","kty":"oct"}}'.encode()
+        assert secret.kid == b64(hashlib.sha256(canonical).digest())
+        assert str(secret.secret) not in repr(secret)
+        assert str(secret.sealing) not in repr(secret)
 
 
 class TestRead:
@@ -96,6 +132,21 @@ class TestRead:
                 accepted.append(name)
         assert accepted == []
         assert len(cases) >= 150
+
+    def test_refuses_every_confusion_of_access_and_refresh_tokens(
+        self, signer: Signer, forge: Forge, refresh_forge: Forge
+    ) -> None:
+        accepted, cases = [], list(confused(forge, refresh_forge))
+        for name, typ, token in cases:
+            try:
+                signer.read(token, typ, NOW)  # type: ignore[call-overload]
+            except TokenRefused:
+                assert signer.read(forge.good(), "at+jwt", NOW).items() >= forge.claims.items()
+                assert signer.read(refresh_forge.good(), "rt+jwt", NOW).items() >= refresh_forge.claims.items()
+            else:
+                accepted.append(name)
+        assert accepted == []
+        assert len({token for _, _, token in cases}) >= 200
 
     def test_takes_the_edges_that_are_good(self, signer: Signer, forge: Forge) -> None:
         for token in [
@@ -132,16 +183,18 @@ class TestRead:
                 signer.read(token, "at+jwt", NOW)
             assert refusal.value.reason == reason
 
-    def test_remembers_some_access_tokens_and_no_refresh_token(self, key: SigningKey) -> None:
+    def test_remembers_some_access_tokens_and_no_refresh_token(self, key: RsaKey, secret: HmacKey) -> None:
         """What is remembered is bounded: the memory of a process must not grow with the tokens it has seen."""
         asked: list[str] = []
 
-        class Ring(Keyring):
-            def __getitem__(self, kid: str) -> SigningKey:
+        class Counted(KeySet[Any]):
+            def __getitem__(self, kid: str) -> Any:
                 asked.append(kid)  # once for each signature that is verified
                 return super().__getitem__(kid)
 
-        ring = Ring([(KeyDates(key.kid, 0, DAY), key)])
+        ring = Keyring()
+        ring.access, ring.refresh = Counted(), Counted()
+        ring.replace([(KeyDates(key.kid, 0, DAY), key), (KeyDates(secret.kid, 0, DAY, alg="HS256"), secret)])
         signer = Signer(ring, BASE, remembered=2)
         one, two, three = (signer.issue("at+jwt", {**CLAIMS, "jti": jti * 21 + "A"}, NOW, 60) for jti in "abc")
         refresh = signer.issue("rt+jwt", CLAIMS, NOW, 60)
@@ -173,9 +226,9 @@ class TestRead:
 class TestRing:
     """Several keys: one signs, all verify."""
 
-    def test_signs_with_the_active_key_and_takes_tokens_of_every_other(self, key: SigningKey) -> None:
+    def test_signs_with_the_active_key_and_takes_tokens_of_every_other(self, key: RsaKey) -> None:
         """A key that is announced signs early on a host whose clock is ahead: its tokens are good (A077)."""
-        retired, announced = generate(), generate()
+        retired, announced = generate_rsa(), generate_rsa()
         dates = [KeyDates(k.kid, 0, at) for k, at in ((retired, 0), (key, NOW), (announced, NOW + 1))]
         signer = Signer(Keyring(zip(dates, (retired, key, announced), strict=True)), BASE)
         header = json.loads(part(signer.issue("at+jwt", CLAIMS, NOW, 60), 0))
@@ -186,8 +239,8 @@ class TestRing:
             assert token == signer.issue("at+jwt", CLAIMS, at, 60, signing.kid)
         assert [jwk["kid"] for jwk in signer.keyring.jwks()] == [retired.kid, key.kid, announced.kid]
 
-    def test_a_removed_key_verifies_nothing_not_even_what_is_remembered(self, key: SigningKey) -> None:
-        other = generate()
+    def test_a_removed_key_verifies_nothing_not_even_what_is_remembered(self, key: RsaKey) -> None:
+        other = generate_rsa()
         signer = signer_of(BASE, key, other)
         tokens = [signer.issue("at+jwt", CLAIMS, NOW, 60, kid) for kid in (key.kid, other.kid)]
         assert signer.read(tokens[0], "at+jwt", NOW)
@@ -198,6 +251,34 @@ class TestRing:
         with pytest.raises(KeyError):
             signer.issue("at+jwt", CLAIMS, NOW, 60, key.kid)
 
-    def test_an_empty_ring_signs_nothing(self) -> None:
+    def test_refresh_tokens_have_keys_of_their_own(self, key: RsaKey, secret: HmacKey) -> None:
+        newer = generate_hmac()
+        signer = signer_of(BASE, key, secret, newer)
+        tokens = [signer.issue("rt+jwt", CLAIMS, 2 * DAY, 60, kid) for kid in (secret.kid, None, newer.kid)]
+        assert tokens[1] == tokens[2]
+        assert [signer.read(token, "rt+jwt", 2 * DAY)["kid"] for token in tokens[:2]] == [secret.kid, newer.kid]
+        assert [jwk["kid"] for jwk in signer.keyring.jwks()] == [key.kid]
+        for kid, typ in ((key.kid, "rt+jwt"), (secret.kid, "at+jwt")):
+            with pytest.raises(KeyError):
+                signer.issue(typ, CLAIMS, NOW, 60, kid)  # type: ignore[arg-type]
+        signer.keyring.replace([(KeyDates(key.kid, 0, 0), key), (KeyDates(newer.kid, 0, 0, alg="HS256"), newer)])
+        with pytest.raises(TokenRefused, match="invalid"):
+            signer.read(tokens[0], "rt+jwt", 2 * DAY)
+        assert signer.read(tokens[1], "rt+jwt", 2 * DAY)
+
+    def test_the_active_secret_seals_and_the_others_open(self, secret: HmacKey) -> None:
+        newer = generate_hmac()
+        dates = [KeyDates(secret.kid, 0, 0, alg="HS256"), KeyDates(newer.kid, 0, NOW, alg="HS256")]
+        ring = Keyring(zip(dates, (secret, newer), strict=True))
+        assert ring.sealing_keys(NOW - 1) == [newer.sealing, secret.sealing]
+        assert ring.sealing_keys(NOW) == [secret.sealing, newer.sealing]
+        assert len({secret.secret, secret.sealing, newer.secret, newer.sealing}) == 4
+
+    @pytest.mark.parametrize("typ", ["at+jwt", "rt+jwt"])
+    def test_a_ring_without_a_key_of_that_type_signs_nothing(
+        self, key: RsaKey, secret: HmacKey, typ: TokenType
+    ) -> None:
+        signer = signer_of(BASE, secret if typ == "at+jwt" else key)
+        assert not signer.keyring.is_complete
         with pytest.raises(ServiceError):
-            signer_of(BASE).issue("at+jwt", CLAIMS, NOW, 60)
+            signer.issue(typ, CLAIMS, NOW, 60)

@@ -24,7 +24,16 @@ from profilesvc.domain.signing_keys import (
 from profilesvc.domain.world import DAY
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.jose import b64_decode
-from profilesvc.tokens.keyring import generate, load_or_create, pem_of, signing_key, thumbprint
+from profilesvc.tokens.keyring import (
+    generate_hmac,
+    generate_rsa,
+    hmac_key,
+    load_or_create,
+    pem_of,
+    public_jwk,
+    rsa_key,
+    thumbprint,
+)
 
 NOW = 1_000 * DAY
 PLAN = Schedule(rotate=90 * DAY, announce=14 * DAY, keep=91 * DAY)
@@ -108,23 +117,39 @@ class TestKey:
             "1CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"
         )
         numbers = rsa.RSAPublicNumbers(65537, int.from_bytes(b64_decode(n), "big"))
-        assert thumbprint(numbers.public_key()) == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
-        made = generate()
-        assert made.kid == thumbprint(made.public)
+        assert thumbprint(public_jwk(numbers.public_key())) == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
+        made = generate_rsa()
+        assert made.kid == thumbprint(public_jwk(made.public))
 
     def test_rests_encrypted_under_a_passphrase(self) -> None:
-        made = generate()
+        made = generate_rsa()
         pem = pem_of(made, b"correct horse")
         assert "ENCRYPTED" in pem
-        assert signing_key(pem.encode(), b"correct horse").kid == made.kid
+        assert rsa_key(pem.encode(), b"correct horse").kid == made.kid
         for wrong in (b"wrong", None):
             with pytest.raises((ValueError, TypeError)):
-                signing_key(pem.encode(), wrong)
+                rsa_key(pem.encode(), wrong)
 
     def test_is_read_as_it_is_where_the_passphrase_came_later(self) -> None:
         pem = fixture_path("signing_key.pem").read_bytes()
-        assert signing_key(pem, b"correct horse").kid == signing_key(pem).kid
-        assert signing_key(pem_of(signing_key(pem), None).encode()).kid == signing_key(pem).kid
+        assert rsa_key(pem, b"correct horse").kid == rsa_key(pem).kid
+        assert rsa_key(pem_of(rsa_key(pem), None).encode()).kid == rsa_key(pem).kid
+
+    def test_a_secret_rests_in_the_same_form(self) -> None:
+        made = generate_hmac()
+        for passphrase in (b"correct horse", None):
+            pem = pem_of(made, passphrase)
+            assert ("ENCRYPTED" in pem) == (passphrase is not None)
+            assert hmac_key(pem.encode(), passphrase) == made
+        for wrong in (b"wrong", None):
+            with pytest.raises((ValueError, TypeError)):
+                hmac_key(pem_of(made, b"correct horse").encode(), wrong)
+
+    def test_one_algorithm_does_not_read_the_keys_of_the_other(self) -> None:
+        with pytest.raises(ValueError, match="2048"):
+            rsa_key(pem_of(generate_hmac(), None).encode())
+        with pytest.raises(ValueError, match="Ed25519"):
+            hmac_key(fixture_path("signing_key.pem").read_bytes())
 
     def test_must_be_rsa_of_2048_bits(self) -> None:
         weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
@@ -133,7 +158,7 @@ class TestKey:
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
             with pytest.raises(ValueError, match="2048"):
-                signing_key(pem)
+                rsa_key(pem)
 
 
 class TestKeyFile:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profilesvc.fixtures import fixture_path
-from profilesvc.tokens.keyring import signing_key
+from profilesvc.tokens.keyring import rsa_key
 from profilesvc.tokens.signer import TokenRefused
 from support.effort import effort
 from support.hostile import b64, dumps, signer_of
@@ -92,7 +92,7 @@ MUTATIONS = (replaced, inserted, cut, shuffled, with_a_bit_flipped, with_a_membe
 @pytest.mark.parametrize("seed", range(effort(1, 20)))
 def test_accepts_nothing_but_the_original(seed: int) -> None:
     """Bits, bytes, segments, members, types: whatever is changed, the accept set is the original alone."""
-    signer = signer_of(BASE, signing_key(fixture_path("signing_key.pem").read_bytes()))
+    signer = signer_of(BASE, rsa_key(fixture_path("signing_key.pem").read_bytes()))
     good, chance, accepted = signer.issue("at+jwt", CLAIMS, NOW, 60), random.Random(seed), []
     for _ in range(5_000):
         mutated = chance.choice(MUTATIONS)(good, chance)

@@ -143,7 +143,8 @@ async def _readiness(settings: Settings) -> AsyncIterator[Check]:
 
     try:
         async with open_services(settings, World(), provider=False) as services:
-            yield Check("signing keys", "ok", f"{len(services.signer.keyring.dates)} in use")
+            ring = services.signer.keyring
+            yield Check("signing keys", "ok", f"{len(ring.access.dates) + len(ring.refresh.dates)} in use")
             missing = [name for name, good in (await readiness.checks(services)).items() if not good]
     except Exception as error:
         line = expected(error) or f"unexpected {type(error).__name__}"

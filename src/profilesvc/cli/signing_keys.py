@@ -9,43 +9,52 @@ from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
 if TYPE_CHECKING:
-    from profilesvc.services.signing_keys import KeyInfo
+    from profilesvc.domain.signing_keys import Algorithm
+    from profilesvc.tokens.signing_keys import KeyInfo
 
-app = typer.Typer(name="signing-keys", help="The keys that sign tokens.", no_args_is_help=True)
+app = typer.Typer(
+    name="signing-keys",
+    help="The keys that sign tokens: RS256 for access tokens, HS256 for refresh tokens.",
+    no_args_is_help=True,
+)
 
 
-def _row(info: "KeyInfo") -> dict[str, Any]:
+def _row(info: "KeyInfo") -> dict[str, str | None]:
     from profilesvc.domain.world import iso
 
-    dates = info.dates._asdict()
-    kid = dates.pop("kid")
-    return {"kid": kid, "state": info.state} | {name: at if at is None else iso(at) for name, at in dates.items()}
+    dates = info.dates
+    return {
+        "kid": dates.kid,
+        "alg": dates.alg,
+        "state": info.state,
+        "created_at": iso(dates.created_at),
+        "active_from": iso(dates.active_from),
+        "removed_at": None if dates.removed_at is None else iso(dates.removed_at),
+    }
 
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
-    """List all keys, removed ones too, oldest first."""
-    from profilesvc.services import signing_keys
-
-    show([_row(info) for info in run(signing_keys.listing)], as_json)
+    """List all keys, also the removed ones, oldest first."""
+    show([_row(info) for info in run(lambda services: services.signing_keys.listing())], as_json)
 
 
 @app.command()
 def rotate(
-    now: Annotated[bool, typer.Option("--now", help="Let it sign as soon as every process knows it.")] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Rotate the key of refresh tokens instead.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Sign with it as soon as every process has it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Announce the next key; it signs after TOKENS__ANNOUNCE_DAYS. Tokens of the key before it stay good."""
-    from profilesvc.services import signing_keys
-
-    show(_row(run(lambda services: signing_keys.rotate(services, at_once=now))), as_json)
+    """Announce the next key; it signs after TOKENS__ANNOUNCE_DAYS. Tokens of the key before it stay valid."""
+    alg: Algorithm = "HS256" if refresh else "RS256"
+    show(_row(run(lambda services: services.signing_keys.rotate(alg, at_once=now))), as_json)
 
 
 class _WithKid(TyperCommand):
-    """A command whose argument may begin with a dash, as every 64th kid does: only its own options are options."""
+    """A command whose argument may begin with a dash, as one kid in 64 does: only its own options are options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put a `--` before what is no option."""
+        """Put a `--` before everything that is not an option."""
         options = [word for word in args if word in ("-h", "--help", "--json")]
         rest = [word for word in args if word not in (*options, "--")]
         return super().parse_args(ctx, [*options, "--", *rest])
@@ -53,7 +62,5 @@ class _WithKid(TyperCommand):
 
 @app.command(cls=_WithKid)
 def remove(kid: str, as_json: AsJson = False) -> None:
-    """End a key that leaked and every token that it signed; sites get new tokens by their credentials."""
-    from profilesvc.services import signing_keys
-
-    show(_row(run(lambda services: signing_keys.remove(services, kid))), as_json)
+    """End a key that leaked and every token that it signed; clients get new tokens with their credentials."""
+    show(_row(run(lambda services: services.signing_keys.remove(kid))), as_json)

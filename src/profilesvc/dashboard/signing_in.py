@@ -1,7 +1,6 @@
 """Signing in at the identity provider by OpenID Connect: authorization code with PKCE, state and nonce (D-15)."""
 
 import asyncio
-import hashlib
 import hmac
 import json
 import warnings
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import httpx
-from itsdangerous import BadData, URLSafeSerializer
 from quart import current_app
 
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE
@@ -20,6 +18,7 @@ from profilesvc.dashboard.pages import PATH
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import identity
 from profilesvc.services.context import Services
+from profilesvc.tokens.seals import Seal
 from profilesvc.tokens.signer import random_id
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _SECRETS = ("state", "nonce", "verifier")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a sign-in on its way keeps in a cookie until it comes back, so that only this browser can finish it."""
+    """A sign-in that is not finished. It is stored in a cookie, so that only this browser can finish it."""
 
     state: str
     nonce: str
@@ -40,28 +39,25 @@ class Attempt:
     then: str
 
     def sealed(self, running: Services, until: int) -> str:
-        """As a cookie's value, signed, and worth nothing after `until` (milliseconds)."""
-        return _seal(running).dumps([self.state, self.nonce, self.verifier, self.then, until])
+        """Return the value of the cookie, signed, and invalid after `until` (milliseconds)."""
+        return _seal(running).seal(json.dumps([self.state, self.nonce, self.verifier, self.then, until]))
 
     @classmethod
     def opened(cls, running: Services, value: str) -> "Attempt | None":
-        """None for what is none of ours, or came too late."""
-        try:
-            *parts, until = _seal(running).loads(value)
-        except BadData:
+        """Return the sign-in in a cookie. None if the service did not make the cookie, or if it has expired."""
+        content = _seal(running).opened(value)
+        if content is None:
             return None
+        *parts, until = json.loads(content)
         return cls(*parts) if running.clock.now() < until else None
 
 
-def _seal(running: Services) -> URLSafeSerializer:
-    """The signer of the sign-in cookie; the newest of its keys is the last, as itsdangerous wants it."""
-    keys = running.signer.keyring.purpose_keys("sign-in cookie", running.clock.now())[::-1]
-    kinds = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-    return URLSafeSerializer(keys, salt="sign-in", signer_kwargs=kinds)
+def _seal(running: Services) -> Seal:
+    return Seal(running.signer.keyring, "sign-in cookie", running.clock.now())
 
 
 class Provider:
-    """The configured identity provider, or in development the bundled issuer, as its client sees it."""
+    """The client of the configured identity provider, or in development of the bundled issuer."""
 
     def __init__(self, running: Services) -> None:
         self._services = running
@@ -69,11 +65,15 @@ class Provider:
 
     @cached_property
     def redirect_uri(self) -> str:
-        """Where a sign-in comes back to; the provider must know it."""
+        """Where the provider sends the browser back to; it must be registered there."""
         return f"{self._services.settings.base_url}{PATH}/callback"
 
     async def begin(self, then: str) -> tuple[str, Attempt]:
-        """Where to send the browser, and what to keep until it is back. SERVICE_UNAVAILABLE."""
+        """Return where to send the browser, and what to store until it is back.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached.
+        """
         found = await self._configuration()
         made = {name: random_id(self._services.entropy) + random_id(self._services.entropy) for name in _SECRETS}
         attempt = Attempt(**made, then=then)
@@ -84,16 +84,20 @@ class Provider:
         return str(url), attempt
 
     async def finish(self, attempt: Attempt, answer: dict[str, str]) -> UserToken:
-        """The user token of a sign-in that came back. SERVICE_UNAVAILABLE, and the refusals of `exchange`."""
+        """Return the user token of a sign-in that came back.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached, and the errors of `exchange`.
+        """
         issuer = self._issuer
         if not hmac.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
-            raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not begun in this browser; begin again.")
-        if answer.get("iss", issuer) != issuer:  # RFC 9207: an answer of another provider
-            raise ServiceError(AUTH_INVALID_TOKEN, "The answer is not from our identity provider.")
+            raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not started in this browser; start again.")
+        if answer.get("iss", issuer) != issuer:  # RFC 9207: a response of another provider
+            raise ServiceError(AUTH_INVALID_TOKEN, "The response is not from our identity provider.")
         if "code" not in answer:
             raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider did not sign you in.")
         found = await self._configuration()
-        # In a task of its own, so that a provider inside this process does not leave its traces in this request's.
+        # In a separate task, so that an issuer in this process does not change the context of this request.
         id_token = await asyncio.create_task(self._redeem(found, answer["code"], attempt.verifier))
         grant = TokenExchangeGrant(
             grant_type="urn:ietf:params:oauth:grant-type:token-exchange",
@@ -111,13 +115,13 @@ class Provider:
                 tokens = await client.fetch_token(found["token_endpoint"], code=code, code_verifier=verifier)
         except AuthlibBaseError as error:
             raise ServiceError(
-                AUTH_INVALID_TOKEN, "The identity provider did not accept the code; begin again."
+                AUTH_INVALID_TOKEN, "The identity provider did not accept the code; start again."
             ) from error
         except (httpx.HTTPError, ValueError) as error:
             raise _unreachable() from error
         id_token = tokens.get("id_token")
         if not isinstance(id_token, str):
-            raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider told nobody's name.")
+            raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider did not return an ID token.")
         return id_token
 
     @property
@@ -128,15 +132,15 @@ class Provider:
 
     @property
     def _transport(self) -> httpx.AsyncBaseTransport | None:
-        """The network; the bundled issuer is asked inside the process, whatever name the outside has for it."""
+        """The network. The bundled issuer is called inside the process: its public name may not resolve here."""
         if self._services.settings.identity.issuer:
             return None
         running = current_app._get_current_object()  # type: ignore[attr-defined]
         return httpx.ASGITransport(app=cast(Any, running))
 
     def _client(self, found: dict[str, Any]) -> "AsyncOAuth2Client":
-        """The library's client; it is slow to import, and only who signs in waits for that."""
-        with warnings.catch_warnings(record=True):  # it would rather have a successor of httpx that is not there yet
+        """Return the library's client. It is imported here because the import is slow and only sign-ins need it."""
+        with warnings.catch_warnings(record=True):  # it recommends a successor of httpx that is not released yet
             from authlib.integrations.httpx_client import AsyncOAuth2Client
 
         wanted = self._services.settings.identity
@@ -156,7 +160,7 @@ class Provider:
         )
 
     async def _configuration(self) -> dict[str, Any]:
-        """The provider's own document (OpenID Connect Discovery §4), read once."""
+        """Return the provider's configuration (OpenID Connect Discovery §4), read once."""
         if self._found is None:
             self._found = await asyncio.create_task(self._discover(self._issuer))
         return self._found
@@ -176,11 +180,15 @@ class Provider:
         return cast(dict[str, Any], found)
 
     def _check(self, url: str) -> None:
-        """Codes and secrets go over TLS, in development also to this machine."""
+        """Check that codes and secrets are sent over TLS; development also allows plain HTTP.
+
+        Raises:
+            ValueError: The address is not allowed.
+        """
         parts, production = urlsplit(url), self._services.settings.production
         if parts.scheme != "https" and (production or parts.scheme != "http"):
             raise ValueError("address")
 
 
 def _unreachable() -> ServiceError:
-    return ServiceError(SERVICE_UNAVAILABLE, "The identity provider cannot be asked right now; try again in a moment.")
+    return ServiceError(SERVICE_UNAVAILABLE, "The identity provider cannot be reached right now; try again later.")

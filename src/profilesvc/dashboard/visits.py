@@ -1,8 +1,6 @@
 """Who visits: a session that is our own user token in a cookie, and the proof that a form is ours."""
 
 import contextlib
-import hashlib
-import hmac
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -21,6 +19,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import access, audit, locations
 from profilesvc.services.access import refused
 from profilesvc.services.context import Caller, Reached, Services
+from profilesvc.tokens.seals import Seal
 
 _LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?\Z", re.ASCII)
 
@@ -35,8 +34,16 @@ class Visit:
 
     @property
     def csrf(self) -> str:
-        """What every form carries: only who can read the session's pages knows it."""
-        return hmac.new(self.token.encode(), b"profilesvc dashboard form", hashlib.sha256).hexdigest()
+        """The value that every form carries; only pages of this session have it."""
+        return self._seal.seal("form")
+
+    def is_own_form(self, csrf: str) -> bool:
+        """Return whether a form with this value comes from a page of this session."""
+        return self._seal.opened(csrf) == "form"
+
+    @property
+    def _seal(self) -> Seal:
+        return Seal(self.services.signer.keyring, f"dashboard form\n{self.token}", self.now)
 
     @property
     def now(self) -> int:
@@ -124,8 +131,7 @@ def _sign_in() -> Response:
 async def _require_ours(here: Visit) -> None:
     """AUTH_INSUFFICIENT_PERMISSIONS for a form that is not one of our own pages', whatever cookie comes with it."""
     require_own_origin(here.services)
-    given = (await request.form).get("csrf", "")
-    if not hmac.compare_digest(given.encode(), here.csrf.encode()):
+    if not here.is_own_form((await request.form).get("csrf", "")):
         raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The form is not from your session; open the page again.")
 
 

@@ -1,7 +1,6 @@
-"""What the issuer vouches for: codes and ID tokens, signed by a key of its own; no state but what was used."""
+"""The development issuer: codes and ID tokens, signed with a key of its own. Only used codes are stored."""
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,15 +8,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-import jwt
+import orjson
+from jwt import PyJWTError
 
 from profilesvc.domain.world import SECOND
 from profilesvc.services.context import Services
 from profilesvc.storage import accounts, identities
 from profilesvc.storage.identities import Linked
 from profilesvc.tokens.id_tokens import PublicKey
-from profilesvc.tokens.jose import b64, is_compact, taken_apart
-from profilesvc.tokens.keyring import SigningKey, load_or_create, public_jwk
+from profilesvc.tokens.jose import b64, is_compact, unverified
+from profilesvc.tokens.keyring import RsaKey, load_or_create, public_jwk
 from profilesvc.tokens.signer import random_id
 
 PATH = "/dev/issuer"
@@ -26,12 +26,11 @@ CODE_SECONDS = 60
 ID_TOKEN_SECONDS = 300
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _MAX_CODE = 4096
-_JWS = jwt.PyJWS(algorithms=["RS256"])
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """One sign-in on its way: who, for which client, where to, and what the ID token has to prove."""
+    """A sign-in that is not finished: who signs in, where the browser goes back to, and what must be proved there."""
 
     subject: str
     redirect_uri: str
@@ -40,7 +39,7 @@ class Login:
 
 
 class DevIssuer:
-    """The issuer at {base_url}/dev/issuer. Its key is made when it is first needed."""
+    """The issuer at {base_url}/dev/issuer. Its key is created when it is first needed."""
 
     def __init__(self, base_url: str, client_id: str, key_file: Path, demo_users: list[dict[str, Any]]) -> None:
         self.base_url, self.client_id = base_url, client_id
@@ -48,20 +47,20 @@ class DevIssuer:
         self._key_file, self._demo_users = key_file, demo_users
 
     @cached_property
-    def _key(self) -> SigningKey:
+    def _key(self) -> RsaKey:
         return load_or_create(self._key_file)
 
     @property
     def jwks(self) -> dict[str, Any]:
-        """The key as anyone may see it."""
+        """The public key, as a JWK set."""
         return {"keys": [{**public_jwk(self._key.public), "kid": self._key.kid, "use": "sig", "alg": "RS256"}]}
 
     async def find(self, kid: str | None, alg: str) -> PublicKey | None:
-        """The key, for the service itself: nobody calls their own process over the network."""
+        """Return the key for the service itself, which need not call its own process over the network."""
         return self._key.public if alg == "RS256" and kid == self._key.kid else None
 
     async def users(self, services: Services) -> list[Linked]:
-        """Who can sign in: the demo users that are there, linked when this is first asked, and whoever was linked."""
+        """Return who can sign in: the existing demo users, linked by the first call, and all linked users."""
         async with services.storage.read() as session:
             linked = await identities.of_issuer(session, self.url)
             known, found = {user.subject for user in linked}, {}
@@ -77,7 +76,7 @@ class DevIssuer:
             return await identities.of_issuer(session, self.url)
 
     def takes(self, redirect_uri: str) -> bool:
-        """Whether a login may end there: on this machine or at the service itself, and nowhere else (RFC 8252 §7.3)."""
+        """Return whether a login may end there: only on this machine or at the service itself (RFC 8252 §7.3)."""
         try:
             parts = urlsplit(redirect_uri)
             origin = origin_of(parts)
@@ -86,17 +85,17 @@ class DevIssuer:
         plain = redirect_uri.isascii() and redirect_uri.isprintable() and not set(redirect_uri) & set(" \\#'\";")
         ours = origin == origin_of(urlsplit(self.base_url))
         loopback = parts.scheme == "http" and parts.hostname in _LOOPBACK
-        # The parser overlooks what stands behind a bracket, as in `[::1].elsewhere.example`.
+        # The parser ignores text after a bracket, as in `[::1].elsewhere.example`.
         whole = re.fullmatch(r"(?:[^\[\]@:]*|\[[0-9a-f:]*\])(?::[0-9]*)?", parts.netloc, re.IGNORECASE)
         return plain and whole is not None and (ours or loopback)
 
     def code(self, services: Services, login: Login) -> str:
-        """An authorization code, good for a minute and one exchange."""
+        """Return an authorization code, valid for a minute and one exchange."""
         claims = {"sub": login.subject, "uri": login.redirect_uri, "chl": login.challenge, "nonce": login.nonce}
         return self._signed(services, "code+jwt", {**claims, "aud": self.url}, CODE_SECONDS)
 
     async def redeem(self, services: Services, code: str, redirect_uri: str, verifier: str) -> Login | None:
-        """The login of a code, once; None when anything about it is wrong (RFC 7636 §4.6)."""
+        """Return the login of a code, once. None if anything about the code is wrong (RFC 7636 §4.6)."""
         login = self._login(code, services.clock.now())
         if login is None or login.redirect_uri != redirect_uri or login.challenge != s256(verifier):
             return None
@@ -109,16 +108,16 @@ class DevIssuer:
         if not is_compact(code, _MAX_CODE):
             return None
         try:
-            header, claims = taken_apart(code)
-            _JWS.decode(code, self._key.public, algorithms=["RS256"])
-        except (ValueError, TypeError, RecursionError, jwt.PyJWTError):
+            header, claims = unverified(code)
+            self._key.verify(code)
+        except (ValueError, TypeError, RecursionError, PyJWTError):
             return None
         if header.get("typ") != "code+jwt" or claims["exp"] * SECOND <= now:
             return None
         return Login(claims["sub"], claims["uri"], claims["chl"], claims["nonce"])
 
     async def id_token(self, services: Services, subject: str, nonce: str | None = None) -> str | None:
-        """An ID token of a user who can sign in here; None for anybody else."""
+        """Return an ID token of a user who can sign in here; None for anybody else."""
         person = next((user for user in await self.users(services) if user.subject == subject), None)
         if person is None:
             return None
@@ -130,15 +129,18 @@ class DevIssuer:
     def _signed(self, services: Services, typ: str, claims: dict[str, Any], ttl_seconds: int) -> str:
         now = services.clock.now() // SECOND
         payload = {"iss": self.url, "iat": now, "exp": now + ttl_seconds, "jti": random_id(services.entropy), **claims}
-        body = json.dumps(payload, separators=(",", ":")).encode()
-        return _JWS.encode(body, self._key.private, algorithm="RS256", headers={"typ": typ, "kid": self._key.kid})
+        return self._key.sign(typ, orjson.dumps(payload))
 
 
 def origin_of(parts: SplitResult) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port, written out. ValueError for a port that is none."""
+    """Return scheme, host and port, with the default port filled in.
+
+    Raises:
+        ValueError: The port is not a number.
+    """
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def s256(verifier: str) -> str:
-    """The challenge that a verifier answers (RFC 7636 §4.2)."""
+    """Return the challenge that belongs to a verifier (RFC 7636 §4.2)."""
     return b64(hashlib.sha256(verifier.encode()).digest())

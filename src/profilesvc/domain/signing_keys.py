@@ -1,4 +1,8 @@
-"""The states of signing keys, derived from instants, so that all processes agree without deciding anything."""
+"""Which signing key is announced, active, retired or removed.
+
+The state follows from the key's times, so that every process sees the same one. Access tokens (RS256) and refresh
+tokens (HS256) have separate sets of keys; every function works on the keys of one algorithm.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,25 +11,27 @@ from typing import Literal, NamedTuple
 
 from profilesvc.domain.world import SECOND
 
+Algorithm = Literal["RS256", "HS256"]
+ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "HS256")
 State = Literal["announced", "active", "retired", "removed"]
 KNOWN_AFTER = 10 * SECOND  # by then every process has read a new key and accepts its tokens
 
 
 class KeyDates(NamedTuple):
-    """A signing key without the key itself; instants in milliseconds."""
+    """A signing key without the key itself; times in milliseconds."""
 
     kid: str
     created_at: int
     active_from: int
     removed_at: int | None = None
+    alg: Algorithm = "RS256"
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long a key signs, is announced before, and is accepted after; milliseconds.
+    """How long a key signs, is announced before that, and is accepted after it; milliseconds (D-13).
 
-    It is announced first so that every process and every client with a cached key set knows it in time (D-13).
-    If `rotate` is None, only the operator rotates.
+    Without `rotate` the operator rotates the keys and nothing is due by itself.
     """
 
     rotate: int | None
@@ -34,13 +40,13 @@ class Schedule:
 
 
 def in_order(keys: Iterable[KeyDates]) -> list[KeyDates]:
-    """Return the keys that are not removed, ordered by the time from which they sign."""
+    """Return the keys that are not removed, by the time from which they sign."""
     there = (key for key in keys if key.removed_at is None)
     return sorted(there, key=lambda key: (key.active_from, key.created_at, key.kid))
 
 
 def active(keys: Iterable[KeyDates], now: int) -> KeyDates | None:
-    """Return the newest key whose time has come; the first key if a clock was put back and none has."""
+    """Return the newest key whose time has come, or the first one if none has (the clock was set back)."""
     there = in_order(keys)
     return next((key for key in reversed(there) if key.active_from <= now), there[0] if there else None)
 
@@ -51,7 +57,7 @@ def announced(keys: Iterable[KeyDates], now: int) -> list[KeyDates]:
 
 
 def state(key: KeyDates, keys: Iterable[KeyDates], now: int) -> State:
-    """Return the state of one key."""
+    """Return the state of one of the keys."""
     if key.removed_at is not None:
         return "removed"
     if key == active(keys, now):
@@ -60,7 +66,7 @@ def state(key: KeyDates, keys: Iterable[KeyDates], now: int) -> State:
 
 
 def due(keys: Iterable[KeyDates], now: int, schedule: Schedule) -> int | None:
-    """Return from when the next key signs if it must be announced now; None otherwise."""
+    """Return the time from which the next key must sign, if that key must be announced now."""
     there = in_order(keys)
     if schedule.rotate is None or not there:
         return None
@@ -74,5 +80,5 @@ def outlived(keys: Iterable[KeyDates], now: int, keep: int) -> list[str]:
 
 
 def soonest(created_at: int, others: Iterable[KeyDates], now: int) -> int:
-    """Return from when a key can sign: when every process knows it, or immediately if it is the only key."""
+    """Return the time from which a key can sign: once every process has it, or now if no other key can sign."""
     return now if active(others, now) is None else max(now, created_at + KNOWN_AFTER)

@@ -87,7 +87,11 @@ class Embedded:
             "plans_file": plans,
             **overrides,
             "provider": {**(self._elsewhere.settings if self._elsewhere else {}), **overrides.get("provider", {})},
-            "tokens": {"signing_key_file": fixture_path("signing_key.pem"), **overrides.get("tokens", {})},
+            "tokens": {
+                "signing_key_file": fixture_path("signing_key.pem"),
+                "refresh_key_file": fixture_path("refresh_key.pem"),
+                **overrides.get("tokens", {}),
+            },
         }
         return _Fixed(**values)
 

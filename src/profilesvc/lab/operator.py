@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 from profilesvc.lab.embedded import Embedded
 from profilesvc.operations import counts, operator
-from profilesvc.services import holds, keys, locations, signing_keys
+from profilesvc.services import holds, keys, locations
 
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
 
@@ -82,19 +82,20 @@ class OperatorControl:
         lab.run(operator.logout(lab.services, EMAILS.get(user, user)))
 
     def signing_keys(self) -> list[tuple[str, str]]:
-        """`profilesvc signing-keys list`: (kid, state), oldest first. The kid of a new key differs from run to run."""
+        """`profilesvc signing-keys list` of access tokens: (kid, state), oldest first. New kids differ in every run."""
         lab = self._embedded()
-        return [(info.dates.kid, info.state) for info in lab.run(signing_keys.listing(lab.services))]
+        infos = lab.run(lab.services.signing_keys.listing())
+        return [(info.dates.kid, info.state) for info in infos if info.dates.alg == "RS256"]
 
     def rotate_signing_key(self, *, now: bool = False) -> str:
         """`profilesvc signing-keys rotate`; the kid of the next key. With `now` it signs 10 s from now."""
         lab = self._embedded()
-        return lab.run(signing_keys.rotate(lab.services, at_once=now)).dates.kid
+        return lab.run(lab.services.signing_keys.rotate(at_once=now)).dates.kid
 
     def remove_signing_key(self, kid: str) -> None:
         """`profilesvc signing-keys remove`: every token that the key signed ends. ServiceError for an unknown one."""
         lab = self._embedded()
-        lab.run(signing_keys.remove(lab.services, kid))
+        lab.run(lab.services.signing_keys.remove(kid))
 
     def count(self) -> None:
         """What the service does by itself every minute: count keys, sites and posts for `/metrics`."""
@@ -104,4 +105,4 @@ class OperatorControl:
     def keep_signing_schedule(self) -> None:
         """What the service does by itself every few seconds: announce what is due, remove what outlived its tokens."""
         lab = self._embedded()
-        lab.run(signing_keys.keep_schedule(lab.services))
+        lab.run(lab.services.signing_keys.keep_schedule())

@@ -1,24 +1,25 @@
-"""Find demo data in a production database: its secrets and signing keys are public."""
+"""Find demo data in a database that production is to use, because its secrets and signing keys are published."""
+
+from collections.abc import Collection
 
 from profilesvc.operations.generate import DOMAIN
-from profilesvc.services import signing_keys
 from profilesvc.services.context import Services
 from profilesvc.storage import accounts, keys
 
 _NAMED = 5
 
 
-async def traces(services: Services, emails: list[str], test_key_id: str) -> list[str]:
-    """Find demo and generated users by their reserved e-mail domains, their keys, and the public signing keys."""
+async def traces(services: Services, emails: list[str], test_key_ids: Collection[str]) -> list[str]:
+    """Name the demo and generated users, by addresses that nobody can have, their keys, and the signing keys."""
     async with services.storage.read() as session:
         users = await accounts.list_demo_users(session, emails, DOMAIN, _NAMED)
         found = [f"user {user.email}" for user in users]
         for user in users:
             theirs = await keys.listing(session, user.id, services.clock.now())
             found += [f"key {row.client_id}" for row in theirs[:_NAMED]]
-    for info in await signing_keys.listing(services):
-        if info.state != "removed" and info.dates.kid == test_key_id:
-            found.append(f"signing key {test_key_id} (the published test key is among the signing keys)")
+    for info in await services.signing_keys.listing():
+        if info.state != "removed" and info.dates.kid in test_key_ids:
+            found.append(f"signing key {info.dates.kid} (the published test key is among the signing keys)")
         elif info.state != "removed" and found:
             found.append(f"signing key {info.dates.kid}")
     return found

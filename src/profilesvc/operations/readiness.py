@@ -21,5 +21,5 @@ async def checks(services: Services) -> dict[str, bool]:
         "database": True,
         "writable": is_writable,
         "migrations": migrate.fits(current),
-        "signing_key": bool(services.signer.keyring.dates),
+        "signing_key": services.signer.keyring.is_complete,
     }

@@ -10,11 +10,11 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVAL
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import MINUTE
-from profilesvc.services import signing_keys
 from profilesvc.services.context import Caller, Prefetch, Reached, Services
 from profilesvc.storage import accounts, keys, locations
 from profilesvc.storage.accounts import UserState
 from profilesvc.storage.keys import KeyState
+from profilesvc.tokens.claims import AccessClaims, ServiceClaims, UserClaims
 from profilesvc.tokens.signer import TokenRefused
 
 _EVERYTHING = frozenset(ALL)
@@ -62,13 +62,13 @@ async def authenticate(services: Services, authorization: list[str], prefetch: P
     return await _service(services, claims, prefetch)
 
 
-def ids(claims: dict[str, Any]) -> tuple[str, str, str]:
-    """What of a token can be revoked by itself: the token, its family, the key that signed it."""
-    return claims["jti"], claims.get("fam", ""), claims["kid"]
+def ids(claims: AccessClaims) -> tuple[str, str, str]:
+    """Return what of a token can be revoked on its own: the token, its family, the key that signed it."""
+    return claims["jti"], claims["fam"] if claims["scope"] == "service" else "", claims["kid"]
 
 
 async def live_user(
-    services: Services, claims: dict[str, Any], prefetch: Prefetch | None = None
+    services: Services, claims: UserClaims, prefetch: Prefetch | None = None
 ) -> tuple[UserState | None, Sequence[Any]]:
     """The user whose token this is, unless the token was ended."""
     async with services.storage.read() as session:
@@ -79,7 +79,7 @@ async def live_user(
 
 
 async def live_key(
-    services: Services, claims: dict[str, Any], prefetch: Prefetch | None = None
+    services: Services, claims: ServiceClaims, prefetch: Prefetch | None = None
 ) -> tuple[KeyState | None, Sequence[Any]]:
     """The key whose token this is, unless the token was ended; a key under a hold comes back whatever the epoch."""
     async with services.storage.read() as session:
@@ -91,14 +91,14 @@ async def live_key(
     return key, prefetched
 
 
-async def _user(services: Services, claims: dict[str, Any], prefetch: Prefetch | None) -> Caller:
+async def _user(services: Services, claims: UserClaims, prefetch: Prefetch | None) -> Caller:
     user, prefetched = await live_user(services, claims, prefetch)
     if user is None:
         raise await _ended(services, claims)
     return Caller(user.id, services.plans.get(user.plan), _EVERYTHING, prefetched=prefetched)
 
 
-async def _service(services: Services, claims: dict[str, Any], prefetch: Prefetch | None) -> Caller:
+async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch | None) -> Caller:
     key, prefetched = await live_key(services, claims, prefetch)
     if key is None:
         raise await _ended(services, claims)
@@ -109,10 +109,10 @@ async def _service(services: Services, claims: dict[str, Any], prefetch: Prefetc
     return Caller(key.user_id, services.plans.get(key.plan), granted, key, prefetched)
 
 
-async def _ended(services: Services, claims: dict[str, Any]) -> ServiceError:
+async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
     """What was revoked may be the key that signed: then nobody knows whose token it is, and a new one is the cure."""
-    await signing_keys.reload(services)
-    return refused("revoked" if claims["kid"] in services.signer.keyring else "invalid")
+    await services.signing_keys.reload()
+    return refused("revoked" if claims["kid"] in services.signer.keyring.access else "invalid")
 
 
 async def note_use(services: Services, key: KeyState, now: int) -> None:

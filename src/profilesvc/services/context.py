@@ -24,6 +24,7 @@ from profilesvc.storage.keys import KeyState
 from profilesvc.telemetry.metrics import Load, Metrics
 from profilesvc.tokens.id_tokens import TrustedIssuer
 from profilesvc.tokens.signer import Signer
+from profilesvc.tokens.signing_keys import SigningKeys
 from profilesvc.tokens.single_flight import Refreshes
 
 Result = TypeVar("Result")
@@ -81,6 +82,11 @@ class Services:
     def beats(self) -> Batches[Beat]:
         """Where heartbeats are written: those that arrive together share a commit."""
         return Batches(self.storage, recording)
+
+    @cached_property
+    def signing_keys(self) -> SigningKeys:
+        """The signing keys of the database, announced, rotated and removed."""
+        return SigningKeys(self.settings.tokens, self.clock, self.storage, self.signer.keyring)
 
     def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
         """A block in which the metrics tell how busy this process is."""

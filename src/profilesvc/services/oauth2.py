@@ -1,6 +1,6 @@
-"""Who asks at the standard endpoints, what a token is worth now, and giving one up (D-16)."""
+"""Client authentication, introspection and revocation at the standard endpoints (D-16)."""
 
-from typing import Any
+import contextlib
 
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.contract.oauth2 import Introspection
@@ -10,18 +10,37 @@ from profilesvc.domain.world import SECOND
 from profilesvc.services import access, origins, tokens
 from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.storage import families, keys, revocations
-from profilesvc.tokens.signer import LONGEST_TOKEN, TokenRefused, TokenType
+from profilesvc.tokens.claims import LONGEST_TOKEN, AccessClaims, ServiceClaims
+from profilesvc.tokens.signer import TokenRefused
 
 INACTIVE = Introspection(active=False)
-# Stands for what is no token of ours, so that it takes the same way as one that is not the caller's.
-_NO_CLAIMS: dict[str, Any] = {"scope": "service", "client_id": "", "jti": "", "kid": ""}
+# A token that is not ours is handled like one of another client, so that timing does not tell them apart.
+_NO_CLAIMS: ServiceClaims = {
+    "iss": "",
+    "aud": "",
+    "iat": 0,
+    "exp": 0,
+    "jti": "",
+    "kid": "",
+    "sub": "",
+    "client_id": "",
+    "scope": "service",
+    "permissions": [],
+    "location": "",
+    "business_id": 0,
+    "epoch": 0,
+    "fam": "",
+    "gen": 0,
+    "auth_time": 0,
+}
 
 
 async def authenticate_client(services: Services, client_id: str, client_secret: str) -> Caller:
-    """The key whose id and secret these are.
+    """Return the key with this id and secret.
 
-    AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated one, with the three details, and for a page
-    of another origin (D-30).
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN for wrong credentials; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key,
+            with the three details, and for a page of another origin (D-30).
     """
     key = await tokens.verify_secret(services, client_id, client_secret)
     if key is None:
@@ -34,62 +53,69 @@ async def authenticate_client(services: Services, client_id: str, client_secret:
 
 
 async def introspect(services: Services, caller: Caller, token: str) -> Introspection:
-    """What a token is worth at this moment, if it is the caller's own, or of the caller's own key (RFC 7662)."""
+    """Return the state of a token now, if it is the caller's own or belongs to the caller's own key (RFC 7662)."""
     claims = _read(services, token)
     if not await _belongs(services, caller, claims):
         return INACTIVE
     scope = await _scope_now(services, claims)
     if scope is None:
         return INACTIVE
-    told = {name: claims[name] for name in ("client_id", "exp", "iat", "sub", "aud", "iss", "jti")}
     return Introspection(
-        active=True, scope=scope, token_type="refresh_token" if _is_refresh(services, claims) else "Bearer", **told
+        active=True,
+        scope=scope,
+        token_type="refresh_token" if _is_refresh(services, claims) else "Bearer",
+        client_id=claims["client_id"],
+        exp=claims["exp"],
+        iat=claims["iat"],
+        sub=claims["sub"],
+        aud=claims["aud"],
+        iss=claims["iss"],
+        jti=claims["jti"],
     )
 
 
 async def revoke(services: Services, caller: Caller, token: str) -> None:
-    """End a token of the caller; with a refresh token everything that came from the same grant (RFC 7009 §2.1).
+    """End a token of the caller. A refresh token ends everything that came from the same grant (RFC 7009 §2.1).
 
-    What is not the caller's, or not good any more, stays as it is.
+    A token of another caller, or one that is not valid, changes nothing.
     """
     claims = _read(services, token)
     if not await _belongs(services, caller, claims):
         return
     now = services.clock.now()
     async with services.storage.write() as session:
-        if _is_refresh(services, claims):
+        if claims["scope"] == "service" and _is_refresh(services, claims):
             await revocations.add(session, "family", claims["fam"], now, now + LONGEST_TOKEN)
         else:
             await revocations.add(session, "token", claims["jti"], now, claims["exp"] * SECOND)
 
 
-def _read(services: Services, token: str) -> dict[str, Any]:
-    """The claims of an access, user or refresh token that has not expired."""
-    types: tuple[TokenType, ...] = ("at+jwt", "rt+jwt")
-    for typ in types:
-        try:
-            return services.signer.read(token, typ, services.clock.now())
-        except TokenRefused:
-            continue
+def _read(services: Services, token: str) -> AccessClaims:
+    """Return the claims of an access, user or refresh token that has not expired."""
+    now = services.clock.now()
+    with contextlib.suppress(TokenRefused):
+        return services.signer.read(token, "at+jwt", now)
+    with contextlib.suppress(TokenRefused):
+        return services.signer.read(token, "rt+jwt", now)
     return _NO_CLAIMS
 
 
-def _is_refresh(services: Services, claims: dict[str, Any]) -> bool:
-    return bool(claims["aud"] == services.signer.audience("rt+jwt"))
+def _is_refresh(services: Services, claims: AccessClaims) -> bool:
+    return claims["aud"] == services.signer.audience("rt+jwt")
 
 
-async def _belongs(services: Services, caller: Caller, claims: dict[str, Any]) -> bool:
-    """Whether a token is the caller's, decided before anything about its state is looked up."""
+async def _belongs(services: Services, caller: Caller, claims: AccessClaims) -> bool:
+    """Return whether a token is the caller's, before anything about its state is looked up."""
     if claims["scope"] == "user":
         return caller.key is None and claims["sub"] == str(caller.user_id)
     if caller.key is not None:
-        return bool(claims["client_id"] == caller.key.client_id)
+        return claims["client_id"] == caller.key.client_id
     async with services.storage.read() as session:
         return await keys.own(session, claims["client_id"], caller.user_id) is not None
 
 
-async def _scope_now(services: Services, claims: dict[str, Any]) -> str | None:
-    """What a token may do now, by the same look-up as for a request with it; None when it is worth nothing."""
+async def _scope_now(services: Services, claims: AccessClaims) -> str | None:
+    """Return what a token may do now, by the same look-up as for a request with it. None if it is not valid."""
     if claims["scope"] == "user":
         return None if (await access.live_user(services, claims))[0] is None else " ".join(ALL)
     key, _ = await access.live_key(services, claims)

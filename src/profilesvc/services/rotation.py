@@ -1,13 +1,13 @@
 """Refresh tokens are single-use: each exchange makes the one successor of a generation (D-10).
 
-A generation is exchanged by a conditional write, so that of any number of simultaneous exchanges one makes the
-successor. The others get the very same pair for a short grace: what is stored are its claims, and RS256 signs the
-same claims to the same bytes. Whatever else presents a generation that was exchanged is a copy in two hands: the
-family ends, with its access tokens.
+A conditional write exchanges a generation, so that only one of several simultaneous exchanges makes the successor. The
+others get the same pair for a short grace period: its claims are stored, and RS256 and HS256 sign the same claims to
+the same bytes. Any other use of a generation that was exchanged means that two parties hold the token. The family ends
+then, with its access tokens.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TypedDict
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -18,29 +18,39 @@ from profilesvc.services.context import Services
 from profilesvc.storage import families, revocations
 from profilesvc.storage.families import Family, Step
 from profilesvc.storage.keys import KeyState
-from profilesvc.tokens.signer import LONGEST_TOKEN, random_id
+from profilesvc.tokens.claims import LONGEST_TOKEN, Grant, RefreshClaims
+from profilesvc.tokens.signer import random_id
 
 FAMILY_LIFETIME = 365 * DAY
 
 
 class RefreshRefused(Exception):
-    """The token was exchanged before, or nobody knows its family. The caller says so in the route's own words."""
+    """The token was exchanged before, or its family is unknown. The caller words the refusal for its endpoint."""
+
+
+class _Generation(TypedDict):
+    """The place of a pair in its family."""
+
+    fam: str
+    gen: int
+    auth_time: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An access token and its refresh token before they are signed; the same pair signs to the same bytes.
+    """An access token and its refresh token before they are signed. The same pair signs to the same bytes.
 
-    `now` in milliseconds, lifetimes in seconds, `kid` the key that signs.
+    `now` in milliseconds, lifetimes in seconds, each `kid` the key that signs.
     """
 
-    kid: str
+    access_kid: str
+    refresh_kid: str
     now: int
     access_ttl: int
     refresh_ttl: int
     access_jti: str
     refresh_jti: str
-    claims: dict[str, Any]
+    claims: Grant
 
     @property
     def permissions(self) -> list[str]:
@@ -48,53 +58,67 @@ class Pair:
         return list(self.claims["permissions"])
 
     def access_token(self, services: Services) -> str:
-        """The access token, signed."""
+        """Return the access token, signed."""
         claims = {**self.claims, "jti": self.access_jti}
-        return services.signer.issue("at+jwt", claims, self.now, self.access_ttl, self.kid)
+        return services.signer.issue("at+jwt", claims, self.now, self.access_ttl, self.access_kid)
 
     def refresh_token(self, services: Services) -> str:
-        """The refresh token, signed."""
+        """Return the refresh token, signed."""
         claims = {**self.claims, "jti": self.refresh_jti}
-        return services.signer.issue("rt+jwt", claims, self.now, self.refresh_ttl, self.kid)
+        return services.signer.issue("rt+jwt", claims, self.now, self.refresh_ttl, self.refresh_kid)
 
 
 def first_pair(services: Services, key: KeyState, permissions: list[str]) -> Pair:
-    """The pair that begins a family. Nothing is stored of it."""
+    """Return the pair that begins a family. Nothing of it is stored."""
     now = services.clock.now()
-    family = {"fam": random_id(services.entropy), "gen": 0, "auth_time": now // SECOND}
-    return _pair(services, key, permissions, family)
+    return _pair(services, key, permissions, {"fam": random_id(services.entropy), "gen": 0, "auth_time": now // SECOND})
 
 
-def _pair(services: Services, key: KeyState, permissions: list[str], family: dict[str, Any]) -> Pair:
-    now, lifetimes = services.clock.now(), services.settings.tokens
+def _pair(services: Services, key: KeyState, permissions: list[str], generation: _Generation) -> Pair:
+    now, lifetimes, ring = services.clock.now(), services.settings.tokens, services.signer.keyring
     issued = now // SECOND
     access_ttl = lifetimes.access_ttl_seconds
-    refresh_ttl = min(lifetimes.refresh_ttl_seconds, family["auth_time"] + FAMILY_LIFETIME // SECOND - issued)
-    if key.expires_at is not None:  # what dies with the key must not promise more (D-11)
+    refresh_ttl = min(lifetimes.refresh_ttl_seconds, generation["auth_time"] + FAMILY_LIFETIME // SECOND - issued)
+    if key.expires_at is not None:  # a token must not promise to outlive its key (D-11)
         left = key.expires_at // SECOND - issued
         access_ttl, refresh_ttl = min(access_ttl, left), min(refresh_ttl, left)
-    claims = {
-        "sub": key.client_id,
-        "client_id": key.client_id,
-        "scope": "service",
-        "permissions": permissions,
-        "location": key.location_name,
-        "business_id": key.business_id,
-        "epoch": key.epoch,
-        **family,
-    }
-    jtis = random_id(services.entropy), random_id(services.entropy)
-    return Pair(services.signer.keyring.active(now).kid, now, access_ttl, refresh_ttl, *jtis, claims)
+    return Pair(
+        access_kid=ring.access.active(now).kid,
+        refresh_kid=ring.refresh.active(now).kid,
+        now=now,
+        access_ttl=access_ttl,
+        refresh_ttl=refresh_ttl,
+        access_jti=random_id(services.entropy),
+        refresh_jti=random_id(services.entropy),
+        claims={
+            "sub": key.client_id,
+            "client_id": key.client_id,
+            "scope": "service",
+            "permissions": permissions,
+            "location": key.location_name,
+            "business_id": key.business_id,
+            "epoch": key.epoch,
+            **generation,
+        },
+    )
 
 
-async def exchange(services: Services, key: KeyState, presented: dict[str, Any], permissions: list[str]) -> Pair:
-    """The pair that follows a refresh token with these claims. RefreshRefused."""
-    family = {name: presented[name] for name in ("fam", "gen", "auth_time")}
-    successor = _pair(services, key, permissions, {**family, "gen": family["gen"] + 1})
+async def exchange(services: Services, key: KeyState, presented: RefreshClaims, permissions: list[str]) -> Pair:
+    """Return the pair that follows a refresh token with these claims.
+
+    Raises:
+        RefreshRefused: The token was exchanged before, or a key that signed the pair was removed.
+    """
+    successor = _pair(
+        services,
+        key,
+        permissions,
+        {"fam": presented["fam"], "gen": presented["gen"] + 1, "auth_time": presented["auth_time"]},
+    )
     step = Step(
-        family=family["fam"],
+        family=presented["fam"],
         key_id=key.id,
-        of=family["gen"],
+        of=presented["gen"],
         successor=orjson.dumps(asdict(successor)).decode(),
         expires_at=successor.now + successor.refresh_ttl * SECOND,
     )
@@ -104,26 +128,30 @@ async def exchange(services: Services, key: KeyState, presented: dict[str, Any],
             pair: Pair | None = successor
         else:
             pair = await _repeated(services, session, key, step)
-    if pair is None or pair.kid not in services.signer.keyring:  # removed since: the pair is as dead as its key
-        raise RefreshRefused
+    ring = services.signer.keyring
+    if pair is None or pair.access_kid not in ring.access or pair.refresh_kid not in ring.refresh:
+        raise RefreshRefused  # a pair whose key was removed since is not valid either
     return pair
 
 
 async def _repeated(services: Services, session: AsyncSession, key: KeyState, step: Step) -> Pair | None:
-    """The pair that there is already, if the repeat is within the grace; a late one ends the family."""
-    known, now = await families.find(session, step.family), services.clock.now()
-    if known is None:
+    """Return the existing pair if the repeat is within the grace period. A late repeat ends the family."""
+    family, now = await families.find(session, step.family), services.clock.now()
+    if family is None:
         return None
-    if _within_grace(services, known, step.of):
+    if _is_within_grace(services, family, step.of):
         await audit.record(services, session, "token.refresh_replayed", key.user_id, key.id, generation=step.of)
-        return Pair(**orjson.loads(known.successor))
-    if step.of < known.generation:
+        return Pair(**orjson.loads(family.successor))
+    if step.of < family.generation:
         await revocations.add(session, "family", step.family, now, now + LONGEST_TOKEN)
         await audit.record(services, session, "token.refresh_reuse", key.user_id, key.id, generation=step.of)
     return None
 
 
-def _within_grace(services: Services, known: Family, presented: int) -> bool:
-    """A lost answer or a parallel worker: the immediate predecessor, just exchanged, its successor still unused."""
+def _is_within_grace(services: Services, family: Family, presented: int) -> bool:
+    """Return whether this is a lost response or a parallel worker.
+
+    Then the token is the immediate predecessor, was exchanged just now, and its successor is unused.
+    """
     grace = services.settings.tokens.refresh_grace_seconds * SECOND
-    return presented == known.generation - 1 and services.clock.now() - known.rotated_at <= grace
+    return presented == family.generation - 1 and services.clock.now() - family.rotated_at <= grace

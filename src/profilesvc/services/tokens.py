@@ -8,12 +8,13 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.world import MINUTE
-from profilesvc.services import audit, origins, rotation, signing_keys
+from profilesvc.services import audit, origins, rotation
 from profilesvc.services.access import ids, note_use
 from profilesvc.services.context import Services, deactivated
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
-from profilesvc.tokens.signer import DASHBOARD, TokenRefused, random_id
+from profilesvc.tokens.claims import DASHBOARD
+from profilesvc.tokens.signer import TokenRefused, random_id
 
 
 def _bad_credentials() -> ServiceError:
@@ -45,7 +46,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
         return None
     await services.limiter.by_client(client_id)  # not before: who knows the id alone must not use up its requests
     if stamp != services.signer.keyring.stamp:
-        await signing_keys.reload(services)
+        await services.signing_keys.reload()
     return key
 
 
@@ -103,7 +104,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
         raise _bad_refresh_token()
     origins.require()
     granted = grant(key.permissions.split(), claims["permissions"])
-    await signing_keys.reload(services)
+    await services.signing_keys.reload()
     try:
         pair = await rotation.exchange(services, key, claims, granted)
     except rotation.RefreshRefused:
@@ -150,7 +151,7 @@ async def user_token(services: Services, email: str) -> str:
 
 async def sign_for_user(services: Services, user: accounts.UserState) -> str:
     """An access token of a user who may have one; it ends with the user's epoch."""
-    await signing_keys.reload(services)
+    await services.signing_keys.reload()
     claims = {
         "sub": str(user.id),
         "client_id": DASHBOARD,

@@ -1,4 +1,4 @@
-"""Queries on the signing keys (D-13). Few rows, read whole."""
+"""Queries on the signing keys. There are few rows, so all of them are read at once."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from profilesvc.storage.tables import signing_keys
 
 
 class StoredKey(NamedTuple):
-    """A signing key as it is stored: PEM, encrypted where a passphrase is set, None once removed; the table's stamp."""
+    """A row: the PEM is encrypted if a passphrase is set, and None once the key is removed. `stamp` is the table's."""
 
     dates: KeyDates
     private_pem: str | None
@@ -20,7 +20,7 @@ class StoredKey(NamedTuple):
 
 
 _DATES = [signing_keys.c[name] for name in KeyDates._fields]
-# What changes when the keys that are there change: who has seen it need not read them.
+# It changes with the keys in use: a process that has seen this stamp need not read the keys again.
 STAMP = joined(
     select(signing_keys.c.kid + ":" + cast(signing_keys.c.active_from, String))
     .where(signing_keys.c.removed_at.is_(None))
@@ -33,13 +33,16 @@ _EVERY = Prepared(
 
 
 async def lock(session: AsyncSession) -> None:
-    """Let one transaction at a time decide about the keys; readers go on. SQLite's writers queue anyway."""
+    """Lock the table against other writers, so that one transaction at a time decides about the keys.
+
+    On SQLite only one transaction can write anyway.
+    """
     if session.get_bind().dialect.name == "postgresql":
         await session.execute(text("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"))
 
 
 async def every(session: Executor) -> list[StoredKey]:
-    """All keys, removed ones too, oldest first."""
+    """Return all keys, also the removed ones, oldest first."""
     return [StoredKey(KeyDates(*dates), pem, stamp) for stamp, pem, *dates in await fetch(session, _EVERY)]
 
 
@@ -48,12 +51,12 @@ async def add(session: AsyncSession, dates: KeyDates, private_pem: str) -> None:
     await session.execute(insert(signing_keys).values(**dates._asdict(), private_pem=private_pem))
 
 
-async def change(session: AsyncSession, kid: str, **values: object) -> None:
+async def change(session: AsyncSession, kid: str, **values: int | str | None) -> None:
     """Set columns of a key that is not removed."""
     there = (signing_keys.c.kid == kid) & signing_keys.c.removed_at.is_(None)
     await session.execute(update(signing_keys).where(there).values(**values))
 
 
 async def remove(session: AsyncSession, kid: str, now: int) -> None:
-    """Forget the private part of a key for good; its name stays, so that it is never taken in again."""
+    """Delete the private part of a key. Its name stays, so that it is never added again."""
     await change(session, kid, removed_at=now, private_pem=None)

@@ -275,7 +275,7 @@ class RevocationRow(Table, table=True):
 
 
 class SigningKeyRow(Table, table=True):
-    """A signing key (D-13). Announced before `active_from`, active until a later one is, then retired."""
+    """A signing key: announced before `active_from`, active until a later one of its algorithm is, then retired."""
 
     __tablename__ = "signing_keys"
     __table_args__ = (CheckConstraint("(private_pem IS NULL) = (removed_at IS NOT NULL)", name="removed_whole"),)
@@ -285,6 +285,7 @@ class SigningKeyRow(Table, table=True):
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     active_from: int = Field(sa_column=Column(BigInteger, nullable=False))
     removed_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    alg: str = Field(sa_column=Column(String(8), nullable=False, server_default="RS256"))
 
 
 class IdentityRow(Table, table=True):

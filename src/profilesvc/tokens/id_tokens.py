@@ -1,14 +1,14 @@
-"""Read ID tokens of the one configured issuer, against the service's own clock (D-15, OpenID Connect Core §3.1.3.7)."""
+"""Read ID tokens of the configured issuer, against the service's own clock (D-15, OpenID Connect Core §3.1.3.7)."""
 
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, cast
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 
-from profilesvc.tokens.jose import is_compact, is_instant, taken_apart
+from profilesvc.tokens.jose import is_compact, is_instant, unverified
 from profilesvc.tokens.signer import IAT_LEEWAY_SECONDS, TokenRefused
 
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | ed448.Ed448PublicKey
@@ -16,7 +16,7 @@ MAX_LENGTH = 16_384  # a provider may write a user's groups into it
 MAX_AGE_SECONDS = 600
 _SUBJECT_LIMIT = 255
 _KID_LIMIT = 255
-# Everything else in a header is refused: the key comes from the configuration and from nowhere else (A034).
+# Any other member of a header is refused, because the key comes from the configuration and never from the token.
 _HEADER = {"alg", "typ", "kid", "x5t", "x5t#S256"}
 log = logging.getLogger("profilesvc")
 
@@ -25,23 +25,43 @@ class KeySource(Protocol):
     """The public keys of an issuer."""
 
     async def find(self, kid: str | None, alg: str) -> PublicKey | None:
-        """The key of that name for an algorithm; without a name, the only one. ServiceError SERVICE_UNAVAILABLE."""
+        """Return the key of that name for an algorithm; without a name, the only one.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE if the keys cannot be read.
+        """
+
+
+class IdClaims(TypedDict, total=False):
+    """The claims of an ID token. Those typed `object` are not checked here."""
+
+    iss: str
+    sub: str
+    aud: str | list[str]
+    azp: str
+    exp: int
+    iat: int
+    nbf: int
+    nonce: str
+    email: object
+    email_verified: object
+    name: object
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who an ID token says has signed in. `digest` stands for the token, `good_until` (ms) for its end."""
+    """Who has signed in, by an ID token. `digest` identifies the token, which is valid until `good_until` (ms)."""
 
     issuer: str
     subject: str
     digest: str
     good_until: int
-    claims: dict[str, Any]
+    claims: IdClaims
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedIssuer:
-    """The issuer whose ID tokens are taken, what it knows this service as, and how it may sign."""
+    """The issuer whose ID tokens are accepted, its client id for this service, and the algorithms that it may use."""
 
     issuer: str
     client_id: str
@@ -49,32 +69,36 @@ class TrustedIssuer:
     keys: KeySource
 
     async def read(self, token: str, nonce: str | None, now: int) -> Identity:
-        """Who signed in, by an ID token that is good now (ms); whether it was used before is not known here.
+        """Return who signed in, by an ID token that is valid now (ms). The caller checks that it was not used before.
 
-        Raises TokenRefused, and ServiceError SERVICE_UNAVAILABLE when the issuer's keys cannot be had. No key is
-        looked for before the token says all that makes it worth a look.
+        Everything that needs no key is checked first, so that a forged token does not make the service ask the issuer.
+
+        Raises:
+            TokenRefused: The token is not accepted.
+            ServiceError: SERVICE_UNAVAILABLE if the issuer's keys cannot be read.
         """
-        claims = await self._genuine(token)
+        unchecked = await self._genuine(token)
         try:
-            self._check(claims, nonce, now // 1000)
-        except ValueError as error:  # the issuer's own token: whoever connects it must see which check it fails
+            self._check(unchecked, nonce, now // 1000)
+        except ValueError as error:  # the operator who connects the issuer must see which check fails
             log.warning("a genuine ID token of %s is refused: %s", self.issuer, error)
             raise TokenRefused("invalid") from error
+        claims = cast(IdClaims, unchecked)
         end = min(claims["exp"], claims["iat"] + MAX_AGE_SECONDS + 1)
         if end * 1000 <= now:
             raise TokenRefused("expired")
-        # What was signed, and not the signature: that of an elliptic curve can be written in two ways.
+        # Without the signature, because a signature by an elliptic curve can be written in two ways.
         digest = hashlib.sha256(token.rpartition(".")[0].encode()).hexdigest()
         return Identity(self.issuer, claims["sub"], digest, end * 1000, claims)
 
     async def _genuine(self, token: str) -> dict[str, Any]:
-        """The claims of a token that the issuer has signed, whatever they are."""
+        """Return the claims of a token that the issuer has signed; the claims are not checked yet."""
         if not is_compact(token, MAX_LENGTH):
             raise TokenRefused("malformed")
         try:
-            header, claims = taken_apart(token)
+            header, claims = unverified(token)
             self._check_origin(header, claims)
-        except Exception as error:  # whatever an attacker makes a parser raise is the same refusal
+        except Exception as error:  # whatever a forged token makes a parser raise, it is refused in the same way
             raise TokenRefused("invalid") from error
         key, alg = await self.keys.find(header.get("kid"), header["alg"]), header["alg"]
         try:
@@ -86,19 +110,27 @@ class TrustedIssuer:
         return claims
 
     def _check_origin(self, header: dict[str, Any], claims: dict[str, Any]) -> None:
-        """Everything that the signature is not needed for; ValueError when it is off."""
+        """Check everything that does not need the signature.
+
+        Raises:
+            ValueError: The header or the issuer is not as configured.
+        """
         kid, typ = header.get("kid"), header.get("typ", "JWT")
         if not header.keys() <= _HEADER or header.get("alg") not in self.algorithms:
             raise ValueError("header or algorithm")
         if not (isinstance(typ, str) and typ.upper() == "JWT"):
-            raise ValueError("typ")  # an access token is no proof of a login (RFC 8725 §3.11)
+            raise ValueError("typ")  # an access token does not prove a login (RFC 8725 §3.11)
         if kid is not None and not (isinstance(kid, str) and 1 <= len(kid) <= _KID_LIMIT and kid.isprintable()):
             raise ValueError("kid")
         if claims.get("iss") != self.issuer:
             raise ValueError("iss")
 
     def _check(self, claims: dict[str, Any], nonce: str | None, now: int) -> None:
-        """Types and values, except age, which has a refusal of its own; `now` in seconds."""
+        """Check the types and values of the claims, except the age, which has its own refusal; `now` in seconds.
+
+        Raises:
+            ValueError: A claim is not accepted; the message names it.
+        """
         audience = claims.get("aud")
         audiences = [audience] if isinstance(audience, str) else audience
         if not (isinstance(audiences, list) and self.client_id in audiences):
@@ -117,4 +149,4 @@ class TrustedIssuer:
 
 
 def _is_begun(not_before: object, now: int) -> bool:
-    return is_instant(not_before) and not_before <= now + IAT_LEEWAY_SECONDS  # type: ignore[operator]  # a number then
+    return is_instant(not_before) and not_before <= now + IAT_LEEWAY_SECONDS

@@ -1,16 +1,15 @@
-"""The keys of an identity provider, read from its configured JWKS address and kept for a while (D-15, RFC 7517).
+"""The keys of an identity provider, read from its configured JWKS address and cached (D-15, RFC 7517).
 
-The address never comes from a token, no redirect is followed, and an issuer in trouble costs five seconds at most.
+The address never comes from a token, no redirect is followed, and a request waits at most five seconds for the issuer.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+import jwt
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
@@ -29,11 +28,6 @@ _MIN_RSA_BITS = 2048
 _CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 _TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _MEMBERS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}
-_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "RSA": RSAAlgorithm.from_jwk,
-    "EC": ECAlgorithm.from_jwk,
-    "OKP": OKPAlgorithm.from_jwk,
-}
 log = logging.getLogger("profilesvc")
 
 
@@ -52,13 +46,17 @@ class _Key:
 
 
 async def read_keys(url: str, seconds: float = TIMEOUT_SECONDS) -> list[_Key]:
-    """Read the usable keys at a JWKS address; raises whatever sockets, TLS, time, size or JSON bring."""
+    """Read the usable keys at a JWKS address.
+
+    Raises:
+        Exception: Any error of sockets, TLS, timeouts, size or JSON.
+    """
     async with asyncio.timeout(seconds):
         return _keys(json_object(await _read(url)))
 
 
 class RemoteKeys:
-    """The keys at a JWKS address; read when one is needed, by one request at a time, whoever waits."""
+    """The keys at a JWKS address, read when one is needed, by one request at a time for all that wait."""
 
     def __init__(self, url: str, clock: Clock, seconds: float = TIMEOUT_SECONDS) -> None:
         self._url, self._clock, self._seconds = url, clock, seconds
@@ -69,22 +67,24 @@ class RemoteKeys:
         self._refreshes = Refreshes()
 
     async def find(self, kid: str | None, alg: str) -> PublicKey | None:
-        """The key of that name for an algorithm; without a name, the only one that fits.
+        """Return the key of that name for an algorithm; without a name, the only one that fits.
 
-        An unknown name is looked for at the issuer at most every 30 s. SERVICE_UNAVAILABLE when the issuer cannot be
-        read and the answer may lie there.
+        The issuer is asked for an unknown name at most every 30 s.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE if there is no such key in the cache and the issuer cannot be read.
         """
-        found = self._known(kid, alg)
-        if (found is None or not self._is_within(FRESH_MS)) and self._may_ask():
-            await self._refreshes.run("jwks", self._refresh)
-            found = self._known(kid, alg)
-        if found is None and self._failed:
+        key = self._cached(kid, alg)
+        if (key is None or not self._is_within(FRESH_MS)) and self._may_ask():
+            await self._refreshes.run("jwks", self._reread)
+            key = self._cached(kid, alg)
+        if key is None and self._failed:
             raise ServiceError(
                 SERVICE_UNAVAILABLE, "The identity provider's keys cannot be read right now.", retry_after=self._wait()
             )
-        return found
+        return key
 
-    def _known(self, kid: str | None, alg: str) -> PublicKey | None:
+    def _cached(self, kid: str | None, alg: str) -> PublicKey | None:
         kept = self._keys if self._is_within(FRESH_MS + STALE_MS) else []
         fitting = [key.public for key in kept if key.fits(kid, alg)]
         return fitting[0] if fitting and (kid is not None or len(fitting) == 1) else None
@@ -96,7 +96,7 @@ class RemoteKeys:
         return PAUSE_MS if self._is_within(FRESH_MS + STALE_MS) else PAUSE_WITHOUT_KEYS_MS
 
     def _left(self) -> int:
-        """Milliseconds until the issuer may be asked again; a clock that was set back keeps nobody waiting."""
+        """Return the milliseconds until the issuer may be asked again; 0 if the clock was set back."""
         age = PAUSE_MS if self._asked_at is None else self._clock.now() - self._asked_at
         return max(0, self._pause() - age) if age >= 0 else 0
 
@@ -106,27 +106,31 @@ class RemoteKeys:
     def _wait(self) -> int:
         return max(1, -(-self._left() // SECOND))
 
-    async def _refresh(self) -> None:
+    async def _reread(self) -> None:
         try:
             self._keys = await read_keys(self._url, self._seconds)
-        except Exception as error:  # sockets, TLS, time, size, JSON: what is kept is used as long as it may be
+        except Exception as error:  # sockets, TLS, timeouts, size, JSON: the cached keys stay in use
             self._failed = True
             log.warning("the identity provider's keys cannot be read: %s: %s", type(error).__name__, error)
         else:
             self._failed, self._read_at = False, self._clock.now()
         finally:
-            self._asked_at = self._clock.now()  # a slow failure is followed by a pause too
+            self._asked_at = self._clock.now()  # the pause begins after a slow failure
 
 
 async def _read(url: str) -> bytes:
-    """The answer's body. ValueError for anything but a plain 200 of a decent size."""
+    """Return the body of the response.
+
+    Raises:
+        ValueError: The response is not 200, is compressed, or is too large.
+    """
     async with (
         httpx.AsyncClient(follow_redirects=False, timeout=TIMEOUT_SECONDS) as client,
-        # Packed bytes would have to be unpacked before they can be counted.
+        # A compressed body would have to be decompressed before its size is known.
         client.stream("GET", url, headers={"Accept": "application/json", "Accept-Encoding": "identity"}) as response,
     ):
         if response.status_code != 200 or response.headers.get("content-encoding", "identity") != "identity":
-            raise ValueError(f"status {response.status_code}, or packed")
+            raise ValueError(f"status {response.status_code}, or compressed")
         body = bytearray()
         async for chunk in response.aiter_raw():
             body += chunk
@@ -136,7 +140,7 @@ async def _read(url: str) -> bytes:
 
 
 def _keys(document: dict[str, Any]) -> list[_Key]:
-    """The usable keys of a JWK set; one that is not understood is passed over (RFC 7517 §5)."""
+    """Return the usable keys of a JWK set. Keys that cannot be read are skipped (RFC 7517 §5)."""
     entries = document.get("keys")
     if not isinstance(entries, list):
         raise TypeError("no keys member")
@@ -148,10 +152,11 @@ def _key(entry: Any) -> _Key | None:
         if entry.get("use", "sig") != "sig" or "verify" not in entry.get("key_ops", ["verify"]):
             return None
         kty, kid, alg = entry["kty"], entry.get("kid"), entry.get("alg")
-        # Public members alone: a set that shows a private key by mistake must not make us hold one.
-        public: Any = _READERS[kty]({"kty": kty, **{name: entry[name] for name in _MEMBERS[kty]}})
+        # Only the public members, so that a private key published by mistake is not loaded.
+        members = {"kty": kty, **{name: entry[name] for name in _MEMBERS[kty]}}
+        public = jwt.PyJWK(members, "EdDSA" if kty == "OKP" else None).key
         if kty == "RSA" and public.key_size < _MIN_RSA_BITS:
             return None
         return _Key(kid, kty, entry.get("crv"), alg, public)
-    except Exception:  # whatever a malformed key makes a parser raise
+    except Exception:  # any error that a malformed key causes in the parser
         return None

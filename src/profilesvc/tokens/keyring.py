@@ -1,4 +1,8 @@
-"""The signing keys in memory (D-13): RSA, named by thumbprint, found by name in a plain dictionary (A063)."""
+"""The signing keys in memory: RSA keys of access tokens and HMAC keys of refresh tokens, in separate sets.
+
+A token is verified with the set of its type and no other, so an attacker cannot have a key of one algorithm used for
+the other. Looking up a key touches no database, file or network, whatever `kid` a token names.
+"""
 
 import contextlib
 import hashlib
@@ -6,83 +10,160 @@ import json
 import os
 import tempfile
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
+import jwt
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from jwt.algorithms import RSAAlgorithm
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain import signing_keys
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.signing_keys import KeyDates
+from profilesvc.domain.signing_keys import Algorithm, KeyDates
 from profilesvc.tokens.jose import b64
+
+_JWS = jwt.PyJWS(algorithms=["RS256", "HS256"])
 
 
 @dataclass(frozen=True, slots=True)
-class SigningKey:
-    """An RSA key and its name."""
+class RsaKey:
+    """A key of access tokens, which anyone can verify with its public part."""
 
     private: rsa.RSAPrivateKey
     public: rsa.RSAPublicKey
     kid: str
+    alg: ClassVar[Algorithm] = "RS256"
+
+    def sign(self, typ: str, payload: bytes) -> str:
+        """Return a compact JWS. The same type and payload give the same bytes."""
+        return _JWS.encode(payload, self.private, self.alg, {"typ": typ, "kid": self.kid})
+
+    def verify(self, token: str) -> None:
+        """Raise an error of PyJWT unless this key has signed the token."""
+        _JWS.decode(token, self.public, algorithms=[self.alg])
 
 
-def signing_key(pem: bytes, passphrase: bytes | None = None, known: Container[str] = ()) -> SigningKey:
-    """A key from PEM; the passphrase is for PEM that is encrypted.
+@dataclass(frozen=True, slots=True)
+class HmacKey:
+    """A key of refresh tokens, which only the service verifies."""
 
-    ValueError unless it can be read and is RSA of 2,048 bits or more; TypeError when it is encrypted and there is no
-    passphrase. One of the `known` names was checked when it was taken in, and that takes longer than all the rest.
+    secret: bytes = field(repr=False)
+    kid: str
+    sealing: bytes = field(repr=False)  # derived: seals page tokens, forms and the sign-in cookie
+    alg: ClassVar[Algorithm] = "HS256"
+
+    def sign(self, typ: str, payload: bytes) -> str:
+        """Return a compact JWS. The same type and payload give the same bytes."""
+        return _JWS.encode(payload, self.secret, self.alg, {"typ": typ, "kid": self.kid})
+
+    def verify(self, token: str) -> None:
+        """Raise an error of PyJWT unless this key has signed the token."""
+        _JWS.decode(token, self.secret, algorithms=[self.alg])
+
+
+SigningKey = RsaKey | HmacKey
+Key = TypeVar("Key", RsaKey, HmacKey)
+
+
+def read_key(alg: Algorithm, pem: bytes, passphrase: bytes | None = None, known: Container[str] = ()) -> SigningKey:
+    """Read a key of that algorithm from PEM. See `rsa_key` and `hmac_key`."""
+    return rsa_key(pem, passphrase, known) if alg == "RS256" else hmac_key(pem, passphrase)
+
+
+def rsa_key(pem: bytes, passphrase: bytes | None = None, known: Container[str] = ()) -> RsaKey:
+    """Read an RSA key from PEM; the passphrase is used if the PEM is encrypted.
+
+    A key with one of the `known` names was checked when it was added. It is not checked again, because that takes
+    longer than all the rest.
+
+    Raises:
+        ValueError: The PEM cannot be read, or is not an RSA key of 2,048 bits or more.
+        TypeError: The PEM is encrypted and there is no passphrase.
     """
-    key = _loaded(pem, passphrase, is_checked=False)
-    return key if key.kid in known else _loaded(pem, passphrase, is_checked=True)
+    key = _rsa_key(_private_key(pem, passphrase, is_checked=False))
+    return key if key.kid in known else _rsa_key(_private_key(pem, passphrase, is_checked=True))
 
 
-def _loaded(pem: bytes, passphrase: bytes | None, *, is_checked: bool) -> SigningKey:
+def hmac_key(pem: bytes, passphrase: bytes | None = None) -> HmacKey:
+    """Read an HMAC key from PEM; the passphrase is used if the PEM is encrypted.
+
+    PKCS #8 has no form for a plain secret. The 32 bytes are stored as an Ed25519 private key, which is 32 random bytes
+    too, so that both algorithms share one file format, one encryption and one passphrase.
+
+    Raises:
+        ValueError: The PEM cannot be read, or is not an Ed25519 key.
+        TypeError: The PEM is encrypted and there is no passphrase.
+    """
+    private = _private_key(pem, passphrase, is_checked=True)
+    if not isinstance(private, ed25519.Ed25519PrivateKey):  # a ValueError, as for PEM that cannot be read
+        raise ValueError(  # noqa: TRY004
+            "a key of refresh tokens must be an Ed25519 private key, whose 32 bytes are the secret"
+        )
+    return _hmac_key(private.private_bytes_raw())
+
+
+def _private_key(pem: bytes, passphrase: bytes | None, *, is_checked: bool) -> PrivateKeyTypes:
     password = passphrase if b"ENCRYPTED" in pem else None
-    private = serialization.load_pem_private_key(pem, password, unsafe_skip_rsa_key_validation=not is_checked)
+    return serialization.load_pem_private_key(pem, password, unsafe_skip_rsa_key_validation=not is_checked)
+
+
+def generate(alg: Algorithm) -> SigningKey:
+    """Make a new key. RSA takes about 0.1 s: call this off the event loop."""
+    return generate_rsa() if alg == "RS256" else generate_hmac()
+
+
+def generate_rsa() -> RsaKey:
+    """Make a new RSA key of 2,048 bits."""
+    return _rsa_key(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+
+
+def generate_hmac() -> HmacKey:
+    """Make a new HMAC key of 256 random bits."""
+    return _hmac_key(ed25519.Ed25519PrivateKey.generate().private_bytes_raw())
+
+
+def _rsa_key(private: PrivateKeyTypes) -> RsaKey:
     if not isinstance(private, rsa.RSAPrivateKey) or private.key_size < 2048:
         raise ValueError("the signing key must be RSA of at least 2048 bits")
-    return _named(private)
-
-
-def generate() -> SigningKey:
-    """A new key of 2,048 bits. It takes about 0.1 s: keep it off the event loop."""
-    return _named(rsa.generate_private_key(public_exponent=65537, key_size=2048))
-
-
-def _named(private: rsa.RSAPrivateKey) -> SigningKey:
     public = private.public_key()
-    return SigningKey(private, public, thumbprint(public))
+    return RsaKey(private, public, thumbprint(public_jwk(public)))
 
 
-def thumbprint(public: rsa.RSAPublicKey) -> str:
-    """The name of a key, made of the key alone (RFC 7638)."""
-    jwk = public_jwk(public)
-    members = json.dumps({"e": jwk["e"], "kty": "RSA", "n": jwk["n"]}, separators=(",", ":"))
-    return b64(hashlib.sha256(members.encode()).digest())
+def _hmac_key(secret: bytes) -> HmacKey:
+    sealing = HKDF(SHA256(), 32, salt=None, info=b"profilesvc sealed strings").derive(secret)
+    return HmacKey(secret, thumbprint({"kty": "oct", "k": b64(secret)}), sealing)
+
+
+def thumbprint(required: dict[str, str]) -> str:
+    """Return the name of a key, made from the key only (RFC 7638)."""
+    return b64(hashlib.sha256(json.dumps(required, sort_keys=True, separators=(",", ":")).encode()).digest())
 
 
 def pem_of(key: SigningKey, passphrase: bytes | None) -> str:
-    """PKCS #8, encrypted when there is a passphrase."""
+    """Return the key as PKCS #8, encrypted if there is a passphrase."""
     encryption = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
-    return key.private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption).decode()
+    private = key.private if isinstance(key, RsaKey) else ed25519.Ed25519PrivateKey.from_private_bytes(key.secret)
+    return private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption).decode()
 
 
-def load_or_create(path: Path) -> SigningKey:
-    """The key in a file; made there with mode 0600 when it is missing, whole or not at all."""
+def load_or_create(path: Path) -> RsaKey:
+    """Read the RSA key in a file. If the file is missing, create it whole, with mode 0600."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         _create(path)
-    return signing_key(path.read_bytes())
+    return rsa_key(path.read_bytes())
 
 
 def _create(path: Path) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent)  # mode 0600
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(pem_of(generate(), None))
+        file.write(pem_of(generate_rsa(), None))
         file.flush()
         os.fsync(file.fileno())
     with contextlib.suppress(FileExistsError):  # another process was first: its key is the key
@@ -91,64 +172,79 @@ def _create(path: Path) -> None:
 
 
 def public_jwk(public: rsa.RSAPublicKey) -> dict[str, str]:
-    """The public members of a key (RFC 7518 §6.3)."""
-    numbers = public.public_numbers()
-    n = numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8, "big")
-    return {"kty": "RSA", "n": b64(n), "e": b64(numbers.e.to_bytes(3, "big").lstrip(b"\0"))}
+    """Return the public members of a key (RFC 7518 §6.3)."""
+    members = RSAAlgorithm.to_jwk(public, as_dict=True)
+    return {name: str(members[name]) for name in ("kty", "n", "e")}
+
+
+class KeySet(Generic[Key]):
+    """The keys of one algorithm that are announced, active or retired."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, Key] = {}
+        self.dates: list[KeyDates] = []
+
+    def replace(self, keys: list[tuple[KeyDates, Key]]) -> None:
+        """Hold these keys and no others."""
+        self._keys = {dates.kid: key for dates, key in keys}
+        self.dates = signing_keys.in_order(dates for dates, _ in keys)
+
+    def __contains__(self, kid: object) -> bool:
+        return kid in self._keys
+
+    def __getitem__(self, kid: str) -> Key:
+        return self._keys[kid]
+
+    def active(self, now: int) -> Key:
+        """Return the key that signs now.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE if there is none.
+        """
+        dates = signing_keys.active(self.dates, now)
+        if dates is None:
+            raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1)
+        return self._keys[dates.kid]
 
 
 class Keyring:
-    """Every key that is announced, active or retired. Looking one up touches no database, file or network."""
+    """The keys of access tokens and the keys of refresh tokens."""
 
     def __init__(self, keys: Iterable[tuple[KeyDates, SigningKey]] = ()) -> None:
-        self._keys: dict[str, SigningKey] = {}
-        self._secrets: dict[tuple[str, str], bytes] = {}  # derived, by kid and purpose
-        self.dates: list[KeyDates] = []
+        self.access: KeySet[RsaKey] = KeySet()
+        self.refresh: KeySet[HmacKey] = KeySet()
         self.unreadable: set[str] = set()
         self.replace(keys)
 
     def replace(self, keys: Iterable[tuple[KeyDates, SigningKey]], stamp: str | None = None) -> None:
         """Hold these keys and no others; `stamp` is the table's when it held them."""
         held, self.stamp = list(keys), stamp
-        self._keys = {dates.kid: key for dates, key in held}
-        self._secrets = {name: secret for name, secret in self._secrets.items() if name[0] in self._keys}
-        self.dates = signing_keys.in_order(dates for dates, _ in held)
+        self.access.replace([(dates, key) for dates, key in held if isinstance(key, RsaKey)])
+        self.refresh.replace([(dates, key) for dates, key in held if isinstance(key, HmacKey)])
 
-    def __contains__(self, kid: object) -> bool:
-        return kid in self._keys
+    def of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
+        """Return the keys of one algorithm."""
+        return self.access if alg == "RS256" else self.refresh
 
-    def __getitem__(self, kid: str) -> SigningKey:
-        return self._keys[kid]
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are keys of both algorithms, so that tokens can be issued."""
+        return bool(self.access.dates and self.refresh.dates)
 
-    def active(self, now: int) -> SigningKey:
-        """The key that signs now. SERVICE_UNAVAILABLE when there is none."""
-        dates = signing_keys.active(self.dates, now)
-        if dates is None:
-            raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1)
-        return self._keys[dates.kid]
+    def sealing_keys(self, now: int) -> list[bytes]:
+        """Return the secrets that seal what callers send back unchanged; the last one seals, the others still open.
 
-    def purpose_keys(self, purpose: str, now: int) -> list[bytes]:
-        """Secrets of 32 bytes for one purpose: the one to seal with now, then older and newer ones that still open.
+        They are derived from the HMAC keys, which every process of a deployment has, also after a restart, and which
+        are encrypted in the database.
 
-        They are derived from the signing keys (RFC 5869), which every process of a deployment has, also after a
-        restart, and which are encrypted where they are stored. SERVICE_UNAVAILABLE when there are none.
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE if there is none.
         """
-        first = self.active(now).kid
-        kids = [first, *(kid for kid in self._keys if kid != first)]
-        return [self._derived(self._keys[kid], purpose) for kid in kids]
-
-    def _derived(self, key: SigningKey, purpose: str) -> bytes:
-        name = key.kid, purpose
-        if name not in self._secrets:
-            no_encryption = serialization.NoEncryption()
-            raw = key.private.private_bytes(
-                serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, no_encryption
-            )
-            derive = HKDF(SHA256(), 32, salt=None, info=f"profilesvc {purpose}".encode()).derive
-            self._secrets[name] = derive(raw)
-        return self._secrets[name]
+        newest = self.refresh.active(now)
+        older = [self.refresh[dates.kid].sealing for dates in self.refresh.dates if dates.kid != newest.kid]
+        return [*older, newest.sealing]
 
     def jwks(self) -> list[dict[str, str]]:
-        """The public parts, the oldest key first (RFC 7517)."""
+        """Return the public parts of the RSA keys, the oldest key first (RFC 7517)."""
         about = {"use": "sig", "alg": "RS256"}
-        return [{**public_jwk(self[dates.kid].public), "kid": dates.kid, **about} for dates in self.dates]
+        return [{**public_jwk(self.access[dates.kid].public), "kid": dates.kid, **about} for dates in self.access.dates]

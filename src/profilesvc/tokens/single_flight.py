@@ -1,4 +1,4 @@
-"""One reading of the provider at a time for one thing; whoever comes meanwhile waits for the same one."""
+"""Run one read of a thing at a time; callers that ask for it meanwhile wait for the same read."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -6,13 +6,13 @@ from typing import Any
 
 
 class Refreshes:
-    """The refreshes that run now. They go on when those who wait for them leave."""
+    """The reads that run now. They go on if the callers that wait for them are cancelled."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[None]] = {}
 
     async def run(self, what: Hashable, refresh: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Refresh, or join the refresh of the same thing that is under way; raises what it raises."""
+        """Start a read, or wait for the read of the same thing that runs already; raise what it raises."""
         task = self._running.get(what)
         if task is None:
             task = asyncio.get_running_loop().create_task(refresh())
@@ -21,19 +21,19 @@ class Refreshes:
         await asyncio.shield(task)
 
     async def ended(self, what: Hashable) -> None:
-        """Wait for the refresh of a thing that is under way, whatever becomes of it."""
+        """Wait until the running read of a thing has ended or failed."""
         if (task := self._running.get(what)) is not None:
             await asyncio.wait([task])
 
     def _ended(self, what: Hashable, task: asyncio.Task[None]) -> None:
         del self._running[what]
         if not task.cancelled():
-            task.exception()  # seen, even when nobody waits any more
+            task.exception()  # retrieved, so that asyncio does not log it if no caller waits
 
     def is_running(self, what: Hashable) -> bool:
-        """Whether a refresh of the thing is under way, which another one would join."""
+        """Return whether a read of the thing runs now."""
         return what in self._running
 
     async def drain(self) -> None:
-        """Wait for what is still running."""
+        """Wait for all running reads."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
