@@ -64,7 +64,7 @@ async def _ends(services: Services) -> Pages:
     """Of the first location that was generated, which has a tenth of all posts."""
     mine = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == locations.c.name)
     largest = (
-        select(locations.c.name, users.c.id, users.c.email, users.c.plan)
+        select(locations.c.name, locations.c.account, users.c.id, users.c.email, users.c.plan)
         .join(users, users.c.id == locations.c.user_id)
         .where(users.c.email.like(f"%@{generate.DOMAIN}"), mine.exists())
         .order_by(locations.c.user_id, locations.c.name)
@@ -76,7 +76,7 @@ async def _ends(services: Services) -> Pages:
         order = [posts.c.created_at, posts.c.post_id]
         late = (await session.execute(there.order_by(*order).offset(50).limit(1))).one()
         early = (await session.execute(there.order_by(*(each.desc() for each in order)).offset(49).limit(1))).one()
-    location = Reached(row.name, row.id, services.plans.get(row.plan))
+    location = Reached(row.name, row.id, services.plans.get(row.plan), row.account)
     by_owner: dict[str, Any] = {"Authorization": f"Bearer {await tokens.user_token(services, row.email)}"}
     path = f"/api/v1/posts?locationId={row.name}&pageSize=50&pageToken="
     behind = [seal(services, location, "posts", f"{at}.{ident}") for at, ident in (tuple(early), tuple(late))]

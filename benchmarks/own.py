@@ -97,9 +97,9 @@ async def _cost(work: Callable[[], Awaitable[Any]]) -> float:
 async def _turn(services: Services) -> None:
     now = services.clock.now()
     async with services.storage.write() as session:
-        await sync.take_turn(session, LOCATION, "bench", now, now + 60_000)
+        await sync.take_lease(session, LOCATION, "bench", now, now + 60_000)
     async with services.storage.write() as session:
-        await sync.end_turn(session, LOCATION, "bench")
+        await sync.end_lease(session, LOCATION, "bench")
 
 
 async def _written(services: Services, body: str) -> None:

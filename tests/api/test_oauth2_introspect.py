@@ -107,7 +107,8 @@ class TestFresh:
         refresh_token_too: bool,
     ) -> None:
         token = plugin.tokens["access_token"]
-        revoked = services.signer.read(token, "at+jwt", clock.now())[end]
+        revoked = dict(services.signer.read(token, "at+jwt", clock.now()))[end]
+        assert isinstance(revoked, str)
         assert (await introspected(http, plugin, token))["active"] is True
         async with services.storage.write() as session:
             await revocations.add(session, "token", revoked, clock.now(), clock.now() + DAY)

@@ -377,11 +377,11 @@ def _swapped(mine: Forge, other: Forge) -> Iterator[Case]:
     yield "the other's whole header and signature", mine.sign(other.header, secret=theirs)
     yield "the other's claims", mine.sign(payload=other.claims)
     yield "the other's audience", mine.with_claims(aud=other.claims["aud"])
-    for alg in ("none", "None", "NONE", "nOnE", "", None):
-        for signed in ("", "AA", mine.good().rpartition(".")[2]):
-            yield f"alg {alg}", f"{mine.unsigned({**mine.header, 'alg': alg})}.{signed}"
-    for kid in ("", None, [mine.key.kid], "../../dev/null", f"{mine.key.kid}\0", other.key.kid.swapcase()):
-        yield f"kid {kid!r}", mine.with_header(kid=kid)
+    for name in ("none", "None", "NONE", "nOnE", "", None):
+        for signature in ("", "AA", mine.good().rpartition(".")[2]):
+            yield f"alg {name}", f"{mine.unsigned({**mine.header, 'alg': name})}.{signature}"
+    for wrong in ("", None, [mine.key.kid], "../../dev/null", f"{mine.key.kid}\0", other.key.kid.swapcase()):
+        yield f"kid {wrong!r}", mine.with_header(kid=wrong)
 
 
 def _headers_with_keys(mine: Forge) -> Iterator[Case]:
