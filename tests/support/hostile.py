@@ -377,9 +377,9 @@ def _swapped(mine: Forge, other: Forge) -> Iterator[Case]:
     yield "the other's whole header and signature", mine.sign(other.header, secret=theirs)
     yield "the other's claims", mine.sign(payload=other.claims)
     yield "the other's audience", mine.with_claims(aud=other.claims["aud"])
-    for name in ("none", "None", "NONE", "nOnE", "", None):
+    for algorithm in ("none", "None", "NONE", "nOnE", "", None):
         for signature in ("", "AA", mine.good().rpartition(".")[2]):
-            yield f"alg {name}", f"{mine.unsigned({**mine.header, 'alg': name})}.{signature}"
+            yield f"alg {algorithm}", f"{mine.unsigned({**mine.header, 'alg': algorithm})}.{signature}"
     for wrong in ("", None, [mine.key.kid], "../../dev/null", f"{mine.key.kid}\0", other.key.kid.swapcase()):
         yield f"kid {wrong!r}", mine.with_header(kid=wrong)
 
