@@ -35,14 +35,14 @@ def rotate(
     now: Annotated[bool, typer.Option("--now", help="Let it sign as soon as every process knows it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Announce the next key; it signs after TOKENS__ANNOUNCE_DAYS. Tokens of the key before it stay good."""
+    """Announce the next key; it signs after TOKENS__ANNOUNCE_DAYS. Tokens of the previous key stay valid."""
     from profilesvc.services import signing_keys
 
     show(_row(run(lambda services: signing_keys.rotate(services, at_once=now))), as_json)
 
 
 class _WithKid(TyperCommand):
-    """A command whose argument may begin with a dash, as every 64th kid does: only its own options are options."""
+    """A command whose argument can start with a dash, like every 64th kid: only its own options are options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put a `--` before what is no option."""
