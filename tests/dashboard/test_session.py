@@ -61,7 +61,7 @@ async def test_an_answer_of_another_browser_is_refused(visitor: Browser, alice_t
     fields = visitor.page.forms[0]["fields"] | {"subject": "demo-2"}
     back = (await visitor.http.post("/dev/issuer/authorize", data=fields)).headers["location"]
     await alice_there.open(back, 401)
-    assert "not begun in this browser" in alice_there.page.text
+    assert "not started in this browser" in alice_there.page.text
     visitor.http.cookies.clear()
     await visitor.open(back, 401)
 
@@ -96,7 +96,7 @@ async def test_the_cookie_of_a_sign_in_that_we_did_not_make_is_refused(visitor: 
     for cookie in forged:
         answer = await visitor.http.get(back, headers={"Cookie": f"{SIGN_IN}={cookie}".encode()})
         assert answer.status_code == 401, cookie
-        assert "not begun in this browser" in answer.text
+        assert "not started in this browser" in answer.text
     assert COOKIE not in visitor.http.cookies
     await visitor.open(back)  # with the one that we made
 

@@ -86,4 +86,4 @@ def _require_future(values: dict[str, Any], now: int) -> None:
     if expires_at is None:
         raise invalid("body", "expires_at", "must be a date such as 2027-01-02")
     if expires_at <= now:
-        raise invalid("body", "expires_at", "must lie in the future")
+        raise invalid("body", "expires_at", "must be in the future")

@@ -48,7 +48,7 @@ def register(blueprint: Blueprint) -> None:
         running = services()
         attempt = Attempt.opened(running, cookies.get(running, cookies.SIGN_IN) or "")
         if attempt is None:
-            raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not begun in this browser, or too long ago.")
+            raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or too long ago.")
         token = await (await provider()).finish(attempt, request.args.to_dict())
         response = pages.see(local(attempt.then))
         cookies.put(response, running, cookies.SESSION, token.access_token, token.expires_in)
