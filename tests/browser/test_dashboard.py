@@ -119,7 +119,7 @@ def _post_an_offer(alice: Tab) -> None:
     page.get_by_label("Coupon").fill("WARM10")
     page.get_by_label("Coupon").press("Tab")
     page.get_by_text("First day: is required").wait_for()  # while it is filled in
-    for label, text in (("First day", "2027-01-10"), ("Begin", "00:00"), ("Last day", "2027-01-31"), ("End", "23:59")):
+    for label, text in (("First day", "2027-01-10"), ("Start", "00:00"), ("Last day", "2027-01-31"), ("End", "23:59")):
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_label("Terms").fill("One each.")
     page.get_by_text("Nothing is missing.").wait_for()

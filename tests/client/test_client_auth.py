@@ -178,7 +178,7 @@ def test_nothing_shows_a_secret(
 
 
 def test_a_token_with_blanks_is_refused_without_repeating_it() -> None:
-    with pytest.raises(ValueError, match=r"^a token is ASCII without blanks$"):
+    with pytest.raises(ValueError, match=r"^a token is ASCII without spaces$"):
         BearerAuth("to ken")
 
 

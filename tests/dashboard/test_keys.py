@@ -57,7 +57,7 @@ async def test_the_form_takes_fewer_permissions_and_an_end(alice_there: Browser,
         ({"permissions": None}, 400, "What the key may do:"),
         ({"location": "locations/211"}, 404, "You have no such business or location."),
         ({"location": "../111"}, 400, "Location:"),
-        ({"expires_on": "2020-01-01"}, 400, "Good until: must lie in the future"),
+        ({"expires_on": "2020-01-01"}, 400, "Good until: must be in the future"),
     ],
 )
 async def test_a_refusal_is_told_in_the_form_which_keeps_what_was_typed(

@@ -68,11 +68,11 @@ def _tls(url: str, certificate: dict[str, Any], now: float) -> Check:
         return Check("tls", "fail", "none: secrets travel in the clear", "put a TLS-terminating proxy in front")
     ends = certificate.get("notAfter")
     if not isinstance(ends, str):
-        return Check("tls", "ok", "the certificate is good")
+        return Check("tls", "ok", "the certificate is valid")
     days = int((ssl.cert_time_to_seconds(ends) - now) // _DAY)
     if days < _CERTIFICATE_WARN_DAYS:
         return Check("tls", "warn", f"the certificate ends in {days} {'day' if days == 1 else 'days'}", "renew it")
-    return Check("tls", "ok", f"the certificate is good for {days} days")
+    return Check("tls", "ok", f"the certificate is valid for {days} days")
 
 
 def _ready(http: httpx.Client) -> Iterator[Check]:
@@ -96,7 +96,7 @@ def _ready(http: httpx.Client) -> Iterator[Check]:
 def _metadata(http: httpx.Client, url: str) -> Check:
     answer = _get(http, "/.well-known/oauth-authorization-server")
     if answer is None or answer.status_code != 200:
-        return Check("metadata", "warn", "not served", "clients must be told the token endpoint")
+        return Check("metadata", "warn", "not served", "clients need the token endpoint in their configuration")
     issuer = _json(answer).get("issuer")
     if issuer == url:
         return Check("metadata", "ok", f"issuer {url}")

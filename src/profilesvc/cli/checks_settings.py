@@ -47,7 +47,9 @@ async def _issuer(identity: IdentitySettings) -> Check:
     try:
         count = len(await read_keys(identity.jwks_url))
     except Exception as error:
-        hint = f"is {PREFIX}IDENTITY__JWKS_URL right, and does the provider answer? Nobody can sign in without its keys"
+        hint = (
+            f"is {PREFIX}IDENTITY__JWKS_URL right, and does the provider answer? Users cannot sign in without its keys"
+        )
         return Check("sign-in", "fail", f"{identity.jwks_url} cannot be read ({type(error).__name__})", hint)
     if not count:
         return Check(

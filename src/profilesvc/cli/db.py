@@ -42,7 +42,7 @@ def upgrade(as_json: AsJson = False) -> None:
 
 @app.command()
 def current(as_json: AsJson = False) -> None:
-    """Where the database stands, and where this version needs it."""
+    """Show the database's migration and the one that this version needs."""
     from profilesvc.database import migrate
 
     show({"current": _with_engine(migrate.current), "head": migrate.head()}, as_json)

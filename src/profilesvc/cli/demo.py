@@ -106,7 +106,7 @@ def _next_port(listener: "socket.socket", asked: int) -> "socket.socket":
 
 
 async def _prepare(settings: Settings) -> dict[str, Any]:
-    """Seed an empty database; the demo key, made anew when there is none that is worth anything."""
+    """Seed an empty database and return the demo key; create a new one if there is no usable key."""
     from profilesvc.bootstrap import DEMO_KEY_FILE, World, open_services
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding

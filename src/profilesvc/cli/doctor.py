@@ -15,7 +15,7 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is well and what is not, each with a hint; exit code 1 when something fails."""
+    """Check a deployment and print a hint for each problem; exit code 1 if a check fails."""
     found = _inside() if url is None else _outside(url)
     if as_json:
         show([check._asdict() for check in found], as_json)

@@ -24,7 +24,7 @@ def group() -> None:
 
 @app.command()
 def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max=65535)] = 8001) -> None:
-    """Serve the emulator alone, for several services or for testing a plugin."""
+    """Serve only the emulator, for several services or for testing a plugin."""
     from profilesvc.cli._process.sqlite_lock import sole_emulator
     from profilesvc.domain.world import SystemClock, SystemEntropy
     from profilesvc.emulator.app import create_emulator

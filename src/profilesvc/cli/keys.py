@@ -117,7 +117,7 @@ def deactivate(
 @app.command()
 def reactivate(
     client_id: str,
-    reason: Annotated[Reason | None, typer.Option(help="Lift this hold alone; all without it.")] = None,
+    reason: Annotated[Reason | None, typer.Option(help="Lift only this hold (default: all).")] = None,
     roll: Annotated[
         bool, typer.Option("--roll", help="Give the key a new secret; the old one and all tokens end.")
     ] = False,
@@ -137,7 +137,9 @@ def reactivate(
 @app.command()
 def roll(
     client_id: str,
-    overlap: Annotated[int, typer.Option(min=0, max=604_800, help="Seconds that the old secret stays good.")] = 86_400,
+    overlap: Annotated[
+        int, typer.Option(min=0, max=604_800, help="Seconds for which the old secret stays valid.")
+    ] = 86_400,
     as_json: AsJson = False,
 ) -> None:
     """Give a key a new secret, printed now and never again; with --overlap 0 the old one and all tokens end now."""
@@ -156,7 +158,7 @@ def audit(
     before: Annotated[str | None, typer.Option(help="next_before of the page before.", metavar="ID")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what happened, newest first (kept for 400 days)."""
+    """List the events of a key, newest first (kept for 400 days)."""
     if client_id is not None and user is not None:
         raise typer.BadParameter("name a key or a user, not both", param_hint="--user")
     trail = run(lambda services: _audit(services, client_id, user, {"limit": limit, "before": before})).model_dump()

@@ -53,7 +53,7 @@ def assign(
 
 @app.command()
 def unassign(location: Annotated[str, typer.Argument(callback=_location)], as_json: AsJson = False) -> None:
-    """Take a location from its business; that frees a slot of the plan. It must have no live key."""
+    """Unassign a location from its business, which frees a location of the plan. It must not have live keys."""
     from profilesvc.operations import operator
 
     lifted = run(lambda services: operator.unassign_location(services, location))

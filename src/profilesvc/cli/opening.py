@@ -41,7 +41,7 @@ def run(work: "Callable[[Services], Awaitable[Result]]", *, provider: bool = Fal
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file, whole or not at all, readable by its owner alone."""
+    """Replace a file atomically, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent)  # mode 0600
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

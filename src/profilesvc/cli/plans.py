@@ -15,7 +15,7 @@ def list_all(as_json: AsJson = False) -> None:
     from profilesvc.settings import load
 
     rows = [plan.model_dump(mode="json") for plan in open_plans(load())]
-    if not as_json:  # the list of members is too wide for a table
+    if not as_json:  # the list of fields is too wide for a table
         rows = [{name: value for name, value in row.items() if name != "syncable"} for row in rows]
     show(rows, as_json)
 

@@ -45,13 +45,13 @@ def rotate(
     now: Annotated[bool, typer.Option("--now", help="Sign with it as soon as every process has it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Announce the next key; it signs after TOKENS__ANNOUNCE_DAYS. Tokens of the key before it stay valid."""
+    """Announce the next key; it signs after TOKENS__ANNOUNCE_DAYS. Tokens of the previous key stay valid."""
     alg: Algorithm = "HS256" if refresh else "RS256"
     show(_row(run(lambda services: services.signing_keys.rotate(alg, at_once=now))), as_json)
 
 
 class _WithKid(TyperCommand):
-    """A command whose argument may begin with a dash, as one kid in 64 does: only its own options are options."""
+    """A command whose argument can start with a dash, like every 64th kid: only its own options are options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put a `--` before everything that is not an option."""

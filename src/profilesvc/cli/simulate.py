@@ -9,7 +9,7 @@ import typer
 
 from profilesvc.cli._process.stopping import until_stopped
 
-app = typer.Typer(name="simulate", help="Programs that stand in for others.", no_args_is_help=True)
+app = typer.Typer(name="simulate", help="Simulate programs that use the service.", no_args_is_help=True)
 Result = TypeVar("Result")
 REPORT = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3.2"}
 _AGENT = "WordPress/6.8; https://{site}"
@@ -55,7 +55,7 @@ class Stopped(Exception):
 
 
 class Plugin:
-    """One site plugin; `say` is told each action in a line, `pause` waits for so many seconds."""
+    """One site plugin; `say` gets a line for each action, `pause` waits for that many seconds."""
 
     def __init__(
         self,

@@ -71,7 +71,7 @@ def link(
 
 @app.command()
 def unlink(subject: str, issuer: _Issuer = None, as_json: AsJson = False) -> None:
-    """Take a link to a login away."""
+    """Remove a link to a login."""
     from profilesvc.operations import operator
 
     show(run(lambda services: operator.unlink(services, subject, issuer))._asdict(), as_json)

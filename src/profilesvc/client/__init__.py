@@ -15,7 +15,7 @@ An example::
         for leaf in reading(profiles.compare("locations/111")):
             print(leaf.field, leaf.verdict)
 
-Tokens are granted, kept and renewed by themselves; `ProfileClient.user(base_url, token)` takes a user token instead,
+Tokens are requested, cached and renewed automatically; `ProfileClient.user(base_url, token)` uses a user token instead,
 and `ProfileClient.signed_in(base_url, id_token, nonce)` the ID token of a user who has just signed in.
 What fails for a moment is tried again where that cannot do anything twice: creating a post and a sync carry an
 idempotency key. Every failure is a ProfileError: ProfileApiError with the service's code, or TransportFailed.

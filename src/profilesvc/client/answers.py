@@ -34,8 +34,8 @@ ERROR_CLASSES: dict[str, type[ProfileApiError]] = {
     "SERVICE_UNAVAILABLE": errors.ServiceUnavailable,
 }
 
-# For codes of a newer service, and for answers of something that stands before it. A gateway's 502 and 504 tell of
-# the service, not of the provider.
+# For codes of a newer service, and for responses of a gateway in front of it. A gateway's 502 and 504
+# concern the service, not the provider.
 _BY_STATUS: dict[int, type[ProfileApiError]] = {
     400: errors.ValidationFailed,
     401: errors.InvalidToken,
@@ -64,7 +64,7 @@ def failure_of(response: httpx.Response) -> ProfileApiError:
 
 
 def read(response: httpx.Response, answer: type[Success[T]]) -> T:
-    """The data of a success; members that this client does not know are passed over. ProfileApiError."""
+    """Return the data of a success; unknown fields are ignored. ProfileApiError for a failure."""
     if not response.is_success:
         raise failure_of(response)
     try:

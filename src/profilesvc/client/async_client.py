@@ -73,7 +73,7 @@ class AsyncProfileClient:
 
     @classmethod
     def anonymous(cls, base_url: str, **options: Unpack[AsyncOptions]) -> Self:
-        """Nobody: good for validate_credentials and exchange_id_token only."""
+        """Create a client without credentials, for validate_credentials and exchange_id_token only."""
         return cls(base_url, None, **options)
 
     def __repr__(self) -> str:

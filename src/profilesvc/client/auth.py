@@ -28,7 +28,7 @@ class BearerAuth(httpx.Auth):
     def __init__(self, token: str) -> None:
         self._token = token.strip()  # pasted with its line end
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
-            raise ValueError("a token is ASCII without blanks")  # the HTTP library's error would repeat it
+            raise ValueError("a token is ASCII without spaces")  # the HTTP library's error would repeat it
 
     def __repr__(self) -> str:
         return "BearerAuth(…)"
@@ -143,7 +143,7 @@ class ServiceAuth(httpx.Auth):
     def _renewed(
         self, request: httpx.Request, held: _Held | None, refusal: ProfileApiError | None
     ) -> Generator[httpx.Request, httpx.Response, _Held]:
-        """A new grant. When there is none, why the old token was refused tells more than why no new one came."""
+        """Request a new token. If that fails, raise why the old token was rejected, which explains more."""
         try:
             return (yield from self._granted(request, held, refusal))
         except InvalidToken as error:

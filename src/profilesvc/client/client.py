@@ -70,7 +70,7 @@ class ProfileClient:
 
     @classmethod
     def anonymous(cls, base_url: str, **options: Unpack[SyncOptions]) -> Self:
-        """Nobody: good for validate_credentials and exchange_id_token only."""
+        """Create a client without credentials, for validate_credentials and exchange_id_token only."""
         return cls(base_url, None, **options)
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class ProfileError(Exception):
-    """Everything that a client raises; `sent` is False when the operation was surely not carried out."""
+    """The base of all errors of a client; `sent` is False if the operation was certainly not carried out."""
 
     sent = True
 
@@ -52,7 +52,7 @@ class ValidationFailed(ProfileApiError):
 
     @property
     def errors(self) -> list[dict[str, str]]:
-        """`{in, field, problem}` for each wrong member."""
+        """`{in, field, problem}` for each invalid field."""
         return list(self.details.get("errors", []))
 
 
@@ -89,7 +89,7 @@ class KeyDeactivated(InsufficientPermissions):
 
     @property
     def upgrade_url(self) -> str | None:
-        """Where the owner can mend it."""
+        """The address where the owner can fix it."""
         return self.details.get("upgrade_url")
 
 

@@ -1,8 +1,8 @@
-"""The operations on keys, connections and tokens: what to send and how to read the answer; nothing here does I/O.
+"""The operations on keys, connections and tokens: what to send and how to read the response, without I/O.
 
-Both clients carry these functions, and those of `profiles`, as methods. Every operation can raise InvalidToken,
-InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, InternalError and TransportFailed; what else
-it raises stands with it.
+Both clients have these functions, and those of `profiles`, as methods. Every operation can raise InvalidToken,
+InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, InternalError and TransportFailed; further
+errors are named in its docstring.
 """
 
 from typing import Required, TypedDict, Unpack
@@ -74,13 +74,13 @@ def list_keys(include_revoked: bool = False, limit: int | None = None, before: s
 def revoke_key(client_id: str) -> Operation[KeyRevoked]:
     """Revoke a key for good; its tokens are worth nothing at once. NotFound.
 
-    Not repeated after a lost answer, which tells when it happened: call again, NotFound then means that it is done.
+    There is no retry after a lost response, because the response has the time. Call again: NotFound means it is done.
     """
     return Operation("DELETE", _key(client_id), Success[KeyRevoked])
 
 
 def roll_key(client_id: str, overlap_seconds: int = 86_400) -> Operation[KeyRolled]:
-    """Give a key a new secret, in this answer only; the old one stays good for the overlap. Never repeated.
+    """Give a key a new secret, in this response only; the old one is valid for the overlap. Never retried.
 
     0 is for a secret that leaked: every older secret and all tokens end at once. NotFound, Conflict.
     """
@@ -133,14 +133,14 @@ def businesses() -> Operation[BusinessList]:
 
 
 def heartbeat(**report: Unpack[Report]) -> Operation[HeartbeatReceived]:
-    """Tell that the site is alive; what is not given keeps its last value. ValidationFailed."""
+    """Report that the site is alive. Missing fields keep their last value. ValidationFailed."""
     return Operation("POST", f"{PREFIX}/api-keys/heartbeat", Success[HeartbeatReceived], body=report, repeatable=True)
 
 
 def validate_credentials(
     client_id: str, client_secret: str, site_domain: str | None = None
 ) -> Operation[CredentialsValid | CredentialsInvalid]:
-    """Check a pair, and the site it is used on, without getting a token; `valid` tells the two answers apart."""
+    """Check a pair and its site without getting a token; `valid` distinguishes the two responses."""
     body = {"client_id": client_id, "client_secret": client_secret, "site_domain": site_domain}
     path, answer = f"{PREFIX}/auth/validate-service-credentials", Success[CredentialsValid | CredentialsInvalid]
     return Operation("POST", path, answer, body=body, repeatable=True, bearer=False)

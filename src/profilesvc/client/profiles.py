@@ -1,7 +1,7 @@
-"""The operations on locations, posts, reviews and sync: what to send and how to read the answer.
+"""The operations on locations, posts, reviews and sync: what to send and how to read the response.
 
-Locations, posts and reviews go by id or by resource name. A PATCH is not repeated after a lost answer: someone else's
-change may lie between. What every operation can raise stands in `operations`.
+Locations, posts and reviews are named by id or resource name. A PATCH is not retried after a lost response, because
+another change may have happened in between. `operations` lists the errors that every operation can raise.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def iter_posts(location: str, page_size: int = 50, page_token: str = "") -> Page
 
 
 def create_post(location: str, post: Mapping[str, Any], *, idempotency_key: str | None = None) -> Operation[Post]:
-    """Create a post from the provider's LocalPost members; it starts as PROCESSING. Safe to repeat by its key.
+    """Create a post from the provider's LocalPost fields; it starts as PROCESSING. Its key makes a retry safe.
 
     ValidationFailed, NotFound, PlanRestriction, QuotaExceeded, ProviderFailed, IdempotencyKeyReused.
     """
@@ -61,7 +61,7 @@ def create_post(location: str, post: Mapping[str, Any], *, idempotency_key: str 
 
 
 def update_post(location: str, post: str, changes: Mapping[str, Any]) -> Operation[Post]:
-    """Change the members that are given, None clears one; answers the whole post.
+    """Change the given fields; None clears one. Return the whole post.
 
     ValidationFailed, NotFound, PlanRestriction, ProviderFailed.
     """
@@ -123,7 +123,7 @@ def reply(location: str, review: str, comment: str) -> Operation[ReviewReply]:
 
 
 def delete_reply(location: str, review: str) -> Operation[ReplyDeleted]:
-    """Take a reply back; one that an attempt without an answer has already deleted is a success. NotFound."""
+    """Delete a reply. A reply that an attempt without a response has already deleted is a success. NotFound."""
     path, params, done = f"{_child_path(location, 'reviews', review)}/reply", {"locationId": location}, ReplyDeleted()
     return Operation("DELETE", path, Success[ReplyDeleted], params, repeatable=True, gone=done)
 
@@ -175,7 +175,7 @@ def compare(location: str) -> Operation[SyncComparison]:
 
 
 def sync(location: str, profile: Mapping[str, Any], *, idempotency_key: str | None = None) -> Operation[SyncResult]:
-    """Push a part of the provider's Location members to the provider. Safe to repeat by its key.
+    """Push some of the provider's Location fields to the provider. Its key makes a retry safe.
 
     ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, Conflict, ProviderFailed,
     IdempotencyKeyReused.
@@ -185,7 +185,7 @@ def sync(location: str, profile: Mapping[str, Any], *, idempotency_key: str | No
 
 
 def preview_sync(location: str, profile: Mapping[str, Any]) -> Operation[SyncPreview]:
-    """What `sync` would do with the same profile now, member by member; nothing is changed.
+    """Return what `sync` would do with the same profile now, field by field, without changing anything.
 
     ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, ProviderFailed.
     """

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Retries:
-    """At most `attempts` in all, none begun later than `budget` seconds after the first.
+    """At most `attempts` in total, none started later than `budget` seconds after the first.
 
     The wait is chosen evenly between nothing and a limit that starts at `first` seconds and doubles up to `longest`
     (full jitter); a longer Retry-After is kept to, or given up on where it exceeds the budget.
@@ -37,7 +37,7 @@ class Retries:
 
 @dataclass
 class Tries(Generic[T]):
-    """The attempts at one operation; `clock` tells seconds."""
+    """The attempts of one operation; `clock` returns seconds."""
 
     policy: Retries
     operation: Operation[T]

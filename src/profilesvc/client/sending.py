@@ -37,7 +37,7 @@ def request_of(http: httpx.Client | httpx.AsyncClient, operation: Operation[T]) 
 def network_told(operation: Operation[T]) -> Iterator[None]:
     """Network trouble as TransportFailed; what cannot be sent at all, as to a URL without a scheme, as ValueError.
 
-    Trouble with the token that an operation needs is told as such: the operation itself was not sent.
+    A failure to get a token is reported as such: the operation itself was not sent.
     """
     try:
         yield

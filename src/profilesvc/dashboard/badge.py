@@ -1,4 +1,4 @@
-"""The status badge: whoever has the link sees a key's name and state, and nothing else."""
+"""The status badge: anyone with the link sees a key's name and state, and nothing else."""
 
 import json
 from html import escape
@@ -28,7 +28,7 @@ def register(blueprint: Blueprint) -> None:
 
     @blueprint.get("/badge/<badge>")
     async def badge(badge: str) -> Response:
-        """`<secret>.svg`, or `<secret>.json`; counted by address like every request that says nobody's name."""
+        """Serve `<secret>.svg` or `<secret>.json`; counted by address like every request without a caller."""
         running = services()
         begin(asked_now())
         await running.limiter.by_address()
@@ -37,7 +37,7 @@ def register(blueprint: Blueprint) -> None:
         if form == "svg":
             return Response(_picture(name, state), 200, _KEPT, content_type="image/svg+xml")
         told = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}
-        # The members of the first line are those that shields.io asks for.
+        # The fields in the first line are those of shields.io.
         shields = {"schemaVersion": 1, "label": name, "message": words.STATES[state], "color": _COLOURS[state]}
         return Response(json.dumps(shields | told), 200, _KEPT, content_type="application/json")
 

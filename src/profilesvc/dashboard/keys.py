@@ -138,7 +138,7 @@ async def _one(
 ) -> Response:
     """The page of a key; `badge_url` is shown once, when the badge was switched on.
 
-    `error` is what was wrong with `action`, by which the inputs of its form begin.
+    `error` is the problem with `action`, which is the prefix of the inputs of its form.
     """
     key = await _own(here, client_id)
     trail = await audit.of_key(here.services, here.caller, client_id, AuditQuery(limit=_EVENTS))

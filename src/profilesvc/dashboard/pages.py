@@ -47,12 +47,12 @@ def _templates() -> Environment:
 
 
 def text(template: str, **shown: Any) -> str:
-    """A template as text; `visit` is None where nobody has signed in."""
+    """Render a template; `visit` is None if no user is signed in."""
     return _templates().get_template(template).render(**{"visit": None, "problems": problems.NONE, **shown})
 
 
 def page(template: str, status: int = 200, **shown: Any) -> Response:
-    """A page that nobody but the browser keeps."""
+    """Return a page that only the browser may cache."""
     return Response(
         text(template, **shown), status, {"Cache-Control": "no-store"}, content_type="text/html; charset=utf-8"
     )
@@ -86,5 +86,5 @@ async def failed(error: Exception) -> Response:
 
 
 def is_signed_out(error: ServiceError) -> bool:
-    """Whether what is missing is a session that is good."""
+    """Return whether the error is a missing or invalid session."""
     return error.kind is AUTH_INVALID_TOKEN

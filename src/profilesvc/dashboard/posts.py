@@ -96,7 +96,7 @@ async def _page(
 async def _listed(here: Visit, location: Reached, token: str, *, is_form: bool = False) -> dict[str, Any]:
     """A page of posts as the API lists them; while the provider is away its refusal instead.
 
-    Beside a form that comes back (`is_form`) so is every refusal, because what was typed must not be lost.
+    With a form that is shown again (`is_form`) so is every error, because the input must not be lost.
     """
     asked = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
     query = checked(PostListQuery, asked, "query")

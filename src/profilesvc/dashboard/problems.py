@@ -1,4 +1,4 @@
-"""What is wrong with a form: all of it at the top of the page, and each part beside its field."""
+"""The problems of a form: all at the top of the page, and each next to its field."""
 
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ class Problems:
         return bool(self.found)
 
     def beside(self, name: str) -> list[str]:
-        """What to say beside an input."""
+        """Return the problems to show next to an input."""
         return [problem.text for problem in self.found if problem.field == name]
 
 
@@ -46,6 +46,6 @@ def of(error: ServiceError, prefix: str = "") -> Problems:
 
 
 def require_sure(is_sure: bool) -> None:
-    """VALIDATION_ERROR unless the box was ticked that stands before what cannot be undone."""
+    """Raise VALIDATION_ERROR unless the box was ticked that confirms an irreversible action."""
     if not is_sure:
         raise invalid("body", "sure", "tick the box to go on")

@@ -60,7 +60,7 @@ async def _page(here: Visit, location: Reached, refused: _Refused | None = None)
     """The reviews; after a refusal with what was typed and what is wrong with it.
 
     The review that a reply was for may be on another page, gone, or out of reach with the provider. The form then
-    comes back alone, so that no text is lost.
+    is shown again without the others, so that no text is lost.
     """
     try:
         found, trouble = await _listed(here, location), None

@@ -29,7 +29,7 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, "/sites/<location:locationId>/live")
     async def live(here: Visit, locationId: str) -> Response:
-        """How its keys are connected, anew."""
+        """Return the current connection states of its keys."""
         location = await here.reach(locationId)
         return pages.page("_connection.html", visit=here, location=location, lines=await _lines(here, location))
 
@@ -73,7 +73,7 @@ async def _page(here: Visit, location: Reached, preview: Any = None, error: Serv
     try:
         await locations.get(here.services, location)  # reads the provider into the mirror when that is old
         compared = await comparison.compare(here.services, location)
-    except ServiceError as away:  # everything else can be told all the same
+    except ServiceError as away:  # everything else can still be shown
         trouble = away
     row = await locations.load(here.services, location)
     return pages.page(

@@ -21,7 +21,7 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, "/sites/live")
     async def live(here: Visit) -> Response:
-        """The list anew, or nothing when it says what the page shows already."""
+        """Return the current list, or nothing if the page already shows it."""
         found = await overview.sites(here.services, here.caller)
         seen = digest(found)
         if request.args.get("seen") == seen:
@@ -30,7 +30,7 @@ def register(blueprint: Blueprint) -> None:
 
 
 def digest(sites: list[SiteView]) -> str:
-    """Stands for what a list of sites shows, so that a page need not be sent again while that stays the same."""
+    """Return a fingerprint of a list of sites, so that an unchanged page is not sent again."""
     shown = [
         (
             *(site.id, site.title, site.problems, site.drift, site.rejected, site.processing, site.row.sync_enabled),

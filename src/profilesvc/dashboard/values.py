@@ -205,7 +205,7 @@ def _day(name: str) -> str:
 
 
 def _any(value: Any, depth: int = _DEPTH) -> Iterator[str]:
-    """Whatever it is: items as lines, members as `name: value`; what is nested too deep is cut off."""
+    """Format any value: items as lines, fields as `name: value`; deep nesting is cut off."""
     if value is None or value in ("", [], {}):
         return
     if isinstance(value, bool):

@@ -70,9 +70,9 @@ _INPUTS = {
     "callToAction.url": ("action_url", "Link of the button"),
     "event": ("title", "Title"),
     "event.title": ("title", "Title"),
-    "event.schedule": ("start_date", "Begin and end"),
+    "event.schedule": ("start_date", "Start and end"),
     "event.schedule.startDate": ("start_date", "First day"),
-    "event.schedule.startTime": ("start_time", "Begin"),
+    "event.schedule.startTime": ("start_time", "Start"),
     "event.schedule.endDate": ("end_date", "Last day"),
     "event.schedule.endTime": ("end_time", "End"),
     "offer.couponCode": ("coupon", "Coupon"),
@@ -153,7 +153,7 @@ def key_problem(key: KeyView) -> str | None:
 
 
 def site_problems(site: SiteView) -> list[str]:
-    """What is wrong with a location beside its keys, and what to do about it."""
+    """Return the problems of a location apart from its keys, and what to do about them."""
     found = []
     if "unverified" in site.problems:
         state = site.row.verification_state.lower().replace("_", " ")

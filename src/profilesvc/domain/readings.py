@@ -22,7 +22,7 @@ class FieldReading:
 def reading(comparison: SyncComparison) -> list[FieldReading]:
     """Return one reading per leaf of the source, in its order.
 
-    `in_step` is what the service does not list as a difference. Otherwise the value that was last accepted tells who
+    `in_step` is what the service does not list as a difference. Otherwise the value that was last accepted shows who
     moved away from it; a leaf that was never accepted has no common past and reads as changed in both, unless the
     provider has nothing there. `filtered` leaves are beyond any sync.
     """
@@ -57,7 +57,7 @@ def _said(value: Any) -> Any:
 
 
 def _leaves(document: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    """Every member that is not an object with members, with the names that lead to it; an array is one leaf."""
+    """Yield every field that is not an object with fields, with its path; an array is one leaf."""
     found: list[tuple[tuple[str, ...], Any]] = []
     for name, value in document.items():
         names = (*above, name)

@@ -124,7 +124,7 @@ async def _of_parent(query: dict[str, str]) -> dict[str, Document]:
 
 
 def _required(query: dict[str, str], *members: str) -> str:
-    """The first of the members; all must be there."""
+    """Return the first field; all must be present."""
     for member in members:
         if not query.get(member):
             raise bad_request(snake(member), "Field is required")

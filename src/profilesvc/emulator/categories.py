@@ -32,7 +32,7 @@ def _own(entry: Document) -> str:
 
 @categories.get("/v1/categories")
 async def list_categories() -> Document:
-    """All categories, or those whose name begins as the filter `displayName=…` says."""
+    """Return all categories, or those whose name starts with the filter `displayName=…`."""
     query = read_query("regionCode", "languageCode", "view", "filter", "pageSize", "pageToken")
     _required(query, "regionCode", "languageCode", "view")
     field, _, prefix = query.get("filter", "displayName=").partition("=")

@@ -2,7 +2,7 @@
 
 Served on a socket, it takes the token of this start and JSON only (guard.py); it never looks at the provider's tokens.
 
-`GET state` answers `{switches, now, locations, posts, faults}`. `PUT state` takes any of these and changes only
+`GET state` answers `{switches, now, locations, posts, faults}`. `PUT state` accepts any of these and changes only
 what it names; it answers as GET:
 
     {"switches": {"strict": true, "review_seconds": 5, "reject_phrase": "casino", "refuse_refresh": false,
@@ -15,7 +15,7 @@ what it names; it answers as GET:
      "posts": {"accounts/1/locations/111/localPosts/11112": {"state": "REJECTED"}},
      "reviews": {"accounts/1/locations/111/reviews/9": {"starRating": "TWO", "comment": "Cold."}}}
 
-`locations` and `posts` merge top-level members (null removes one); a post's `state` ends its review with that state.
+`locations` and `posts` merge top-level fields (null removes one); a post's `state` ends its review with that state.
 `reviews` adds or replaces whole reviews, null removes one. The other maps replace. `POST faults` takes one fault or
 a list (faults.py) and `DELETE faults` empties the queue; `POST clock {"advance_seconds": n}` moves the clock on and
 `{"now": "2026-01-02T03:04:05Z"}` sets it, back too; `GET requests` answers
@@ -84,7 +84,7 @@ class ClockChange(BaseModel):
 
 @control.before_request
 async def admit() -> None:
-    """Refuse those who only happen to reach the socket."""
+    """Reject callers without the token."""
     guard = emulator().guard
     if guard is None:
         return

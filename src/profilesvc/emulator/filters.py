@@ -34,7 +34,7 @@ def _invalid() -> ApiError:
 
 
 def location_filter(text: str) -> Test:
-    """The test that a filter stands for; 400 for one that is not understood."""
+    """Return the test of a filter; 400 for an unknown filter."""
     tokens, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -139,7 +139,7 @@ def _near(token: re.Match[str]) -> Test:
 
 
 def location_order(text: str) -> Callable[[Document], list[object]]:
-    """The sort key that an orderBy stands for, ending with the name so that no two are equal."""
+    """Return the sort key of an orderBy. It ends with the name, so that no two are equal."""
     columns = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         field, _, direction = part.partition(" ")

@@ -30,7 +30,7 @@ async def find_location(session: AsyncSession, location: str) -> EmulatorLocatio
 
 
 def _pending(row: EmulatorLocationRow) -> dict[str, Document]:
-    """The edits that are still in review, by member."""
+    """Return the edits that are still in review, by field."""
     return {member: edit for member, edit in json.loads(row.pending).items() if now() < edit["ends"]}
 
 
@@ -66,7 +66,7 @@ async def list_locations(account: str) -> Document:
 
 @locations.get("/v1/locations/<name:location>")
 async def get_location(location: str) -> Document:
-    """The location as the merchant last set it, only the masked members."""
+    """Return the location as the merchant last set it, only the masked fields."""
     mask = read_mask(read_query("readMask").get("readMask"), Location)
     async with emulator().store.read() as session:
         return _visible(await find_location(session, location), mask)
@@ -76,7 +76,7 @@ async def get_location(location: str) -> Document:
 async def get_google_updated(location: str) -> Document:
     """The location as consumers see it, where that differs from the merchant's, and which edits are in review.
 
-    Whoever has read it may edit a member again that was refused as STALE_DATA.
+    After reading it, a client can edit a field again that was rejected as STALE_DATA.
     """
     mask = read_mask(read_query("readMask").get("readMask"), Location)
     async with emulator().store.write() as session:
@@ -93,7 +93,7 @@ async def get_google_updated(location: str) -> Document:
 
 @locations.patch("/v1/locations/<name:location>")
 async def patch_location(location: str) -> Document:
-    """Set the masked members to the body's values; clears those that the body lacks."""
+    """Set the masked fields to the body's values; clear those that the body lacks."""
     query = read_query("updateMask", "validateOnly")
     strict = switches().strict
     mask = update_mask(query.get("updateMask"), Location, strict=strict)
@@ -132,7 +132,7 @@ def _store(row: EmulatorLocationRow, before: Document, after: Document, mask: li
 
 
 def _reverify(row: EmulatorLocationRow, before: Document) -> None:
-    """A new name or address may cost the voice of merchant; the answer to the patch does not tell."""
+    """Remove the voice of merchant after some changes of name or address. The patch's response does not show it."""
     after = json.loads(row.document)
     changed = any(before.get(member) != after.get(member) for member in ("title", "storefrontAddress"))
     if changed and switches().reverify:

@@ -16,7 +16,7 @@ def _invalid(field: str) -> ApiError:
 
 
 def _follow(path: Path, model: type[Message], *, writable: bool) -> bool:
-    """True when the path names a member, not through a list, and may be written if it is to be."""
+    """Return whether the path names a field, not through a list, and whether it is writable if that is required."""
     inner: type[Message] | None = model
     for name in path:
         if inner is None or name not in inner.model_fields:
@@ -44,9 +44,9 @@ def read_mask(text: str | None, model: type[Message]) -> list[Path]:
 
 
 def update_mask(text: str | None, model: type[Message], *, strict: bool) -> list[Path]:
-    """The paths of an updateMask; output-only and immutable members are refused.
+    """Return the paths of an updateMask; output-only and immutable fields are rejected.
 
-    The schema says that both members of phoneNumbers and categories travel together; only strict mode insists,
+    The schema says that both fields of phoneNumbers and categories are sent together; only strict mode insists,
     since integrators saw the provider take one of them.
     """
     paths = _parse(text, model, "update_mask", writable=True)
@@ -58,7 +58,7 @@ def update_mask(text: str | None, model: type[Message], *, strict: bool) -> list
 
 
 def trimmed(document: Document, paths: list[Path]) -> Document:
-    """The members of a document that the mask names."""
+    """Return the fields of a document that the mask names."""
     result: Document = {}
     for path in paths:
         source, target = document, result
@@ -80,7 +80,7 @@ def _lookup(document: Document, path: Path) -> object:
 
 
 def applied(document: Document, body: Document, paths: list[Path]) -> Document:
-    """A new document in which every masked member has the body's value, or is gone where the body has none."""
+    """Return a new document in which every masked field has the body's value, or is absent if the body has none."""
     result = {**document}
     for path in paths:
         value, target = _lookup(body, path), result

@@ -69,7 +69,7 @@ async def _free_name(session: AsyncSession, parent: str) -> str:
 
 
 def _hosted(name: str, document: Document) -> Document:
-    """The photos as the provider keeps them: with a name and an address of its own beside the source."""
+    """Return the photos as the provider stores them: with its own name and address next to the source."""
     parent, _, post = name.partition("/localPosts/")
     media = []
     for number, item in enumerate(document.get("media", [])):
@@ -125,7 +125,7 @@ async def get_post(account: str, location: str, post: str) -> Document:
 
 @posts.patch("/<name:post>")
 async def patch_post(account: str, location: str, post: str) -> Document:
-    """Change the masked members; the post goes back into review. Media cannot be exchanged."""
+    """Change the masked fields; the post goes back into review. Media cannot be replaced."""
     mask = update_mask(read_query("updateMask").get("updateMask"), LocalPost, strict=switches().strict)
     if any(path[0] == "media" for path in mask):
         raise bad_request("update_mask", "Invalid field mask provided")

@@ -31,7 +31,7 @@ def host_of(url: str) -> str:
 
 
 def check_blocked(blocked: dict[str, str], mask: list[Path]) -> None:
-    """Refuse an edit of a member that the provider has closed (THROTTLED) or changed itself (STALE_DATA)."""
+    """Reject an edit of a field that the provider has closed (THROTTLED) or changed itself (STALE_DATA)."""
     for path in mask:
         if path[0] in blocked:
             raise business(blocked[path[0]], field_mask=snake(path[0]))
@@ -112,7 +112,7 @@ def check_post(post: Document, *, strict: bool) -> None:
 
 
 def _check_media(item: Document, field: str, *, strict: bool) -> None:
-    """Photos by their URL alone; a host under .invalid stands for one that cannot be fetched."""
+    """Check photos only by their URL; a host under .invalid simulates one that cannot be fetched."""
     if item.get("mediaFormat") == "VIDEO":
         raise ApiError(500, "Internal error encountered.")
     if host_of(item.get("sourceUrl", "")).endswith(".invalid"):

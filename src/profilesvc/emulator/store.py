@@ -23,7 +23,7 @@ def dump(document: Any) -> str:
 
 
 class Store:
-    """The file; `read()` and `write()` are its units of work, and a write unit is alone."""
+    """The file; `read()` and `write()` are its units of work, and write units are exclusive."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -79,6 +79,6 @@ def _configure(connection: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin write units at once; reading needs no transaction, and is a fifth faster without one."""
+    """Start a transaction for write units immediately. Reading needs none and is a fifth faster without one."""
     if connection.get_execution_options().get("emulator_write"):
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -34,8 +34,8 @@ class EmulatorAccountRow(EmulatorTable, table=True):
 class EmulatorLocationRow(EmulatorTable, table=True):
     """A location as the merchant last set it.
 
-    `google_updated` holds the members that consumers see otherwise; `pending` the edits in review, by member, each
-    `{ends, shown}` with what consumers see until then; `blocked` the members that cannot be edited, with the reason.
+    `google_updated` has the fields that consumers see differently; `pending` the edits in review, by field, each
+    `{ends, shown}` with what consumers see until then; `blocked` the fields that cannot be edited, with the reason.
     """
 
     __tablename__ = "locations"

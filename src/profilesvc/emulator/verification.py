@@ -88,7 +88,7 @@ def _options(row: EmulatorLocationRow) -> Iterator[Document]:
 
 @verification.post("/<name:location>:verify")
 async def verify(location: str) -> Document:
-    """Begin a verification by an offered method; AUTO completes it at once."""
+    """Start a verification by an offered method; AUTO completes it immediately."""
     read_query()
     body = await read_message(VerifyLocationRequest, "request")
     if not body.get("method"):

@@ -29,14 +29,14 @@ def camel(name: str) -> str:
 
 
 def camelized(value: Any) -> Any:
-    """A JSON value with every member name in camelCase."""
+    """Return a JSON value with every field name in camelCase."""
     if isinstance(value, dict):
         return {camel(key): camelized(inner) for key, inner in value.items()}
     return [camelized(inner) for inner in value] if isinstance(value, list) else value
 
 
 def pruned(value: Any) -> Any:
-    """What proto JSON sends: members that hold a default value are left out."""
+    """Return the value as proto JSON sends it: fields with a default value are left out."""
     if isinstance(value, dict):
         return {key: pruned(inner) for key, inner in value.items() if inner not in _DEFAULTS}
     return [pruned(inner) for inner in value] if isinstance(value, list) else value
@@ -59,7 +59,7 @@ async def read_json() -> Document:
 
 
 async def read_message(model: type[Message], root: str) -> Document:
-    """The request's body, checked against the model, without its default values; 400 names the bad member."""
+    """Return the request's body, checked against the model, without default values; 400 names the invalid field."""
     body = await read_json()
     try:
         model.model_validate(body)

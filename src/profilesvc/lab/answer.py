@@ -19,7 +19,7 @@ _RECEIVED = (
     "Access-Control-Allow-Origin",
     "X-Request-Id",
 )
-_EMPTY = ";r=0;"  # a RateLimit of which nothing is left; others would fill every card
+_EMPTY = ";r=0;"  # an empty RateLimit; others would fill every card
 _OPEN_LINES = 40
 MASKED_NOTE = "Secrets and tokens are shortened to their first four characters here; the answer has them whole."
 

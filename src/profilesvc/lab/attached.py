@@ -25,7 +25,7 @@ def target_of(settings: LabSettings) -> str:
 
 
 def client_of(settings: LabSettings) -> httpx.Client:
-    """A client with the user's token, beside those of the pages."""
+    """A client with the user's token, next to those of the pages."""
     headers = {"Authorization": f"Bearer {settings.user_token.get_secret_value()}"}
     return httpx.Client(
         base_url=target_of(settings), headers=headers, timeout=30, transport=Waiting(httpx.HTTPTransport())

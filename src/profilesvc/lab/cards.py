@@ -15,12 +15,12 @@ _TIMES = {"iat": "issued", "nbf": "not before", "exp": "expires"}
 
 
 def plain(value: Any) -> Any:
-    """A model as the JSON that it stands for; anything else as it is."""
+    """Return a model as JSON, and anything else unchanged."""
     return value.model_dump(mode="json", by_alias=True) if hasattr(value, "model_dump") else value
 
 
 def key_card(key: Any) -> View:
-    """A key: every member, the secret shortened."""
+    """Show a key: every field, the secret shortened."""
     members = plain(key)
     rows = [(name, in_line(value)) for name, value in without_secrets(dict(members)).items()]
     html = table((), [(f"<code>{escape(name)}</code>", escape(value)) for name, value in rows])
@@ -43,7 +43,7 @@ def token_card(token: str, at: str | None = None) -> View:
     header, claims = (_part(part) for part in token.split(".")[:2])
     rows = [(name, in_line(value), "") for name, value in header.items()]
     rows += [(name, in_line(value), _in_words(name, value, claims, at)) for name, value in claims.items()]
-    note = "Decoded only; whether the signature is good, the service decides."
+    note = "Decoded only. The service checks the signature."
     html = [(*(f"<code>{escape(part)}</code>" for part in row[:2]), escape(row[2])) for row in rows]
     return View(f"{columns(rows)}\n{note}", box(GREY, table(("claim", "value", "in words"), html), small(note)))
 

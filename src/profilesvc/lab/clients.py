@@ -11,7 +11,7 @@ Transport = Callable[[str], httpx.BaseTransport]
 
 
 def members_of(key: Any) -> Mapping[str, Any]:
-    """A key's members, whether it is the answer's dict or the client's model."""
+    """Return a key's fields, from the response's dict or from the client's model."""
     return key if isinstance(key, Mapping) else vars(key)
 
 

@@ -9,7 +9,7 @@ from profilesvc.client import FieldReading, reading
 from profilesvc.contract.sync import SyncComparison
 from profilesvc.lab.view import AMBER, GREEN, GREY, View, badge, box, columns, in_line, small, table
 
-# What each verdict of the client's reading means, with a sign so that nobody depends on the colour.
+# The meaning of each verdict of the client's reading, with a sign, because some readers do not see the colour.
 VERDICTS: dict[str, tuple[str, str]] = {
     "in_step": (GREEN, "✓ in step"),
     "changed_here": (AMBER, "→ changed here"),
@@ -24,7 +24,7 @@ _HEAD = ("field", "here", "at the provider", "last sync", "who changed it")
 def marked(before: str, after: str) -> tuple[str, str]:
     """Two texts as HTML, with what differs struck out in the first and underlined in the second.
 
-    Texts that have little in common are left alone: marks all over them help nobody.
+    Texts with little in common get no marks, because marks everywhere do not help.
     """
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     if matcher.ratio() < _ALIKE:

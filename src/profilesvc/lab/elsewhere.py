@@ -1,4 +1,4 @@
-"""The provider as a server of its own beside the lab's service: what `profilesvc emulator serve` starts."""
+"""The provider as a separate server next to the lab's service, as `profilesvc emulator serve` starts it."""
 
 import secrets
 from collections.abc import AsyncIterator

@@ -36,7 +36,7 @@ _LOGGERS = ("profilesvc", "uvicorn", "quart", "asyncio", "alembic", "sqlalchemy"
 
 
 class _Fixed(Settings):
-    """Settings from arguments alone: the reader's environment must not change what a page shows."""
+    """Build settings only from arguments, because the reader's environment must not change what a page shows."""
 
     @classmethod
     def settings_customise_sources(cls, *_args: Any, **sources: Any) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ class Embedded:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def drain(self) -> None:
-        """What SIGTERM begins with: not ready any more."""
+        """Report not ready, the first step after SIGTERM."""
 
         async def begin() -> None:
             self._app.extensions["profilesvc.draining"].set()

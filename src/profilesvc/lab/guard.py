@@ -135,7 +135,7 @@ def irrevocable(body: Document, profile: Document) -> list[str]:
     """The leaves of a sync that no later sync could undo.
 
     A desired value can be replaced, but not removed: a leaf that was not wished for is undone by a null, which is
-    right only where the provider has no value and where the format knows the member.
+    right only where the provider has no value and where the format has the field.
     """
     wished, at_provider = (dict(profiles.leaves(profile[side])) for side in ("source", "provider"))
     filtered = set(profiles.filtered_leaves(body, None))

@@ -1,8 +1,8 @@
 """What to do about each error code, in a sentence for the reader of a page."""
 
 HINTS: dict[str, str] = {
-    "VALIDATION_ERROR": "details.errors names each member and its problem. Correct it; do not repeat it as it is.",
-    "AUTH_INVALID_TOKEN": "Get a new token; if the client credentials themselves are refused, connect the site anew.",
+    "VALIDATION_ERROR": "details.errors names each field and its problem. Correct the request before you retry.",
+    "AUTH_INVALID_TOKEN": "Get a new token. If the client credentials themselves are rejected, connect the site again.",
     "AUTH_INSUFFICIENT_PERMISSIONS": "The caller is known but may not do this. A deactivated key says why in details.",
     "PLAN_RESTRICTION": "The owner's plan does not include this. A larger plan does.",
     "QUOTA_EXCEEDED": "The month's posts are used up. details.resets_at says when it goes on; do not retry before.",

@@ -14,7 +14,7 @@ FOLDER = "smoke"  # in DATA_DIR
 
 
 def name_of(target: str, location: str) -> str:
-    """How the names of the journals of a location at a deployment begin."""
+    """Return the prefix of the journals' names for a location at a deployment."""
     return hashlib.sha256(f"{target} {location}".encode()).hexdigest()[:16]
 
 

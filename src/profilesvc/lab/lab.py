@@ -51,7 +51,7 @@ class Lab:
         self._attached: Attached | None = None
         self._closed = self.in_block = False
         self.url = target.target.rstrip("/") if embedded is None else embedded.url
-        # Reading the certificates takes longer than a call, and without TLS nobody needs them.
+        # Reading the certificates takes longer than a call, and only TLS needs them.
         secure = self.url.startswith("https")
         self._tls = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if embedded is None:
@@ -275,7 +275,7 @@ def _close_earlier(*, embedded: bool) -> None:
 
 
 def _refuse_unknown(settings: dict[str, Any]) -> None:
-    """Raise TypeError for an argument, or a member of a group, that is no setting: it would change nothing."""
+    """Raise TypeError for an argument, or a field of a group, that is not a setting and would have no effect."""
     fields = Settings.model_fields
     for name, value in settings.items():
         _require_known(name, [*fields, "posts_a_month", "provider_elsewhere", "beside"])

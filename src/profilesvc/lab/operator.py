@@ -55,7 +55,7 @@ class OperatorControl:
         return self._embedded().doctor(provider)
 
     def drain(self) -> None:
-        """What SIGTERM begins with: `/readyz` says no, and requests are still taken."""
+        """Do the first step after SIGTERM: `/readyz` reports not ready, and requests are still accepted."""
         self._embedded().drain()
 
     def restart(self) -> None:

@@ -18,7 +18,7 @@ class Refused(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The location as it was found: what the journal begins with, and the lines for a person."""
+    """The initial state of the location: the first entry of the journal, and lines for a person."""
 
     baseline: dict[str, Any]
     lines: list[str]

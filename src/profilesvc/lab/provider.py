@@ -33,13 +33,13 @@ class ProviderControl:
         raise ValueError(f"the provider has no {kind} {name}")
 
     def change(self, location: str, **members: object) -> None:
-        """Somebody edits the profile at the provider: top-level members in its format, None removes one."""
+        """Edit the profile at the provider: top-level fields in its format, None removes one."""
         self._put(locations={location: members})
 
     def verify(self, location: str, verified: bool = True, **why: object) -> None:
         """The provider verifies a location, or takes its verification back.
 
-        `why` is the member of its VoiceOfMerchantState that says what is missing, `verify={}` if none is given.
+        `why` is the field of its VoiceOfMerchantState that names what is missing, `verify={}` by default.
         """
         state = {"hasVoiceOfMerchant": verified, "hasBusinessAuthority": verified}
         self._put(voice_of_merchant={location: state if verified else {**state, **(why or {"verify": {}})}})
@@ -67,7 +67,7 @@ class ProviderControl:
     def fault(self, kind: str, *, times: int = 1, method: str = ".*", path: str = "/v[0-9]", **members: object) -> None:
         """The next calls go wrong: status, delay, broken_body, truncated, disconnect, huge, redirect or flapping.
 
-        `method` and the start of `path` are regular expressions; members are those of the emulator's Fault
+        `method` and the start of `path` are regular expressions; fields are those of the emulator's Fault
         (`status=503`, `seconds=2`, `after=True`). Failing calls are repeated, so `times` must outlast three tries.
         What the service spends on a slow provider is real time: `open_lab(provider={"timeout_seconds": 0.5})`. After
         five operations without an answer an API is not asked for 10 seconds of the lab's clock.

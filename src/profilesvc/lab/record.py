@@ -39,7 +39,7 @@ class LabClosed(RuntimeError):
 
 
 class Recording(httpx.BaseTransport):
-    """A transport that tells `note` of every answer; the name is the caller's."""
+    """A transport that calls `note` for every response, with the caller's name."""
 
     def __init__(self, inner: httpx.BaseTransport, caller: str, note: Note) -> None:
         self._inner, self._caller, self._note = inner, caller, note

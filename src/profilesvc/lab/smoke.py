@@ -55,7 +55,7 @@ def _stoppable() -> Iterator[None]:
 
 @contextmanager
 def _journal(lab: LabSettings, folder: Path) -> Iterator[Journal]:
-    """A new journal that begins with the location as it is; before that, the end of earlier runs. Raises Refused."""
+    """Finish earlier runs and create a journal that starts with the current location. Raises Refused."""
     _finish_earlier(lab, folder)
     with client_of(lab) as client:
         found = look(client, target_of(lab), location_of(lab), lab.write)

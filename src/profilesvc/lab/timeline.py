@@ -6,7 +6,7 @@ from typing import Any
 from profilesvc.contract.times import parse_timestamp
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View, columns, words
 
-# A sign beside the colour, for whoever does not see colours and for periods too short for a name.
+# A sign next to the colour, for readers who do not see colours and for periods too short for a name.
 _LOOKS = {"online": (GREEN, "●"), "idle": (AMBER, "◐"), "offline": (RED, "○")}
 _WIDTH, _BAR, _HEIGHT = 720, 30, 76
 _LETTER_WIDTH, _SIGN_WIDTH = 8, 14

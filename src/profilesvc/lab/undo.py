@@ -197,7 +197,7 @@ _NAMES = {"sync": "syncs", "switch": "the sync switch", "post": "posts", "reply"
 
 
 def restoring(touched: Document, was: Document) -> Document:
-    """The sync body that gives every touched member its earlier value; null clears what was not there."""
+    """Return the sync body that restores every changed field; null clears fields that did not exist."""
     body: Document = {}
     for name, value in touched.items():
         before = was.get(name)

@@ -50,7 +50,7 @@ def hide_in(text: str) -> str:
 
 
 def without_secrets(value: Any) -> Any:
-    """A JSON value with every secret and token shortened, by the member's name and by its look."""
+    """Return a JSON value with secrets and tokens shortened, recognised by field name and by form."""
     if isinstance(value, dict):
         return {
             name: hide(member) if name in SECRET_MEMBERS and isinstance(member, str) else without_secrets(member)
@@ -97,7 +97,7 @@ def folded(summary: str, text: str, is_open: bool) -> str:
 
 
 def _cell(html: str, column: int) -> str:
-    """Names stand in the first column and stay whole; values are broken where they must be."""
+    """Format rows: names in the first column are not broken, values are where necessary."""
     wrap = "overflow-wrap:anywhere" if column else "white-space:nowrap"
     return f'<td style="{_CELL};{wrap}">{html}</td>'
 
