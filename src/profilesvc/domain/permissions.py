@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import get_args
 
+from profilesvc.contract.common import PermissionName
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.domain.errors import ServiceError
 
@@ -15,16 +17,17 @@ class Permission(StrEnum):
 
 
 ALL: tuple[Permission, ...] = tuple(Permission)
+_NAMES: tuple[PermissionName, ...] = get_args(PermissionName)
 
 
-def grant(allowed: Sequence[str], requested: Sequence[str] | None) -> list[str]:
+def grant(allowed: Sequence[str], requested: Sequence[str] | None) -> list[PermissionName]:
     """The permissions of a token: what the key allows and the caller asked for, read before write, each once.
 
     None or an empty list asks for all that the key allows. Names that nobody knows drop out. Raises ServiceError
     AUTH_INSUFFICIENT_PERMISSIONS with `requested` and `allowed` when nothing is left (D-18).
     """
     wanted = requested or allowed
-    granted = [str(name) for name in ALL if name in allowed and name in wanted]
+    granted = [name for name in _NAMES if name in allowed and name in wanted]
     if not granted:
         raise ServiceError(
             AUTH_INSUFFICIENT_PERMISSIONS,
