@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,12 +15,15 @@ from profilesvc.contract.tokens import RefreshGrant
 from profilesvc.database.engine import Storage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import FrozenClock
+from profilesvc.fixtures import fixture_path
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
+from profilesvc.tokens.keyring import hmac_key, rsa_key
 from support.api import Site, assert_error, assert_ok
-from support.tokens import PATH, grant
+from support.hostile import Forge, confused
+from support.tokens import PATH, claims, grant
 
 POSTS = "/api/v1/posts?locationId=111"
 
@@ -47,6 +51,30 @@ async def test_a_signing_key_that_is_removed_during_an_exchange_is_a_refusal(ser
     with pytest.raises(ServiceError) as refused:
         await tokens.refresh(dataclasses.replace(services, storage=storage), body)
     assert refused.value.kind.code == "AUTH_INVALID_TOKEN"
+
+
+async def test_no_confusion_of_access_and_refresh_tokens_is_accepted(
+    http: httpx.AsyncClient, plugin: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    forges = []
+    keys = rsa_key(fixture_path("signing_key.pem").read_bytes()), hmac_key(fixture_path("refresh_key.pem").read_bytes())
+    for key, typ, name in zip(keys, ("at+jwt", "rt+jwt"), ("access_token", "refresh_token"), strict=True):
+        found = claims(plugin.tokens[name])
+        forges.append(Forge(key, found, found["iat"], typ))
+    accepted, asked = [], 0
+    for name, typ, token in confused(*forges):
+        if typ == "at+jwt":
+            answer = await http.get(POSTS, headers={"Authorization": f"Bearer {token}"})
+        else:
+            answer = await http.post(PATH, json={"grant_type": "refresh_token", "refresh_token": token})
+        asked += 1
+        if answer.status_code != 401:
+            accepted.append(name)
+    assert accepted == []
+    assert asked >= 200
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert_ok(await http.get(POSTS, headers={"Authorization": f"Bearer {forges[0].good()}"}))
+    assert_ok(await http.post(PATH, json={"grant_type": "refresh_token", "refresh_token": forges[1].good()}))
 
 
 @pytest.mark.parametrize(

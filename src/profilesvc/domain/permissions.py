@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import get_args
 
+from profilesvc.contract.common import PermissionName
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.domain.errors import ServiceError
 
@@ -15,9 +17,10 @@ class Permission(StrEnum):
 
 
 ALL: tuple[Permission, ...] = tuple(Permission)
+_NAMES: tuple[PermissionName, ...] = get_args(PermissionName)
 
 
-def grant(allowed: Sequence[str], requested: Sequence[str] | None) -> list[str]:
+def grant(allowed: Sequence[str], requested: Sequence[str] | None) -> list[PermissionName]:
     """Return the permissions of a token: those that the key allows and the caller requested, READ first, each once.
 
     None or an empty list requests everything the key allows, because PHP clients send `[]` for an unset value (D-18).
@@ -27,7 +30,7 @@ def grant(allowed: Sequence[str], requested: Sequence[str] | None) -> list[str]:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS with `requested` and `allowed` if nothing is left.
     """
     wanted = requested or allowed
-    granted = [str(name) for name in ALL if name in allowed and name in wanted]
+    granted = [name for name in _NAMES if name in allowed and name in wanted]
     if not granted:
         raise ServiceError(
             AUTH_INSUFFICIENT_PERMISSIONS,

@@ -1,6 +1,7 @@
 """The audit trail: what happened to a key or a user, by whom, from where (D-61). Never a secret or a token."""
 
 import asyncio
+from collections.abc import Sequence
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -99,10 +100,10 @@ class Notes:
         self._timer: asyncio.TimerHandle | None = None
         self._turn = asyncio.Lock()
 
-    def issued(self, services: "Services", key: KeyState, permissions: list[str]) -> None:
+    def issued(self, services: "Services", key: KeyState, permissions: Sequence[str]) -> None:
         """A token was granted to a key."""
         self._issued.append(
-            _row(services.clock.now(), "token.issued", key.user_id, key.id, {"permissions": permissions})
+            _row(services.clock.now(), "token.issued", key.user_id, key.id, {"permissions": list(permissions)})
         )
         self._write_soon(services)
 

@@ -1,4 +1,4 @@
-"""What shows a secret, once: a new key, and a new secret for a key (D-21 to D-23, D-26)."""
+"""Operations that show a secret once: create a key, and give a key a new secret."""
 
 import json
 from typing import Any
@@ -26,10 +26,11 @@ _END_OF_TIME = 253_402_300_800_000  # the first millisecond of the year 10000, w
 
 
 async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCreated:
-    """Make a key for one of the caller's locations and show its secret once (D-21 to D-23).
+    """Create a key for one of the caller's locations and show its secret once.
 
-    VALIDATION_ERROR; NOT_FOUND for a business or location that is not the caller's; CONFLICT for a location of
-    another business or too many live keys; PLAN_RESTRICTION when assigning exceeds the plan's locations.
+    Raises:
+        ServiceError: VALIDATION_ERROR; NOT_FOUND for a business or location that is not the caller's; CONFLICT for a
+            location of another business or too many live keys; PLAN_RESTRICTION if the location exceeds the plan's.
     """
     now = services.clock.now()
     given = body.model_dump()
@@ -61,30 +62,28 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
         key_id = await keys.add(session, values, secret_digest(secret, services.pepper))
         where = body.assigned_location_id
         await audit.record(services, session, "key.created", caller.user_id, key_id, location=where)
-        if owner.unpaid_since is not None:  # a new key is no way around an unpaid invoice
+        if owner.unpaid_since is not None:  # a new key is held too while an invoice is unpaid
             await hold(services, session, caller.user_id, holds.of_key(key_id), "billing_issue")
-    return KeyCreated.model_validate(
-        {
-            "client_id": values["client_id"],
-            "client_secret": secret,
-            "service_client_id": key_id,
-            "name": name,
-            "plan": caller.plan.name,
-            "business_id": body.business_id,
-            "business_name": business,
-            "assigned_location_id": body.assigned_location_id,
-            "primary_domain": values["primary_domain"],
-            "allowed_domains": allowed,
-            "created_at": iso(now),
-            "warning": SECRET_WARNING,
-            "permissions": permissions,
-            "expires_at": None if expires_at is None else iso(expires_at),
-        }
+    return KeyCreated(
+        client_id=values["client_id"],
+        client_secret=secret,
+        service_client_id=key_id,
+        name=name,
+        plan=caller.plan.name,
+        business_id=body.business_id,
+        business_name=business,
+        assigned_location_id=body.assigned_location_id,
+        primary_domain=values["primary_domain"],
+        allowed_domains=allowed,
+        created_at=iso(now),
+        warning=SECRET_WARNING,
+        permissions=permissions,
+        expires_at=None if expires_at is None else iso(expires_at),
     )
 
 
 def problems(services: Services, body: dict[str, Any]) -> list[Problem]:
-    """Everything that is wrong with the values of a KeyCreate, also of one that has other values of a wrong type."""
+    """Return every problem with the values of a KeyCreate, even if other values in it have a wrong type."""
     name, expires_at, now = body.get("name"), body.get("expires_at"), services.clock.now()
     return problems_of(
         lambda: isinstance(name, str) and clean_name(name),
@@ -118,7 +117,7 @@ def _expiry(text: str | None, now: int) -> int | None:
 
 
 async def _take_location(services: Services, session: AsyncSession, caller: Caller, body: KeyCreate) -> UserState:
-    """The location must be the caller's; an unassigned one is assigned by this very creation (D-23). The owner."""
+    """Check that the location is the caller's, assign it if it is unassigned, and return its owner."""
     name = body.assigned_location_id
     location = await locations.own(session, name, caller.user_id)
     if location is None:
@@ -134,18 +133,20 @@ async def _take_location(services: Services, session: AsyncSession, caller: Call
 
 
 async def _free_client_id(session: AsyncSession, user_id: int, now: int, name: str) -> str:
-    """The next free millisecond for this name: two keys of one moment get two ids (D-22)."""
+    """Return an id that is free: two keys of the same millisecond and name get different ids."""
     while await keys.client_id_taken(session, candidate := client_id(user_id, now, name)):
         now += 1
     return candidate
 
 
 async def roll(services: Services, caller: Caller | None, client_id: str, body: KeyRoll) -> KeyRolled:
-    """Give a key a new secret; the old one stays good for the overlap, to the millisecond (D-26).
+    """Give a key a new secret. The old one stays valid for the overlap, to the millisecond.
 
-    The id, location, tokens and statistics stay, but an overlap of 0 ends the tokens too: that is for a secret that
-    leaked. Without a caller anyone's key, for the operator. NOT_FOUND; CONFLICT for a third live secret, and for a
-    deactivated key of its owner.
+    The id, location, tokens and statistics stay. An overlap of 0, for a secret that leaked, ends the tokens too.
+    Without a caller the operator rolls anyone's key.
+
+    Raises:
+        ServiceError: NOT_FOUND; CONFLICT for a third live secret, and for an owner's deactivated key.
     """
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
@@ -157,13 +158,13 @@ async def roll(services: Services, caller: Caller | None, client_id: str, body: 
 
 
 async def renew(services: Services, session: AsyncSession, key: KeyState, overlap_seconds: int) -> KeyRolled:
-    """The roll itself, inside a transaction that holds the key locked."""
+    """Replace the secret of a key that this transaction has locked."""
     now, secret = services.clock.now(), new_secret(services.entropy)
     retiring = await keys.retiring_until(session, key.id, now)
     if overlap_seconds and retiring is not None:  # without an overlap all older secrets end now
         raise ServiceError(
             CONFLICT,
-            "The secret before this one is still good; wait until it ends, or roll without an overlap.",
+            "The secret before this one is still valid; wait until it ends, or roll without an overlap.",
             previous_secret_expires_at=iso(retiring),
         )
     until = now + overlap_seconds * SECOND

@@ -12,6 +12,7 @@ from typing import TypedDict
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.common import PermissionName
 from profilesvc.domain.world import DAY, SECOND
 from profilesvc.services import audit
 from profilesvc.services.context import Services
@@ -53,7 +54,7 @@ class Pair:
     claims: Grant
 
     @property
-    def permissions(self) -> list[str]:
+    def permissions(self) -> list[PermissionName]:
         """What both tokens carry."""
         return list(self.claims["permissions"])
 
@@ -68,13 +69,13 @@ class Pair:
         return services.signer.issue("rt+jwt", claims, self.now, self.refresh_ttl, self.refresh_kid)
 
 
-def first_pair(services: Services, key: KeyState, permissions: list[str]) -> Pair:
+def first_pair(services: Services, key: KeyState, permissions: list[PermissionName]) -> Pair:
     """Return the pair that begins a family. Nothing of it is stored."""
     now = services.clock.now()
     return _pair(services, key, permissions, {"fam": random_id(services.entropy), "gen": 0, "auth_time": now // SECOND})
 
 
-def _pair(services: Services, key: KeyState, permissions: list[str], generation: _Generation) -> Pair:
+def _pair(services: Services, key: KeyState, permissions: list[PermissionName], generation: _Generation) -> Pair:
     now, lifetimes, ring = services.clock.now(), services.settings.tokens, services.signer.keyring
     issued = now // SECOND
     access_ttl = lifetimes.access_ttl_seconds
@@ -103,7 +104,9 @@ def _pair(services: Services, key: KeyState, permissions: list[str], generation:
     )
 
 
-async def exchange(services: Services, key: KeyState, presented: RefreshClaims, permissions: list[str]) -> Pair:
+async def exchange(
+    services: Services, key: KeyState, presented: RefreshClaims, permissions: list[PermissionName]
+) -> Pair:
     """Return the pair that follows a refresh token with these claims.
 
     Raises:

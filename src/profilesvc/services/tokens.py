@@ -1,7 +1,5 @@
 """Exchange credentials and refresh tokens for tokens; mint user tokens for the operator."""
 
-from typing import Any
-
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, NOT_FOUND
 from profilesvc.contract.tokens import AccessToken, ClientCredentialsGrant, RefreshGrant, Token
 from profilesvc.domain.errors import ServiceError
@@ -57,7 +55,15 @@ async def client_credentials(services: Services, body: ClientCredentialsGrant) -
 
 async def access_token(services: Services, body: ClientCredentialsGrant) -> AccessToken:
     """The client credentials grant without a refresh token (RFC 6749 §4.4.3)."""
-    return AccessToken.model_validate(_access(services, *await _granted(services, body)))
+    key, pair = await _granted(services, body)
+    _note_use(services, key)
+    return AccessToken(
+        scope="service",
+        plan=key.plan,
+        access_token=pair.access_token(services),
+        expires_in=pair.access_ttl,
+        permissions=pair.permissions,
+    )
 
 
 async def _granted(services: Services, body: ClientCredentialsGrant) -> tuple[KeyState, rotation.Pair]:
@@ -123,25 +129,31 @@ async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -
 
 
 def _answer(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
-    refresh = {"refresh_token": pair.refresh_token(services), "refresh_expires_in": pair.refresh_ttl}
-    return Token.model_validate({**_access(services, key, pair), **refresh})
+    _note_use(services, key)
+    return Token(
+        scope="service",
+        plan=key.plan,
+        access_token=pair.access_token(services),
+        expires_in=pair.access_ttl,
+        permissions=pair.permissions,
+        refresh_token=pair.refresh_token(services),
+        refresh_expires_in=pair.refresh_ttl,
+    )
 
 
-def _access(services: Services, key: KeyState, pair: rotation.Pair) -> dict[str, Any]:
+def _note_use(services: Services, key: KeyState) -> None:
+    """Write the key's last use after the response, at most once a minute."""
     now = services.clock.now()
     if key.last_used_at is None or key.last_used_at < now - MINUTE:
         services.background.spawn(note_use(services, key, now))
-    return {
-        "scope": "service",
-        "plan": key.plan,
-        "access_token": pair.access_token(services),
-        "expires_in": pair.access_ttl,
-        "permissions": pair.permissions,
-    }
 
 
 async def user_token(services: Services, email: str) -> str:
-    """A user token for an operator to hand out (D-15). NOT_FOUND for an unknown or suspended user."""
+    """Return a user token that an operator can hand out.
+
+    Raises:
+        ServiceError: NOT_FOUND for an unknown or suspended user.
+    """
     async with services.storage.read() as session:
         user = await accounts.user_by_email(session, email)
     if user is None or user.suspended_at is not None:
@@ -150,7 +162,7 @@ async def user_token(services: Services, email: str) -> str:
 
 
 async def sign_for_user(services: Services, user: accounts.UserState) -> str:
-    """An access token of a user who may have one; it ends with the user's epoch."""
+    """Return an access token of an active user. It ends when the user's epoch is raised."""
     await services.signing_keys.reload()
     claims = {
         "sub": str(user.id),

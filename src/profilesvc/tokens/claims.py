@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal, NotRequired, TypedDict
 
-from profilesvc.contract.common import LOCATION_ID
+from profilesvc.contract.common import LOCATION_ID, PermissionName
 from profilesvc.domain.keys import CLIENT_ID
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.world import DAY, SECOND
@@ -38,7 +38,7 @@ class Grant(TypedDict):
     sub: str
     client_id: str
     scope: Literal["service"]
-    permissions: list[str]
+    permissions: list[PermissionName]
     location: str
     business_id: int
     epoch: int
