@@ -166,11 +166,11 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         if settings.production:
             await _refuse_demo_data(services)
         await _open_signing_keys(services)
-        async with services.signing_keys.kept(), housekeeping.kept_up(services) if provider else nullcontext():
+        async with services.signing_keys.kept(), housekeeping.running(services) if provider else nullcontext():
             yield services
         services.background.spawn(services.notes.write(services))
         await services.background.drain()
-        await services.refreshes.drain()
+        await services.single_flight.drain()
 
 
 def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:

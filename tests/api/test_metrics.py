@@ -126,7 +126,9 @@ async def test_one_process_counts_and_not_too_often(
     assert counted == [1, 1, 3]
 
 
-async def test_upkeep_counts_every_minute(http: httpx.AsyncClient, services: Services, clock: FrozenClock) -> None:
+async def test_housekeeping_counts_every_minute(
+    http: httpx.AsyncClient, services: Services, clock: FrozenClock
+) -> None:
     pauses: list[float] = []
 
     async def stopped(seconds: float) -> bool:
@@ -134,7 +136,7 @@ async def test_upkeep_counts_every_minute(http: httpx.AsyncClient, services: Ser
         pauses.append(seconds)
         return len(pauses) == 3
 
-    await housekeeping.run(services, stopped, counts.renew, housekeeping.CENSUS_PAUSES)
+    await housekeeping.run(services, stopped, counts.renew, housekeeping.COUNTS_PAUSES)
     assert pauses == [60.0, 60.0, 60.0]
     found = await scraped(http)
     assert count(found, "profilesvc_counted_at_seconds") == (clock.now() - 60 * SECOND) / SECOND

@@ -77,4 +77,4 @@ async def test_who_has_no_time_left_is_refused_and_does_not_cut_that_of_others()
 
 
 def test_the_time_of_a_unit_is_that_of_the_contract() -> None:
-    assert BUSY_SECONDS + batches._TO_TELL_SECONDS < 6, "A104"
+    assert BUSY_SECONDS + batches._GRACE_SECONDS < 6, "A104"

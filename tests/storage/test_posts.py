@@ -1,4 +1,4 @@
-"""Queries on posts: the mirror under changes from both sides, keyset pages, the quota."""
+"""Queries on posts: the cache under changes from both sides, keyset pages, the quota."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ async def refresh(storage: Storage, before: dict[str, str], *found: StoredPost, 
         await posts.replace(session, HERE, before, {item.post_id: item for item in found}, now)
 
 
-class TestMirror:
+class TestCache:
     async def test_takes_over_what_the_provider_lists(self, storage: Storage) -> None:
         await put(storage, post("kept"), post("changed"), post("gone"))
         await put(storage, post("gone"), location=ELSEWHERE)
@@ -64,9 +64,8 @@ class TestMirror:
     async def test_tells_how_old_it_is(self, storage: Storage) -> None:
         async def ages() -> tuple[int | None, int | None]:
             async with storage.read() as session:
-                mirror = await posts.mirror(session, HERE)
-            assert mirror.account == "accounts/1"
-            return mirror.posts_read_at, mirror.processing_read_at
+                age = await posts.cache_age(session, HERE)
+            return age.posts_read_at, age.processing_read_at
 
         assert await ages() == (None, None)
         await put(storage, post("late", state="PROCESSING"), now=9)
@@ -83,8 +82,8 @@ class TestPage:
         await put(storage, post("other", 5), location=ELSEWHERE)
         seen: list[str] = []
         async with storage.read() as session:
-            mirror, page = await posts.first_page(session, HERE, 2)
-            assert mirror == await posts.mirror(session, HERE)
+            age, page = await posts.first_page(session, HERE, 2)
+            assert age == await posts.cache_age(session, HERE)
             seen.append(page.documents)
             while page.last:
                 at, _, ident = page.last.partition(".")
@@ -99,10 +98,10 @@ class TestPage:
             assert (await posts.first_page(session, HERE, 1))[1].last == "6.b"
             assert (await posts.page(session, HERE, 1, (6, "b"))) == (post("a", 5).document, "")
 
-    async def test_tells_of_the_mirror_where_there_is_no_post(self, storage: Storage) -> None:
+    async def test_has_the_age_of_the_cache_where_there_is_no_post(self, storage: Storage) -> None:
         await refresh(storage, {}, now=12)
         async with storage.read() as session:
-            assert await posts.first_page(session, HERE, 2) == (("accounts/1", 12, None), ("", ""))
+            assert await posts.first_page(session, HERE, 2) == ((12, None), ("", ""))
 
 
 class TestQuota:

@@ -19,7 +19,7 @@ WHERE event IN ('key.deactivated', 'key.reactivated') AND details LIKE '%plan_do
 _PLANS = """
 import asyncio, itertools, sys
 from profilesvc.bootstrap import World, open_services
-from profilesvc.services import operator
+from profilesvc.operations import operator
 from profilesvc.settings import load
 
 async def change():

@@ -1,4 +1,4 @@
-"""Group commit: writes of one kind that arrive together share one transaction; each is answered after the commit."""
+"""Group commit: writes of one kind that arrive together share one transaction; each returns after the commit."""
 
 import asyncio
 import contextvars
@@ -12,16 +12,16 @@ from profilesvc.database.unavailable import unavailable_as_refusal
 from profilesvc.database.writers import Executions
 
 Item = TypeVar("Item")
-Waiting = tuple[Item, asyncio.Future[None], float]  # what is told, and until when (monotonic) it may be written
+Waiting = tuple[Item, asyncio.Future[None], float]  # the item, its future, and until when (monotonic) it may be written
 _LARGEST = 500
-_LEAST_SECONDS = 0.1  # who has less left is refused: a batch that is given no more would fail for all that are in it
-_TO_TELL_SECONDS = 0.5  # a batch gives up before those who wait for it: what was refused must not be written after all
+_LEAST_SECONDS = 0.1  # an item with less time left is rejected, because a batch so short would fail for all its items
+_GRACE_SECONDS = 0.5  # a batch times out before its callers do, because a rejected item must never be written
 
 
 class Batches(Generic[Item]):
-    """While one batch is being committed the next one gathers; alone, an item waits for nobody.
+    """Collects the next batch while one is being committed; a single item does not wait.
 
-    `work` tells what is to be written of some items, by the name of the database's dialect.
+    `work` returns the statements for some items, in the dialect of the database.
     """
 
     def __init__(self, storage: Storage, work: Callable[[str, list[Item]], list[Executions]]) -> None:
@@ -30,21 +30,25 @@ class Batches(Generic[Item]):
         self._writer: asyncio.Task[None] | None = None
 
     async def add(self, item: Item) -> None:
-        """Return when the item is durable. SERVICE_UNAVAILABLE in the time that any write may take."""
+        """Return when the item is durable.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE, within the time that any write may take.
+        """
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((item, done, time.monotonic() + BUSY_SECONDS))
         if self._writer is None:
-            # Its units have a time of their own, not what is left of the request that happened to come first.
+            # An empty context gives the batch its own time, not the rest of the first request's.
             self._writer = asyncio.get_running_loop().create_task(self._write(), context=contextvars.Context())
         with unavailable_as_refusal():
-            async with asyncio.timeout(BUSY_SECONDS + _TO_TELL_SECONDS):
+            async with asyncio.timeout(BUSY_SECONDS + _GRACE_SECONDS):
                 await done
 
     async def _write(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[:_LARGEST], self._waiting[_LARGEST:]
-            if there := _in_time(batch):
-                await self._commit(there)
+            if items := _in_time(batch):
+                await self._commit(items)
         self._writer = None
 
     async def _commit(self, batch: list[Waiting[Item]]) -> None:
@@ -52,7 +56,7 @@ class Batches(Generic[Item]):
         left = min(until for *_, until in batch) - time.monotonic()
         try:
             await self._storage.commit(self._work(self._storage.dialect, [item for item, *_ in batch]), left)
-        except Exception as error:  # whoever waits for the batch is told
+        except Exception as error:  # raised to every caller of the batch
             failure = error
         for _, done, _ in batch:
             if done.done():
@@ -64,7 +68,7 @@ class Batches(Generic[Item]):
 
 
 def _in_time(batch: list[Waiting[Item]]) -> list[Waiting[Item]]:
-    """Those who still wait and have time left; the others are refused, and do not cut the time of the rest."""
+    """Return the items whose callers wait; reject those with no time left, so that they do not shorten the batch."""
     soon = time.monotonic() + _LEAST_SECONDS
     for _, done, until in batch:
         if until < soon and not done.done():

@@ -1,4 +1,4 @@
-"""Where the two databases spell a statement differently."""
+"""Statements that the two databases spell differently."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 
 def insert_into(session: AsyncSession, table: Table) -> Any:
-    """The dialect's INSERT, which knows ON CONFLICT."""
+    """Return the dialect's INSERT, which has ON CONFLICT."""
     return insert_by(session.get_bind().dialect.name, table)
 
 
 def insert_by(dialect: str, table: Table) -> Any:
-    """The same, by the dialect's name."""
+    """Return the same, by the name of the dialect."""
     return (postgresql if dialect == "postgresql" else sqlite).insert(table)

@@ -1,10 +1,10 @@
-"""The database: two units of work, `read()` and `write()`, and the same refusal whatever breaks underneath.
+"""The database: two units of work, `read()` and `write()`, which fail alike whatever breaks underneath.
 
-Reads are single statements, each at what is committed when it runs (`readers.py`); those of the hot paths are
-prepared once (`prepared.py`).
+Reads are single statements, each of which sees what is committed when it runs (`readers.py`); those of the hot paths
+are prepared once (`prepared.py`).
 
-SQLite (one process): WAL, synchronous=FULL, writers begin IMMEDIATE so that no update is lost (D-60), and queue
-in the process rather than in the file lock. PostgreSQL: READ COMMITTED with conditional updates.
+SQLite (one process): WAL, synchronous=FULL; writers begin IMMEDIATE, so that no update is lost (D-60), and queue in the
+process, because the lock of the file is not fair. PostgreSQL: READ COMMITTED with conditional updates.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ from profilesvc.domain.errors import ServiceError
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
-_RENEW_SECONDS = 1.0  # a server that stays read-only is not asked for new connections by every request
+_RENEW_SECONDS = 1.0  # not every request opens new connections while a server stays read-only
 _OF_SQLALCHEMY = ("prepared_statement_cache_size", "prepared_statement_name_func")
-# "on" in a standby, too; the privilege stands for those on all tables, and is NULL while there is no such table.
+# "on" in a standby, too. One table stands for all; the privilege is NULL while the table does not exist.
 _IS_WRITABLE = text(
     "SELECT current_setting('transaction_read_only') = 'off' AND "
     "COALESCE(has_table_privilege(to_regclass('keys'), 'UPDATE'), true)"
@@ -52,23 +52,27 @@ def _connect_args(is_sqlite: bool, patient: bool = False) -> dict[str, Any]:
 
 
 def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
-    """What SQLAlchemy passes to asyncpg.connect for this engine."""
+    """Return the arguments that SQLAlchemy passes to asyncpg.connect for this engine."""
     return {**engine.dialect.create_connect_args(engine.url)[1], **_connect_args(is_sqlite=False)}
 
 
 def parsed_url(text: str) -> URL:
-    """The URL of a database. ArgumentError, also for a parameter that asyncpg would refuse with a TypeError."""
+    """Parse the URL of a database.
+
+    Raises:
+        ArgumentError: it is not a URL, or has a parameter that asyncpg does not accept.
+    """
     url = make_url(text)
-    known = (*inspect.signature(asyncpg.connect).parameters, *_OF_SQLALCHEMY)
+    accepted = (*inspect.signature(asyncpg.connect).parameters, *_OF_SQLALCHEMY)
     for name in () if url.get_backend_name() == "sqlite" else url.query:
-        if name not in known:
+        if name not in accepted:
             hint = "; for TLS write ssl=require or ssl=verify-full" if name.startswith("ssl") else ""
             raise ArgumentError(f"{name} is not a parameter of the driver{hint}")
     return _with_a_primary(url)
 
 
 def _with_a_primary(url: URL) -> URL:
-    """Of several hosts connect to the one that takes writes, unless the URL asks for another."""
+    """Connect to the one of several hosts that accepts writes, unless the URL asks for another."""
     hosts = url.query.get("host", ())
     if isinstance(hosts, str) or len(hosts) < 2 or "target_session_attrs" in url.query:
         return url
@@ -76,9 +80,9 @@ def _with_a_primary(url: URL) -> URL:
 
 
 def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
-    """The engine of either database; creates the folder of a SQLite file, and the file for its owner alone.
+    """Create the engine of either database, and for SQLite the file, readable only by its owner.
 
-    `patient`: a statement may take as long as it takes, as a migration does.
+    `patient` sets no time limit on statements, for migrations.
     """
     parsed = parsed_url(url)
     is_sqlite = parsed.get_backend_name() == "sqlite"
@@ -87,7 +91,7 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
     engine = create_async_engine(
         parsed,
         connect_args=_connect_args(is_sqlite, patient) | ({} if is_sqlite else {"async_creator_fn": connect}),
-        hide_parameters=True,  # an error in the log must not tell what was stored
+        hide_parameters=True,  # an error in the log must not contain stored values
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=BUSY_SECONDS,
@@ -101,7 +105,7 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
 def _prepare_sqlite(engine: AsyncEngine) -> None:
     @event.listens_for(engine.sync_engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # the driver must not begin transactions of its own
+        connection.isolation_level = None  # the driver must not begin transactions itself
         cursor = connection.cursor()
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")
@@ -118,7 +122,7 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
 
 
 class Executor(Protocol):
-    """What a query needs of a unit of work: a session, a connection, or a reader."""
+    """A session, a connection or a reader: it can run a query."""
 
     async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]: ...
 
@@ -126,8 +130,8 @@ class Executor(Protocol):
 class Storage:
     """Units of work over one database. Never await the provider inside them.
 
-    A unit takes 4.5 s at most, waiting included. What a slow one took is taken from those that follow it in the same
-    request, down to a quarter of a second for tidying up, so that the request as a whole stays within 6 s (A104).
+    A unit takes 4.5 s at most, waiting included. The time of a slow unit is subtracted from the units that follow it in
+    the same request, down to a quarter of a second for cleaning up, so that the whole request stays within 6 s (A104).
     """
 
     def __init__(self, url: str, pool_size: int = 10) -> None:
@@ -154,12 +158,12 @@ class Storage:
         self.seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
 
     def read(self) -> "Reading":
-        """Statements that look and change nothing, each at what is committed when it runs."""
+        """Begin a unit of statements that change nothing; each sees what is committed when it runs."""
         return Reading(self)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """One transaction: committed on leaving, rolled back when anything is raised."""
+        """Begin a transaction; commit it at the end of the block, roll it back if anything is raised."""
         with self._in_time() as seconds:
             async with (
                 self._may_write(seconds) as left,
@@ -169,14 +173,14 @@ class Storage:
                 yield session
 
     async def commit(self, steps: list[Executions], within: float = math.inf) -> None:
-        """One transaction of prepared statements; durable on return. Given up after `within` seconds at the latest."""
+        """Commit prepared statements in one transaction within `within` seconds; they are durable on return."""
         with self._in_time() as seconds:
             async with self._may_write(max(0.0, min(seconds, within))) as left:
                 await self._writer.commit(steps, left)
 
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:
-        """The seconds that a unit has."""
+        """Yield the seconds that a unit may take."""
         seconds, begun = self.seconds.get(), time.monotonic()
         try:
             with self.refusing():
@@ -202,7 +206,7 @@ class Storage:
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """Raise `refused` instead of what it is for."""
+        """Raise the result of `refused` in place of the error."""
         begun = time.monotonic()
         try:
             yield
@@ -212,7 +216,7 @@ class Storage:
             raise
 
     def refused(self, error: Exception, begun: float) -> ServiceError | None:
-        """The refusal for what a unit that began at `begun` (monotonic) has raised; None for a defect."""
+        """Return what to raise for an error of a unit that began at `begun` (monotonic), or None for a defect."""
         if (refused := refusal(error)) is not None:
             self.outage.failed(error, begun)
             if sqlstate(error) == READ_ONLY:
@@ -220,7 +224,7 @@ class Storage:
         return refused
 
     async def is_writable(self) -> bool:
-        """Whether the server takes writes; if it does not, the next connections may find another that does."""
+        """Return whether the server accepts writes; if not, open new connections, which may reach another server."""
         if self.is_sqlite:
             return True
         async with self.engine.connect() as connection:
@@ -232,7 +236,7 @@ class Storage:
         return is_writable
 
     def _renew_connections(self) -> None:
-        """Use no connection again: after a switch-over the address leads, or another host is, the new primary."""
+        """Use no connection again: after a switch-over the same address, or another host, leads to the new primary."""
         now = time.monotonic()
         if now >= self._renewed_at + _RENEW_SECONDS:
             self._renewed_at = now
@@ -240,7 +244,7 @@ class Storage:
             self.advisory_locks.renew()
 
     def _leave_older_connections(self) -> None:
-        """The same for the connections of SQLAlchemy's pool, when one is next asked for."""
+        """Replace connections of SQLAlchemy's pool that are older than the last renewal, at their next use."""
 
         @event.listens_for(self.engine.sync_engine, "connect")
         def note(_connection: Any, record: Any) -> None:
@@ -252,7 +256,7 @@ class Storage:
                 raise DisconnectionError
 
     def pools(self) -> dict[str, PoolUsage]:
-        """How full what units are made of is, by name."""
+        """Return how full the pools of connections are, by name."""
         writers = {"writing": of_lock(self._write_lock) if self.is_sqlite else of_engine(self.engine)}
         readers = self.readers.usage()
         return writers if readers is None else {**writers, "reading": readers}
@@ -262,11 +266,11 @@ class Storage:
         return self._writers.execution_options(sqlite_wait_ms=int(seconds * 1000)) if is_short else self._writers
 
     def renew(self) -> None:
-        """Give the units that follow in this request their full time again."""
+        """Give the following units of this request their full time again."""
         self.seconds.set(BUSY_SECONDS)
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close all connections."""
         await self.advisory_locks.close()
         await self.readers.close()
         await self._writer.close()
@@ -274,13 +278,13 @@ class Storage:
 
 
 def _left(seconds: float, begun: float) -> float:
-    """What the next unit has after one that began with so much; a quick one shows that the database is well again."""
+    """Return the seconds of the next unit: all after a quick one, which shows that the database is well again."""
     took = time.monotonic() - begun
     return BUSY_SECONDS if took < LAST_SECONDS else max(LAST_SECONDS, seconds - took)
 
 
 class Reading:
-    """A unit of reading. A request has several: context managers made of generators would cost as much as a query."""
+    """A unit of reading. It is a class because a context manager made of a generator costs as much as a query."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -1,7 +1,7 @@
-"""Migrations: applied at start on SQLite, by `profilesvc db upgrade` on PostgreSQL, while others serve.
+"""Migrations: applied at start on SQLite, by `profilesvc db upgrade` on PostgreSQL while other processes serve.
 
-Revisions are numbers. A migration takes nothing away that the two versions before it read or write, so that processes
-of three versions serve the same database (docs/operations.md).
+Revisions are numbers. A migration removes nothing that the two versions before it read or write, so that processes of
+three versions can serve the same database (docs/operations.md).
 """
 
 import asyncio
@@ -13,15 +13,15 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-if TYPE_CHECKING:  # a tenth of a start: imported by what migrates
+if TYPE_CHECKING:  # a tenth of the start-up time, so it is imported only by what migrates
     from alembic.config import Config
 
 MIGRATIONS = Path(__file__).parents[1] / "storage" / "migrations"
-LEAD = 2  # how many migrations more than this code knows a database may have
+LEAD = 2  # how many migrations a database may be ahead of this code
 _TRIES, _PAUSE_SECONDS = 60, 1.0
-_TURN = 0x6D696772  # names this work among PostgreSQL's advisory locks
+_LOCK = 0x6D696772  # the number of the advisory lock
 _LOCK_NOT_AVAILABLE = "55P03"
-_LOCK_MS = 500  # less than the second after which PostgreSQL looks for deadlocks
+_LOCK_MS = 500  # less than the second after which PostgreSQL checks for deadlocks
 
 
 def _config(connection: Connection) -> "Config":
@@ -35,12 +35,12 @@ def _config(connection: Connection) -> "Config":
 
 @functools.cache
 def head() -> str:
-    """The newest revision that this code knows; looked up once, as the files may be replaced under a process."""
+    """Return the newest revision of this code; read once, because files may be replaced while a process runs."""
     return max(path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 
 
 async def current(engine: AsyncEngine) -> str | None:
-    """The revision of the database, None when it is empty."""
+    """Return the revision of the database, or None if it is empty."""
     async with engine.connect() as connection:
         if not await connection.run_sync(lambda sync: inspect(sync).has_table("alembic_version")):
             return None
@@ -48,21 +48,21 @@ async def current(engine: AsyncEngine) -> str | None:
 
 
 def ahead(revision: str | None) -> int:
-    """How many migrations a database has more than this code knows; -1 for one that is behind, or none of ours."""
+    """Return how many migrations a database is ahead of this code; -1 if it is behind, or not the service's."""
     lead = int(revision) - int(head()) if revision is not None and revision.isdecimal() else -1
     return max(lead, -1)
 
 
 def fits(revision: str | None) -> bool:
-    """Whether this code serves a database at that revision."""
+    """Return whether this code can serve a database at that revision."""
     return 0 <= ahead(revision) <= LEAD
 
 
 async def upgrade(engine: AsyncEngine) -> None:
-    """Bring the database to the newest revision; harmless when it is there or further.
+    """Bring the database to the newest revision; do nothing if it is there or ahead.
 
-    On PostgreSQL half a second is waited for a table that is in use: whoever comes after the migration waits behind it.
-    Then they are let by and it begins again, for a minute or so.
+    On PostgreSQL a migration waits at most half a second for the lock of a table, because all later statements on the
+    table wait behind it. Then it pauses and tries again, for about a minute.
     """
     if ahead(await current(engine)) >= 0:
         return
@@ -80,16 +80,20 @@ async def upgrade(engine: AsyncEngine) -> None:
 
 
 async def check(engine: AsyncEngine) -> None:
-    """Raise alembic's CommandError when tables and migrations differ."""
+    """Compare tables and migrations.
+
+    Raises:
+        CommandError: they differ.
+    """
     from alembic import command
 
     await _run(engine, command.check)
 
 
 async def _run(engine: AsyncEngine, action: Any) -> None:
-    """One after the other, as two may be started at once.
+    """Run under a lock, because two processes may be started at once.
 
-    On PostgreSQL each migration is a transaction of its own: none holds a table while the next one waits for another.
+    On PostgreSQL each migration is one transaction, so that none locks a table while the next waits for another.
     """
 
     def act(connection: Connection) -> None:
@@ -102,8 +106,8 @@ async def _run(engine: AsyncEngine, action: Any) -> None:
     async with engine.connect() as connection:
         await connection.exec_driver_sql(f"SET lock_timeout = {_LOCK_MS}")
         try:
-            await connection.exec_driver_sql(f"SELECT pg_advisory_lock({_TURN})")
+            await connection.exec_driver_sql(f"SELECT pg_advisory_lock({_LOCK})")
             await connection.commit()
             await connection.run_sync(act)
         finally:
-            await connection.invalidate()  # with what is set and locked in its session
+            await connection.invalidate()  # with the settings and locks of its session

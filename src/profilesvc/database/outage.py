@@ -1,4 +1,4 @@
-"""The log of a database in trouble: when it is lost, when it is back, and how many requests were refused meanwhile."""
+"""The log of an outage: when the database is lost, when it is back, and how many requests were rejected meanwhile."""
 
 import logging
 import time
@@ -9,11 +9,11 @@ from profilesvc.domain.errors import ServiceError
 
 log = logging.getLogger("profilesvc")
 EVERY_SECONDS = 60.0
-SETTLED_SECONDS = 1.0  # without a failure, before it counts as back: kept connections may work while new ones do not
+SETTLED_SECONDS = 1.0  # without a failure until it counts as back, because old connections may work while new ones fail
 
 
 class Outage:
-    """Follows the units of work of one process: a line at each change and one a minute, never one per request."""
+    """Logs a line at each change and one a minute for the units of work of one process, never one per request."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -23,7 +23,7 @@ class Outage:
         self._refused = 0
 
     def failed(self, error: Exception, begun: float) -> None:
-        """A unit that began at `begun` was refused. A timeout counts as lost if nothing else worked meanwhile."""
+        """Note a unit that began at `begun` and failed; a timeout means lost if no other unit succeeded meanwhile."""
         is_timeout = isinstance(error, TimeoutError) and not sqlstate(error) and self._worked_at < begun
         if not (is_timeout or is_lost(error)):
             return
@@ -35,7 +35,7 @@ class Outage:
         self._for_writing = is_for_writing(error)
 
     def worked(self, *, wrote: bool) -> None:
-        """A unit succeeded."""
+        """Note a unit that succeeded."""
         now = self._worked_at = self._now()
         if self._lost_at is None or now < self._failed_at + SETTLED_SECONDS or (self._for_writing and not wrote):
             return
@@ -43,7 +43,7 @@ class Outage:
         self._lost_at, self._refused, self._logged_at = None, 0, float("-inf")
 
     def refused(self, error: ServiceError) -> bool:
-        """Count a request that ends with this error; False if it is not the database's."""
+        """Count a request that ends with this error; return False if the database did not cause it."""
         cause = error.__cause__
         if cause is None or refusal(cause) is None:
             return False

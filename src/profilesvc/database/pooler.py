@@ -1,4 +1,4 @@
-"""Whether there is a connection pooler between the service and PostgreSQL, and how it pools."""
+"""Detects a connection pooler between the service and PostgreSQL, and its pooling mode."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,10 +13,10 @@ _ROUNDS, _SECONDS = 4, 5
 
 
 async def pooling(engine: AsyncEngine) -> Literal["session", "transaction", "statement", "full"] | None:
-    """How it pools, None without a pooler and for what prevents a connection; full: it has no second server process.
+    """Return the pooling mode, or None without a pooler or a connection; full: it has no second server process.
 
-    A pooler gives each client a process id of its own. If it pools by session, two clients never share a server process
-    and neither changes its own.
+    A pooler gives each client a process id of its own. With session pooling two clients never share a server process,
+    and each keeps its own.
     """
     arguments = engine.dialect.create_connect_args(engine.url)[1]
     async with AsyncExitStack() as stack:
@@ -37,7 +37,7 @@ async def pooling(engine: AsyncEngine) -> Literal["session", "transaction", "sta
 
 @asynccontextmanager
 async def _client(arguments: Mapping[str, Any]) -> AsyncIterator[Any]:
-    """A connection without the settings at its start, which a pooler may refuse, and without named statements."""
+    """Open a connection without start-up settings, which a pooler may reject, and without named statements."""
     client = await connect(**{**arguments, "timeout": _SECONDS, "statement_cache_size": 0})
     try:
         yield client
@@ -46,6 +46,6 @@ async def _client(arguments: Mapping[str, Any]) -> AsyncIterator[Any]:
 
 
 async def _server_pid(client: Any) -> Any:
-    """Which process of the server answers now; a transaction keeps it for the two steps of a query."""
+    """Return the process id of the server now; a transaction keeps it for the two steps of a query."""
     async with client.transaction():
         return await client.fetchval("SELECT pg_backend_pid()", timeout=_SECONDS)

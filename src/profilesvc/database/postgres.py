@@ -1,4 +1,4 @@
-"""PostgreSQL's driver as this service uses it: what it is told when it connects, and how a connection ends."""
+"""asyncpg as this service uses it: the arguments of a connection, and how a connection ends."""
 
 import asyncio
 import contextlib
@@ -7,54 +7,58 @@ from typing import Any
 
 import asyncpg
 
-BUSY_SECONDS = 4.5  # what a unit of work may take; room for the answer in the 6 s that a caller may wait (A104)
+BUSY_SECONDS = 4.5  # the limit of a unit of work, which leaves room for the response within 6 s (A104)
 _CLOSE_SECONDS = 0.1
 
 
 class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver has no types
-    """A connection that nobody waits for at its end, for a broken link does not tell of one.
+    """A connection that closes without waiting for the server, because a broken link never responds.
 
-    After a command that was given up the driver waits until the server has heard of that. So would whoever then rolls
-    back, as SQLAlchemy does when it looks whether a connection is good: here that is left to the end that follows.
+    After a cancelled command asyncpg waits until the server has confirmed the cancellation, and so does a ROLLBACK that
+    follows, such as SQLAlchemy's after a failed ping. Here that ROLLBACK is skipped, because the connection is closed.
     """
 
-    _is_given_up = False
+    _is_cancelled = False
 
     async def execute(self, query: str, *args: Any, **options: Any) -> Any:
-        """As the driver, but for what is to be rolled back on a connection that is about to be closed."""
-        if self._is_given_up and query.startswith("ROLLBACK"):
+        """Execute as the driver does, but skip a ROLLBACK on a connection that is about to be closed."""
+        if self._is_cancelled and query.startswith("ROLLBACK"):
             return "ROLLBACK"
-        with self._noticing():
+        with self._note_cancellation():
             return await super().execute(query, *args, **options)
 
     async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
-        """As the driver."""
-        with self._noticing():
+        """Fetch as the driver does."""
+        with self._note_cancellation():
             return await super().fetchrow(query, *args, **options)
 
     async def executemany(self, command: str, args: Any, **options: Any) -> Any:
-        """As the driver."""
-        with self._noticing():
+        """Execute as the driver does."""
+        with self._note_cancellation():
             return await super().executemany(command, args, **options)
 
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109  as the driver has it
-        """Close in order if that can be done at once."""
-        if self._is_given_up:
+        """Close the connection in order if the server responds at once, else cut it."""
+        if self._is_cancelled:
             self.terminate()
         with contextlib.suppress(TimeoutError):
             await super().close(timeout=min(timeout or _CLOSE_SECONDS, _CLOSE_SECONDS))
 
     @contextlib.contextmanager
-    def _noticing(self) -> Iterator[None]:
+    def _note_cancellation(self) -> Iterator[None]:
         try:
             yield
         except (TimeoutError, asyncio.CancelledError):
-            self._is_given_up = True
+            self._is_cancelled = True
             raise
 
 
 async def connect(*words: Any, **arguments: Any) -> Any:
-    """Connect as the driver does. ConnectionError with the folder if the socket is missing."""
+    """Connect as the driver does.
+
+    Raises:
+        ConnectionError: the socket is missing; the message names its folder.
+    """
     try:
         return await asyncpg.connect(*words, **arguments)
     except FileNotFoundError as error:
@@ -63,11 +67,11 @@ async def connect(*words: Any, **arguments: Any) -> Any:
 
 
 def connect_args(*, patient: bool = False) -> dict[str, Any]:
-    """What asyncpg is told; who is `patient` lets a statement take as long as it takes, as a migration does.
+    """Return the arguments of asyncpg.connect; `patient` sets no time limit on statements, for migrations.
 
-    The unit of work watches over the time of its commands, and ends their connection: were the driver's own clock as
-    short, it would leave the connection waiting for the end of what it gave up. The server ends what a lost connection
-    has begun: it would keep its locks until the network tells of the loss.
+    The unit of work limits the time of its commands and closes their connection. The driver's own limit is longer,
+    because after it the connection waits until the server has confirmed the cancellation. The server's limits end the
+    commands of a lost connection, whose locks it would keep until the network reports the loss.
     """
     in_time = {"lock_timeout": "4000", "statement_timeout": "4000", "idle_in_transaction_session_timeout": "5000"}
     return {

@@ -1,7 +1,7 @@
 """Statements of the hot paths: written as Core statements, compiled once, run on the database's own driver.
 
-Building and compiling a statement costs several times what SQLite or PostgreSQL need to answer it. A `Prepared` is
-built at import; each database's SQL and order of parameters are worked out at its first use.
+Building and compiling a statement costs several times as much as SQLite or PostgreSQL need to run it. A `Prepared` is
+built at import, and compiled for a database at its first use.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,17 +26,17 @@ def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None
 
 
 def separated(text: ColumnElement[Any], separator: str) -> ColumnElement[Any]:
-    """The aggregate of texts as one, null of none: rows cost more to hand over than to find."""
+    """Join strings in an aggregate, null if there are none: rows cost more to fetch than to find."""
     return func.aggregate_strings(text, literal_column(f"'{separator}'"))  # type: ignore[arg-type]  # in the text
 
 
 def joined(texts: Select[Any], separator: str) -> ColumnElement[Any]:
-    """The same of a statement's only column, in its order."""
+    """Join the only column of a statement, in its order."""
     return select(separated(texts.subquery().c[0], separator)).scalar_subquery()
 
 
 class Prepared:
-    """A read with named parameters (`bindparam`); its columns are texts and integers, as both drivers give them."""
+    """A read with named parameters (`bindparam`), whose columns are strings and integers on both drivers."""
 
     def __init__(self, statement: Select[Any]) -> None:
         self.statement = statement
@@ -45,14 +45,14 @@ class Prepared:
         self._with_prefetch: dict[Prepared, Prepared] = {}
 
     def sql(self, dialect: str, parameters: dict[str, Any]) -> tuple[str, list[Any]]:
-        """The text and the positional values for a database."""
+        """Return the SQL and the positional values for a database."""
         compiled = self._by_dialect.get(dialect)
         if compiled is None:
             text, places = _compiled(self.statement, dialect)
             compiled = self._by_dialect[dialect] = text, dict(places), [name for name, _ in places]
         text, defaults, names = compiled
-        given = defaults | parameters
-        return text, [given[name] for name in names]
+        values = defaults | parameters
+        return text, [values[name] for name in names]
 
     def with_prefetch(self, other: "Prepared") -> "Prepared":
         """Return one statement for both: this row, then the first row of the other, or nulls if it has none."""
@@ -76,14 +76,14 @@ class Prefetch(NamedTuple):
 
 
 class PreparedWrite:
-    """A write with named parameters, executed for many rows; `build` makes it of the dialect's name."""
+    """A write with named parameters for many rows; `build` returns the statement for a dialect."""
 
     def __init__(self, build: Callable[[str], Any], columns: Sequence[str] | None = None) -> None:
         self._build, self._columns = build, columns
         self._by_dialect: dict[str, tuple[str, Places]] = {}
 
     def executions(self, dialect: str, rows: list[dict[str, Any]]) -> Executions:
-        """What a database is to do."""
+        """Return the statement and its values for a database."""
         compiled = self._by_dialect.get(dialect)
         if compiled is None:
             compiled = self._by_dialect[dialect] = _compiled(self._build(dialect), dialect, self._columns)
@@ -92,7 +92,7 @@ class PreparedWrite:
 
 
 async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequence[Any]:
-    """The rows as tuples: by the driver where the unit of work has one at hand, by the session in a transaction."""
+    """Return the rows as tuples: from the driver in a unit of reading, from the session in a transaction."""
     driver: Any = getattr(session, "fetch", None)
     if driver is not None:
         return cast(Sequence[Any], await driver(*query.sql(session.dialect, parameters)))  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequen
 async def fetch_one(
     session: Executor, query: Prepared, prefetch: Prefetch | None, **parameters: Any
 ) -> tuple[Sequence[Any] | None, Sequence[Any]]:
-    """The only row, None for none, and what was prefetched with it, empty where nothing did."""
+    """Return the only row, or None, and the prefetched row, which is empty without a prefetch."""
     if prefetch is None:
         rows = await fetch(session, query, **parameters)
         return (rows[0] if rows else None), ()

@@ -7,7 +7,7 @@ from pathlib import Path
 def make_private(path: Path) -> None:
     """Create a database file with mode 0600 and correct what is there.
 
-    SQLite gives its journals the mode of the file, but not to those that are there.
+    SQLite creates journals with the mode of the file, but does not change existing ones.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(0o600)

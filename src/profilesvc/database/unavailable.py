@@ -1,4 +1,4 @@
-"""Failures of a database that are no defects: one that is down, refuses the login, is locked or full answers 503."""
+"""Database errors that are not defects: it is down, rejects the login, is locked or full. Callers get a 503."""
 
 import contextlib
 import sqlite3
@@ -23,15 +23,15 @@ _UNAVAILABLE = (
     TimeoutError,
     OSError,
 )
-# PostgreSQL's codes and classes of codes. Lost: no connection is made or kept, or it is read-only, or the role may not
-# use the tables (42501) or their schema (3F000), so that no request can be answered. Busy: lock, deadlock, cancelled,
-# out of resources, disk.
+# PostgreSQL's codes and classes of codes. Lost: connections fail, the server is read-only, or the role may not use the
+# tables (42501) or their schema (3F000), so that every request fails. Busy: lock, deadlock, cancelled, no resources,
+# disk full.
 _LOST = ("08", "28", "3D000", "3F000", _NO_PRIVILEGE, READ_ONLY, "53300", "57P01", "57P02", "57P03", "57P05")
 _BUSY = ("25P03", "25P04", "40", "53", "55", "57", "58")
 
 
 def sqlstate(error: BaseException) -> str:
-    """PostgreSQL's code for a failure, "" for none; SQLAlchemy has it in the error that it wraps."""
+    """Return PostgreSQL's code of an error, or "" if it has none; SQLAlchemy wraps the error that has it."""
     seen: BaseException | None = error
     while seen is not None:
         if code := getattr(seen, "sqlstate", None):
@@ -41,12 +41,12 @@ def sqlstate(error: BaseException) -> str:
 
 
 def is_for_writing(error: BaseException) -> bool:
-    """Whether the database may still be read: it is read-only, or the role is."""
+    """Return whether only writes fail, because the database or the role is read-only."""
     return sqlstate(error) in (READ_ONLY, _NO_PRIVILEGE)
 
 
 def reason(error: BaseException) -> str:
-    """What the database or the driver reports, in one line; it holds no statement, parameter or password."""
+    """Return the message of the database or driver in one line, without statement, parameters or password."""
     while (wrapped := getattr(error, "orig", None)) is not None:
         error = wrapped
     if isinstance(error, TimeoutError) and not error.strerror:
@@ -55,19 +55,19 @@ def reason(error: BaseException) -> str:
 
 
 def refusal(error: BaseException) -> ServiceError | None:
-    """SERVICE_UNAVAILABLE with Retry-After for a database in trouble; None for a defect, such as a broken statement."""
+    """Return SERVICE_UNAVAILABLE with Retry-After, or None for a defect such as a wrong statement."""
     if isinstance(error, _UNAVAILABLE):
         return None if _is_wrong_statement(error) else _unavailable()
     if not isinstance(error, sqlalchemy.exc.DBAPIError | asyncpg.PostgresError):
         return None
-    is_trouble = sqlstate(error).startswith((*_LOST, *_BUSY)) or _is_without_schema(error)
-    return _unavailable() if is_trouble or getattr(error, "connection_invalidated", False) else None
+    is_unavailable = sqlstate(error).startswith((*_LOST, *_BUSY)) or _is_without_schema(error)
+    return _unavailable() if is_unavailable or getattr(error, "connection_invalidated", False) else None
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the database cannot be used at all, or not for writing, as opposed to one that is busy or locked.
+    """Return whether the database cannot be used at all, or not for writing; a busy or locked one can.
 
-    A timeout alone does not say which.
+    A timeout without a code could be either and counts as busy.
     """
     if code := sqlstate(error):
         return code.startswith(_LOST) or _is_without_schema(error)
@@ -75,7 +75,7 @@ def is_lost(error: BaseException) -> bool:
 
 
 def _is_without_schema(error: BaseException) -> bool:
-    """A table of ours is not found: the role may not use the schema. Of any other table it is the statement's fault."""
+    """Return whether one of the service's tables is missing: the role may not use the schema. Others are a defect."""
     return sqlstate(error) == "42P01" and any(f'"{name}"' in reason(error) for name in metadata.tables)
 
 
@@ -89,7 +89,7 @@ def _unavailable() -> ServiceError:
 
 @contextlib.contextmanager
 def unavailable_as_refusal() -> Iterator[None]:
-    """Raise `refusal` instead of what it is for."""
+    """Raise the result of `refusal` in place of the error."""
     try:
         yield
     except Exception as error:
@@ -99,5 +99,5 @@ def unavailable_as_refusal() -> Iterator[None]:
 
 
 def _is_wrong_statement(error: BaseException) -> bool:
-    """SQLite calls a table that is not there an operational error too (SQLITE_ERROR); waiting would not help."""
+    """Return whether SQLite reports a wrong statement, such as one with an unknown table: a retry would not help."""
     return getattr(getattr(error, "orig", error), "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR

@@ -6,7 +6,7 @@ Counting reads whole tables, so housekeeping does it once a minute, and a reques
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
 from profilesvc.domain.world import SECOND, month_start
 from profilesvc.services.context import Services
-from profilesvc.storage import counts as census
+from profilesvc.storage import counts as stored
 from profilesvc.storage.counts import Counts
 from profilesvc.telemetry.metrics import exposition_of
 
@@ -20,7 +20,7 @@ async def exposition(services: Services) -> bytes:
         ServiceError: SERVICE_UNAVAILABLE.
     """
     async with services.storage.read() as session:
-        counts, counted_at = await census.kept(session)
+        counts, counted_at = await stored.kept(session)
     return b"" if counted_at is None else exposition_of(counts, counted_at / SECOND)
 
 
@@ -32,7 +32,7 @@ async def renew(services: Services) -> None:
     """
     async with services.storage.advisory_locks.hold("counts"):
         async with services.storage.read() as session:
-            _, counted_at = await census.kept(session)
+            _, counted_at = await stored.kept(session)
         if counted_at is None or abs(services.clock.now() - counted_at) > _YOUNG:
             await count(services)
 
@@ -46,9 +46,9 @@ async def count(services: Services) -> None:
     now = services.clock.now()
     services.storage.renew()
     async with services.storage.read() as session:
-        keys = await census.keys_by_state(session, now)
-        seen = await census.connections_by_state(session, now, now - ONLINE_FOR, now - OFFLINE_AFTER)
-        posts = await census.posts_of_month(session, month_start(now))
+        keys = await stored.keys_by_state(session, now)
+        seen = await stored.connections_by_state(session, now, now - ONLINE_FOR, now - OFFLINE_AFTER)
+        posts = await stored.posts_of_month(session, month_start(now))
     live = keys["active"] + keys["deactivated"]
     counts: Counts = {
         "keys": keys,
@@ -56,4 +56,4 @@ async def count(services: Services) -> None:
         "posts_created_this_month": {"counted": posts},
     }
     async with services.storage.write() as session:
-        await census.keep(session, counts, now)
+        await stored.keep(session, counts, now)

@@ -16,7 +16,7 @@ from profilesvc.storage.housekeeping import What
 
 log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
-CENSUS_PAUSES = (60.0, 60.0)
+COUNTS_PAUSES = (60.0, 60.0)
 Work = Callable[[Services], Awaitable[None]]
 # How long rows are kept, in milliseconds after the time that they contain.
 KEPT: dict[What, int] = {
@@ -60,13 +60,13 @@ async def run(
         try:
             await work(services)
         except ServiceError as error:
-            log.warning("upkeep: %s", error.kind.code)
+            log.warning("housekeeping: %s", error.kind.code)
         except Exception:  # a defect must not end the rounds
-            log.exception("upkeep: unexpected")
+            log.exception("housekeeping: unexpected")
 
 
 @contextlib.asynccontextmanager
-async def kept_up(services: Services) -> AsyncIterator[None]:
+async def running(services: Services) -> AsyncIterator[None]:
     """Run rounds as long as the block runs, and finish the current one."""
     stop = asyncio.Event()
 
@@ -75,7 +75,7 @@ async def kept_up(services: Services) -> AsyncIterator[None]:
             await asyncio.wait_for(stop.wait(), seconds)
         return stop.is_set()
 
-    rounds = asyncio.gather(run(services, stopped), run(services, stopped, counts.renew, CENSUS_PAUSES))
+    rounds = asyncio.gather(run(services, stopped), run(services, stopped, counts.renew, COUNTS_PAUSES))
     try:
         yield
     finally:

@@ -25,7 +25,7 @@ from profilesvc.telemetry.metrics import Load, Metrics
 from profilesvc.tokens.id_tokens import TrustedIssuer
 from profilesvc.tokens.signer import Signer
 from profilesvc.tokens.signing_keys import SigningKeys
-from profilesvc.tokens.single_flight import Refreshes
+from profilesvc.tokens.single_flight import SingleFlight
 
 Result = TypeVar("Result")
 
@@ -75,7 +75,7 @@ class Services:
     identity: TrustedIssuer | None = None
     metrics: Metrics = field(default_factory=Metrics)
     background: Background = field(default_factory=Background)
-    refreshes: Refreshes = field(default_factory=Refreshes)
+    single_flight: SingleFlight = field(default_factory=SingleFlight)
     notes: Notes = field(default_factory=Notes)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The mirror of a location's posts: what is kept of the provider's documents, and when they are read anew (D-76)."""
+"""The cache of a location's posts: how the provider's documents are stored, and when they are read again (D-76)."""
 
 import orjson
 
@@ -6,18 +6,19 @@ from profilesvc.contract.common import post_id
 from profilesvc.domain.messages import Document
 from profilesvc.domain.world import SECOND, parse_iso
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Services
+from profilesvc.services.context import Reached, Services
 from profilesvc.services.provider_names import without_account
 from profilesvc.storage import posts
-from profilesvc.storage.posts import Mirror, StoredPost
+from profilesvc.storage.posts import CacheAge, StoredPost
 
 PROCESSING_MAX_AGE = 5 * SECOND
 
 
 def stored(location: str, document: Document) -> StoredPost:
-    """A provider's post as the mirror keeps it: no resource name shows the account (D-74).
+    """Return a provider's post as the cache stores it: no resource name contains the account (D-74).
 
-    Raises ProviderError for a document that is no post of the location.
+    Raises:
+        ProviderError: the document is not a post of the location.
     """
     try:
         ident = post_id(without_account(document["name"]), location)
@@ -35,24 +36,28 @@ def _without_account(item: Document) -> Document:
     return {**item, **ours}
 
 
-def is_stale(services: Services, mirror: Mirror) -> bool:
-    """Whether the mirror is older than the maximum age, or holds a post in review that was read over 5 s ago."""
+def is_stale(services: Services, age: CacheAge) -> bool:
+    """Return whether the cache is older than its maximum age, or has a post in review that was read over 5 s ago."""
     now = services.clock.now()
-    if mirror.posts_read_at is None or now - mirror.posts_read_at > services.settings.mirror_max_age_seconds * SECOND:
+    if age.posts_read_at is None or now - age.posts_read_at > services.settings.mirror_max_age_seconds * SECOND:
         return True
-    if mirror.processing_read_at is None:
+    if age.processing_read_at is None:
         return False
-    return now - max(mirror.posts_read_at, mirror.processing_read_at) > PROCESSING_MAX_AGE
+    return now - max(age.posts_read_at, age.processing_read_at) > PROCESSING_MAX_AGE
 
 
-async def refresh(services: Services, location: str) -> None:
-    """Read all posts of a location from the provider; one such reading at a time. Raises ProviderError."""
-    await services.refreshes.run(_work(location), lambda: _read(services, location))
+async def reread(services: Services, location: Reached) -> None:
+    """Read all posts of a location from the provider, once for all callers that ask at the same time.
+
+    Raises:
+        ProviderError: the provider could not be read.
+    """
+    await services.single_flight.run(_work(location.name), lambda: _read(services, location))
 
 
 async def forget(services: Services, location: str, post_id: str) -> None:
-    """Forget a post that the provider has no more; a reading that is under way anywhere may hold it still."""
-    await services.refreshes.ended(_work(location))
+    """Remove a post that the provider no longer has, after every rereading that may still contain it."""
+    await services.single_flight.wait(_work(location))
     async with services.storage.advisory_locks.hold(_work(location)), services.storage.write() as session:
         await posts.remove(session, location, post_id)
 
@@ -61,16 +66,16 @@ def _work(location: str) -> str:
     return f"posts of {location}"
 
 
-async def _read(services: Services, location: str) -> None:
+async def _read(services: Services, location: Reached) -> None:
     async with services.storage.read() as session:
-        mirror = await posts.mirror(session, location)
-    async with services.storage.advisory_locks.hold(_work(location)) as was_free:
+        read_at = (await posts.cache_age(session, location.name)).posts_read_at
+    async with services.storage.advisory_locks.hold(_work(location.name)) as was_free:
         now = services.clock.now()
         async with services.storage.read() as session:
-            if not was_free and (await posts.mirror(session, location)).posts_read_at != mirror.posts_read_at:
+            if not was_free and (await posts.cache_age(session, location.name)).posts_read_at != read_at:
                 return  # another process has just read them
-            before = await posts.documents(session, location)
-        listed = await services.provider.posts(mirror.account, location)
-        found = {post.post_id: post for post in (stored(location, document) for document in listed)}
+            before = await posts.documents(session, location.name)
+        listed = await services.provider.posts(location.account, location.name)
+        current = {post.post_id: post for post in (stored(location.name, document) for document in listed)}
         async with services.storage.write() as session:
-            await posts.replace(session, location, before, found, now)
+            await posts.replace(session, location.name, before, current, now)

@@ -16,7 +16,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Prefetch, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, once
 from profilesvc.services.page_tokens import opened, seal
-from profilesvc.services.post_cache import forget, is_stale, refresh, stored
+from profilesvc.services.post_cache import forget, is_stale, reread, stored
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import posts
 from profilesvc.storage.posts import Position, StoredPost
@@ -34,36 +34,38 @@ def prefetch(query: PostListQuery) -> Prefetch | None:
 
 
 async def list_page(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
-    """One page, newest first; the first one is read anew when the mirror is too old (D-76, D-77).
+    """Return one page, newest first; the posts are read again before the first page if the cache is stale (D-76, D-77).
 
-    While the provider is down the mirror answers, with its age in seconds in X-Data-Age; PROVIDER_API_ERROR when
-    there is none yet.
+    While the provider is down the response comes from the cache, with its age in X-Data-Age.
+
+    Raises:
+        ServiceError: PROVIDER_API_ERROR, because nothing is cached yet.
     """
     size = min(query.pageSize, MAX_PAGE_SIZE)
     after = _position(services, location, query.pageToken) if query.pageToken else None
     headers: dict[str, str] = {}
     if caller.prefetched:
-        mirror, page = posts.from_row(caller.prefetched)
+        age, page = posts.from_row(caller.prefetched)
     else:
         async with services.storage.read() as session:
             if after is None:
-                mirror, page = await posts.first_page(session, location.name, size)
+                age, page = await posts.first_page(session, location.name, size)
             else:
                 page = await posts.page(session, location.name, size, after)
-    if after is None and is_stale(services, mirror):
-        headers = await _refresh_or_age(services, location)
+    if after is None and is_stale(services, age):
+        headers = await _reread_or_age(services, location)
         async with services.storage.read() as session:
             _, page = await posts.first_page(session, location.name, size)
     token = seal(services, location, "posts", page.last) if page.last else ""
     return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), headers=headers)
 
 
-async def _refresh_or_age(services: Services, location: Reached) -> dict[str, str]:
+async def _reread_or_age(services: Services, location: Reached) -> dict[str, str]:
     try:
-        await refresh(services, location.name)
+        await reread(services, location)
     except ProviderError as error:
         async with services.storage.read() as session:
-            read_at = (await posts.mirror(session, location.name)).posts_read_at
+            read_at = (await posts.cache_age(session, location.name)).posts_read_at
         if read_at is None:
             raise provider_failure(error) from error
         return {"X-Data-Age": str((services.clock.now() - read_at) // SECOND)}
@@ -78,9 +80,10 @@ def _position(services: Services, location: Reached, token: str) -> Position:
 async def create(
     services: Services, caller: Caller, location: Reached, body: Document, key: IdempotencyKey | None
 ) -> Rendered:
-    """Create a post; the answer says PROCESSING even where the provider was faster (D-75, D-76).
+    """Create a post; its state in the response is PROCESSING even if the provider was faster (D-75, D-76).
 
-    VALIDATION_ERROR, PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR, in this order.
+    Raises:
+        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR, in this order.
     """
     post = check_create(body)
     return await once(
@@ -101,7 +104,7 @@ async def _create(services: Services, location: Reached, post: Document, claim: 
         raise provider_failure(error) from error
     answer = created.document.encode()
     async with services.storage.write() as session:
-        if adopted:  # the attempt that made it has counted it
+        if adopted:  # the attempt that created it has counted it
             await posts.give_back(session, location.owner_id, month_start(now))
         await posts.put(session, location.name, created, now)
         if claim is not None:
@@ -115,7 +118,11 @@ def _require_plan(location: Reached) -> None:
 
 
 async def _reserve(services: Services, location: Reached, now: int) -> None:
-    """Count the post before it is sent, as the provider is never awaited inside a transaction (D-52)."""
+    """Count the post before it is sent, because the provider is never awaited inside a transaction (D-52).
+
+    Raises:
+        ServiceError: QUOTA_EXCEEDED.
+    """
     month, limit = month_start(now), location.plan.monthly_posts
     async with services.storage.write() as session:
         if await posts.reserve(session, location.owner_id, month, limit):
@@ -134,31 +141,35 @@ async def _reserve(services: Services, location: Reached, now: int) -> None:
 
 
 async def _send(services: Services, location: Reached, post: Document, claim: Claim | None) -> tuple[StoredPost, bool]:
-    """Create the post, or find the one that an interrupted attempt with the same key has made (D-40)."""
+    """Create the post, or return the one that an interrupted attempt with the same key created (D-40)."""
     made = None
     if claim is not None and claim.fence > 1:
-        made = await _made_before(services, location, post, claim.since)
+        made = await _created_before(services, location, post, claim.since)
     adopted = made is not None
     made = made or await services.provider.create_post(location.account, location.name, post)
     return stored(location.name, {**made, "state": "PROCESSING"}), adopted
 
 
-async def _made_before(services: Services, location: Reached, post: Document, since: int) -> Document | None:
-    """The post that an attempt since then may have made: these members, and unknown to us before it.
+async def _created_before(services: Services, location: Reached, post: Document, since: int) -> Document | None:
+    """Return a post with the same fields that was created since the attempt began and was not cached before.
 
-    Media comes back changed and is not compared; the provider's clock may be a little behind ours.
+    Media is not compared, because the provider changes it. The provider's clock may be a little behind ours.
     """
     async with services.storage.read() as session:
-        known = await posts.read_before(session, location.name, since)
+        earlier = await posts.read_before(session, location.name, since)
     for document in await services.provider.posts(location.account, location.name):
-        found = stored(location.name, document)
-        if _says(document, post) and found.created_at >= since - _CLOCK_SKEW and found.post_id not in known:
+        post_there = stored(location.name, document)
+        if (
+            _matches(document, post)
+            and post_there.created_at >= since - _CLOCK_SKEW
+            and post_there.post_id not in earlier
+        ):
             return document
     return None
 
 
-def _says(document: Document, post: Document) -> bool:
-    """Whether the provider's document has what was sent, with what it leaves out read as it means it."""
+def _matches(document: Document, post: Document) -> bool:
+    """Return whether the provider's document has the fields that were sent; a missing field has its default."""
     annotations = {name: field.annotation for name, field in LocalPost.model_fields.items() if name != "media"}
     return all(
         normal(annotation, document.get(name)) == normal(annotation, post.get(name))
@@ -168,9 +179,10 @@ def _says(document: Document, post: Document) -> bool:
 
 
 async def change(services: Services, location: Reached, post_id: str, body: Document) -> Rendered:
-    """Change the members present; answers the whole post (D-78).
+    """Change the fields of the body and return the whole post (D-78).
 
-    VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
+    Raises:
+        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
     existing = await _find(services, location, post_id)
     update, mask = ({}, []) if existing is None else check_patch(orjson.loads(existing), body)
@@ -184,20 +196,20 @@ async def change(services: Services, location: Reached, post_id: str, body: Docu
         answer = await services.provider.patch_post(location.account, location.name, post_id, update, mask)
         changed = stored(location.name, answer)
     except ProviderError as error:
-        raise await _refused(services, location, post_id, error) from error
+        raise await _rejected(services, location, post_id, error) from error
     async with services.storage.write() as session:
         await posts.change(session, location.name, changed, now)
     return Rendered(changed.document.encode())
 
 
 async def _find(services: Services, location: Reached, post_id: str) -> str | None:
-    """The post in the mirror, read anew if it is not there; not for a plan that will be refused anyway."""
+    """Return a post; if it is not cached, read all again, unless the plan will be rejected anyway."""
     async with services.storage.read() as session:
         existing = await posts.find(session, location.name, post_id)
     if existing is not None or not location.plan.posts:
         return existing
     try:
-        await refresh(services, location.name)
+        await reread(services, location)
     except ProviderError as error:
         raise provider_failure(error) from error
     async with services.storage.read() as session:
@@ -205,17 +217,21 @@ async def _find(services: Services, location: Reached, post_id: str) -> str | No
 
 
 async def delete(services: Services, location: Reached, post_id: str) -> PostDeleted:
-    """Delete a post, also one that the mirror does not know yet. NOT_FOUND, PROVIDER_API_ERROR."""
+    """Delete a post, also one that is not cached yet.
+
+    Raises:
+        ServiceError: NOT_FOUND, PROVIDER_API_ERROR.
+    """
     try:
         await services.provider.delete_post(location.account, location.name, post_id)
     except ProviderError as error:
-        raise await _refused(services, location, post_id, error) from error
+        raise await _rejected(services, location, post_id, error) from error
     await forget(services, location.name, post_id)
     return PostDeleted()
 
 
-async def _refused(services: Services, location: Reached, post_id: str, error: ProviderError) -> ServiceError:
-    """What to answer; a post that is gone at the provider is gone here too."""
+async def _rejected(services: Services, location: Reached, post_id: str, error: ProviderError) -> ServiceError:
+    """Return the error to raise; remove a post that the provider no longer has."""
     if not error.not_found:
         return provider_failure(error)
     await forget(services, location.name, post_id)

@@ -1,4 +1,4 @@
-"""Counts over whole tables, for the operator's metrics, and what was last counted."""
+"""Counts over whole tables for the operator's metrics, and the last ones that were stored."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,14 +10,15 @@ from profilesvc.database.dialect import insert_into
 from profilesvc.database.engine import Executor
 from profilesvc.database.prepared import Prepared, fetch
 from profilesvc.storage.keys import live
-from profilesvc.storage.tables import census, connections, holds, keys, post_usage
+from profilesvc.storage.tables import connections, holds, keys, post_usage
+from profilesvc.storage.tables import counts as stored
 
 Counts = dict[str, dict[str, int]]  # {what: {state: how many}}
-_KEPT = Prepared(select(census.c.name, census.c.state, census.c.amount, census.c.counted_at))
+_KEPT = Prepared(select(stored.c.name, stored.c.state, stored.c.amount, stored.c.counted_at))
 
 
 async def keys_by_state(session: Executor, now: int) -> dict[str, int]:
-    """{active, deactivated, revoked}; expired keys count as revoked."""
+    """Return {active, deactivated, revoked}; expired keys count as revoked."""
     held = select(holds.c.key_id).where(holds.c.key_id == keys.c.id).exists()
     counts = (func.count(), func.count().filter(live(now)), func.count().filter(live(now), held))
     total, alive, deactivated = map(int, (await session.execute(select(*counts).select_from(keys))).one())
@@ -25,7 +26,7 @@ async def keys_by_state(session: Executor, now: int) -> dict[str, int]:
 
 
 async def connections_by_state(session: Executor, now: int, online_from: int, offline_before: int) -> dict[str, int]:
-    """{online, idle} of live keys."""
+    """Return {online, idle} of live keys."""
     heard = connections.c.last_heartbeat_at
     query = (
         select(func.count().filter(heard >= online_from), func.count().filter(heard < online_from))
@@ -37,25 +38,25 @@ async def connections_by_state(session: Executor, now: int, online_from: int, of
 
 
 async def posts_of_month(session: Executor, month: int) -> int:
-    """Posts counted against the quota of a month, of all users."""
+    """Return the posts counted against the quota of a month, of all users."""
     query = select(func.coalesce(func.sum(post_usage.c.used), 0)).where(post_usage.c.month == month)
     return int((await session.execute(query)).scalar_one())
 
 
 async def keep(session: AsyncSession, counts: Counts, now: int) -> None:
-    """Put what was counted in the place of what was counted before."""
+    """Replace the stored counts."""
     rows = [
         {"name": name, "state": state, "amount": amount, "counted_at": now}
         for name, states in counts.items()
         for state, amount in states.items()
     ]
-    new = insert_into(session, census)
-    told = {name: new.excluded[name] for name in ("amount", "counted_at")}
-    await session.execute(new.on_conflict_do_update(index_elements=["name", "state"], set_=told), rows)
+    new = insert_into(session, stored)
+    values = {name: new.excluded[name] for name in ("amount", "counted_at")}
+    await session.execute(new.on_conflict_do_update(index_elements=["name", "state"], set_=values), rows)
 
 
 async def kept(session: Executor) -> tuple[Counts, int | None]:
-    """What was counted last, and when; nothing and None where nobody has counted yet."""
+    """Return the stored counts and when they were counted, or nothing and None before the first count."""
     counts: Counts = {}
     rows: Sequence[Any] = await fetch(session, _KEPT)
     for name, state, amount, _ in rows:

@@ -1,4 +1,4 @@
-"""Queries on the mirrored posts and on the monthly quota."""
+"""Queries on the cached posts and on the monthly quota."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,23 +25,22 @@ from profilesvc.storage.tables import locations, post_usage, posts
 Position = tuple[int, str]
 
 
-class Mirror(NamedTuple):
-    """What decides whether a location's posts must be read anew: two times of reading, None for never and none."""
+class CacheAge(NamedTuple):
+    """When a location's posts were last read, None for never; and the oldest post in review, None for none."""
 
-    account: str
     posts_read_at: int | None
     processing_read_at: int | None
 
 
 class Page(NamedTuple):
-    """Documents of posts, newest first, as they stand in a JSON list; `last`: where it ends if there is more behind."""
+    """Documents of posts, newest first, joined as in a JSON list; `last` is where the page ends if another follows."""
 
     documents: str
     last: str
 
 
 class StoredPost(NamedTuple):
-    """A post of the mirror; the document is the JSON text that the list answers."""
+    """A cached post; the document is the JSON text in the list's response."""
 
     post_id: str
     created_at: int
@@ -49,8 +48,7 @@ class StoredPost(NamedTuple):
     document: str
 
 
-_MIRROR_COLUMNS = (
-    locations.c.account,
+_AGE_COLUMNS = (
     locations.c.posts_read_at,
     select(func.min(posts.c.read_at))
     .where(posts.c.location_name == bindparam("location"), posts.c.state == "PROCESSING")
@@ -58,11 +56,11 @@ _MIRROR_COLUMNS = (
     .scalar_subquery(),
 )
 _HERE = locations.c.name == bindparam("location")
-_MIRROR = Prepared(select(*_MIRROR_COLUMNS).where(_HERE))
+_AGE = Prepared(select(*_AGE_COLUMNS).where(_HERE))
 
 
 def _page(*behind: ColumnElement[bool]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """The documents of a page in one text, and the positions of its last post and of the one after it."""
+    """Return the documents of a page as one string, and the positions of its last post and of the one after it."""
     order = (posts.c.created_at.desc(), posts.c.post_id.desc())
     listed = posts.c.location_name == bindparam("location")
     position = cast(posts.c.created_at, String) + "." + posts.c.post_id
@@ -72,8 +70,8 @@ def _page(*behind: ColumnElement[bool]) -> tuple[ColumnElement[Any], ColumnEleme
     return joined(shown, ","), joined(ends, " ")
 
 
-# The mirror's age decides whether the page can be answered: both in one trip to the database.
-_FIRST_PAGE = Prepared(select(*_page(), *_MIRROR_COLUMNS).where(_HERE))
+# The age of the cache decides whether the page is still valid, so one statement reads both.
+_FIRST_PAGE = Prepared(select(*_page(), *_AGE_COLUMNS).where(_HERE))
 _NEXT_PAGE = Prepared(
     select(
         *_page(
@@ -91,9 +89,9 @@ _UNCHANGED = (
 )
 
 
-async def mirror(session: Executor, location: str) -> Mirror:
-    """How old the mirror of an existing location's posts is."""
-    return Mirror._make((await fetch(session, _MIRROR, location=location))[0])
+async def cache_age(session: Executor, location: str) -> CacheAge:
+    """Return the age of the cache of an existing location's posts."""
+    return CacheAge._make((await fetch(session, _AGE, location=location))[0])
 
 
 def prefetch(location: str, size: int) -> Prefetch:
@@ -101,19 +99,19 @@ def prefetch(location: str, size: int) -> Prefetch:
     return Prefetch(_FIRST_PAGE, {"location": location, "size": size, "last": size - 1}, location)
 
 
-async def first_page(session: Executor, location: str, size: int) -> tuple[Mirror, Page]:
-    """The mirror of an existing location's posts, and its newest ones."""
+async def first_page(session: Executor, location: str, size: int) -> tuple[CacheAge, Page]:
+    """Return the newest posts of an existing location, and their age."""
     return from_row((await fetch(session, _FIRST_PAGE, **prefetch(location, size).parameters))[0])
 
 
-def from_row(columns: Sequence[Any]) -> tuple[Mirror, Page]:
+def from_row(columns: Sequence[Any]) -> tuple[CacheAge, Page]:
     """Build the result from a row."""
-    documents, ends, *mirror = columns
-    return Mirror._make(mirror), _made(documents, ends)
+    documents, ends, *age = columns
+    return CacheAge._make(age), _made(documents, ends)
 
 
 async def page(session: Executor, location: str, size: int, after: Position) -> Page:
-    """The posts from behind a position on (D-77)."""
+    """Return the posts that follow a position (D-77)."""
     place = {"location": location, "before": after[0], "before_id": after[1]}
     return _made(*(await fetch(session, _NEXT_PAGE, **place, size=size, last=size - 1))[0])
 
@@ -124,13 +122,13 @@ def _made(documents: str | None, ends: str | None) -> Page:
 
 
 async def find(session: Executor, location: str, post_id: str) -> str | None:
-    """The document of a post."""
+    """Return the document of a post."""
     query = select(posts.c.document).where(posts.c.location_name == location, posts.c.post_id == post_id)
     return (await session.execute(query)).scalar_one_or_none()
 
 
 async def put(session: AsyncSession, location: str, post: StoredPost, now: int) -> None:
-    """Insert a post or replace what the mirror has of it."""
+    """Insert a post, or replace it if it is cached."""
     values = {**post._asdict(), "read_at": now}
     statement = insert_into(session, posts).values(location_name=location, **values)
     keys = [posts.c.location_name, posts.c.post_id]
@@ -138,42 +136,42 @@ async def put(session: AsyncSession, location: str, post: StoredPost, now: int) 
 
 
 async def change(session: AsyncSession, location: str, post: StoredPost, now: int) -> None:
-    """Replace what the mirror has of a post; one that was deleted meanwhile does not come back."""
+    """Replace a cached post; one that was deleted meanwhile is not added again."""
     mine = (posts.c.location_name == location, posts.c.post_id == post.post_id)
     await session.execute(update(posts).where(*mine).values(**post._asdict(), read_at=now))
 
 
 async def remove(session: AsyncSession, location: str, post_id: str) -> None:
-    """Forget a post."""
+    """Remove a post."""
     await session.execute(delete(posts).where(posts.c.location_name == location, posts.c.post_id == post_id))
 
 
 async def documents(session: Executor, location: str) -> dict[str, str]:
-    """Every document of a location by post id, for `replace`."""
+    """Return every document of a location by post id, for `replace`."""
     query = select(posts.c.post_id, posts.c.document).where(posts.c.location_name == location)
     return {row.post_id: row.document for row in await session.execute(query)}
 
 
 async def replace(
-    session: AsyncSession, location: str, before: dict[str, str], found: dict[str, StoredPost], now: int
+    session: AsyncSession, location: str, before: dict[str, str], current: dict[str, StoredPost], now: int
 ) -> None:
-    """Bring the mirror to what the provider listed from `now` on.
+    """Replace the cache by what the provider listed from `now` on.
 
-    `before` is what the mirror held when that reading began: a post that was created, changed or deleted through
-    us since then is left alone, as the list may not show it yet.
+    `before` is what was cached when that reading began. A post that was created, changed or deleted through the
+    service since then is left as it is, because the list may not show it yet.
     """
     new = [
         {**post._asdict(), "location_name": location, "read_at": now}
-        for key, post in found.items()
+        for key, post in current.items()
         if key not in before
     ]
     if new:
         await session.execute(insert_into(session, posts).on_conflict_do_nothing(), new)
-    known = [{"its_location": location, "its_id": key, "before": text} for key, text in before.items()]
-    gone = [row for row in known if row["its_id"] not in found]
+    cached = [{"its_location": location, "its_id": key, "before": text} for key, text in before.items()]
+    gone = [row for row in cached if row["its_id"] not in current]
     if gone:
         await session.execute(delete(posts).where(*_UNCHANGED), gone)
-    kept = [(row, found[row["its_id"]]) for row in known if row["its_id"] in found]
+    kept = [(row, current[row["its_id"]]) for row in cached if row["its_id"] in current]
     changed = [{**row, **post._asdict(), "read_at": now} for row, post in kept if post.document != row["before"]]
     if changed:
         await session.execute(update(posts).where(*_UNCHANGED), changed)
@@ -181,7 +179,7 @@ async def replace(
 
 
 async def reserve(session: AsyncSession, user_id: int, month: int, limit: int) -> bool:
-    """Count one post of a month; False when the limit is reached. Exact under any number of callers (A140)."""
+    """Count one post of a month; return False if the limit is reached. Exact under any number of callers (A140)."""
     first = insert_into(session, post_usage).values(user_id=user_id, month=month, used=0)
     await session.execute(first.on_conflict_do_nothing())
     statement = (
@@ -194,7 +192,7 @@ async def reserve(session: AsyncSession, user_id: int, month: int, limit: int) -
 
 
 async def give_back(session: AsyncSession, user_id: int, month: int) -> None:
-    """Take back one that was counted for a post that did not come to be."""
+    """Subtract a post that was counted but not created."""
     await session.execute(
         update(post_usage)
         .where(post_usage.c.user_id == user_id, post_usage.c.month == month, post_usage.c.used > 0)
@@ -203,12 +201,12 @@ async def give_back(session: AsyncSession, user_id: int, month: int) -> None:
 
 
 async def used(session: Executor, user_id: int, month: int) -> int:
-    """How many posts were counted in a month."""
+    """Return how many posts were counted in a month."""
     query = select(post_usage.c.used).where(post_usage.c.user_id == user_id, post_usage.c.month == month)
     return (await session.execute(query)).scalar_one_or_none() or 0
 
 
 async def read_before(session: Executor, location: str, instant: int) -> set[str]:
-    """The ids of the posts that were known before an instant."""
+    """Return the ids of the posts that were cached before an instant."""
     query = select(posts.c.post_id).where(posts.c.location_name == location, posts.c.read_at < instant)
     return {row.post_id for row in await session.execute(query)}

@@ -331,8 +331,8 @@ class AuditRow(Table, table=True):
     times: int = Field(default=1, sa_column=Column(BigInteger, nullable=False, server_default="1"))
 
 
-class CensusRow(Table, table=True):
-    """What was counted over whole tables for the operator's metrics: how many there are of a state, and when."""
+class CountRow(Table, table=True):
+    """A count over a whole table for the operator's metrics: how many rows have a state, and when they were counted."""
 
     __tablename__ = "census"
 
@@ -362,4 +362,4 @@ signing_keys = metadata.tables["signing_keys"]
 identities = metadata.tables["identities"]
 exchanges = metadata.tables["exchanges"]
 audit = metadata.tables["audit"]
-census = metadata.tables["census"]
+counts = metadata.tables["census"]

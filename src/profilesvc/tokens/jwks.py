@@ -16,7 +16,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import HOUR, MINUTE, SECOND, Clock
 from profilesvc.tokens.id_tokens import PublicKey
 from profilesvc.tokens.jose import json_object
-from profilesvc.tokens.single_flight import Refreshes
+from profilesvc.tokens.single_flight import SingleFlight
 
 FRESH_MS = 10 * MINUTE
 STALE_MS = 24 * HOUR
@@ -64,7 +64,7 @@ class RemoteKeys:
         self._read_at: int | None = None
         self._asked_at: int | None = None
         self._failed = False
-        self._refreshes = Refreshes()
+        self._single_flight = SingleFlight()
 
     async def find(self, kid: str | None, alg: str) -> PublicKey | None:
         """Return the key of that name for an algorithm; without a name, the only one that fits.
@@ -76,7 +76,7 @@ class RemoteKeys:
         """
         key = self._cached(kid, alg)
         if (key is None or not self._is_within(FRESH_MS)) and self._may_ask():
-            await self._refreshes.run("jwks", self._reread)
+            await self._single_flight.run("jwks", self._reread)
             key = self._cached(kid, alg)
         if key is None and self._failed:
             raise ServiceError(
@@ -101,7 +101,7 @@ class RemoteKeys:
         return max(0, self._pause() - age) if age >= 0 else 0
 
     def _may_ask(self) -> bool:
-        return self._refreshes.is_running("jwks") or self._left() == 0
+        return self._single_flight.is_running("jwks") or self._left() == 0
 
     def _wait(self) -> int:
         return max(1, -(-self._left() // SECOND))

@@ -1,39 +1,39 @@
-"""Run one read of a thing at a time; callers that ask for it meanwhile wait for the same read."""
+"""At most one run of the same work at a time; callers that ask meanwhile wait for the one that is running."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any
 
 
-class Refreshes:
-    """The reads that run now. They go on if the callers that wait for them are cancelled."""
+class SingleFlight:
+    """The work that is running, by name. It goes on if the callers that wait for it leave."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[None]] = {}
 
-    async def run(self, what: Hashable, refresh: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start a read, or wait for the read of the same thing that runs already; raise what it raises."""
-        task = self._running.get(what)
+    async def run(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start `work`, or wait for the run of the same name; raise what it raises."""
+        task = self._running.get(name)
         if task is None:
-            task = asyncio.get_running_loop().create_task(refresh())
-            self._running[what] = task
-            task.add_done_callback(lambda done: self._ended(what, done))
+            task = asyncio.get_running_loop().create_task(work())
+            self._running[name] = task
+            task.add_done_callback(lambda done: self._ended(name, done))
         await asyncio.shield(task)
 
-    async def ended(self, what: Hashable) -> None:
-        """Wait until the running read of a thing has ended or failed."""
-        if (task := self._running.get(what)) is not None:
+    async def wait(self, name: Hashable) -> None:
+        """Wait until the run of that name has ended, if there is one, whether it succeeds or fails."""
+        if (task := self._running.get(name)) is not None:
             await asyncio.wait([task])
 
-    def _ended(self, what: Hashable, task: asyncio.Task[None]) -> None:
-        del self._running[what]
+    def _ended(self, name: Hashable, task: asyncio.Task[None]) -> None:
+        del self._running[name]
         if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not log it if no caller waits
+            task.exception()  # retrieved, so that asyncio does not log it when no caller waits any more
 
-    def is_running(self, what: Hashable) -> bool:
-        """Return whether a read of the thing runs now."""
-        return what in self._running
+    def is_running(self, name: Hashable) -> bool:
+        """Return whether there is a run of that name to wait for."""
+        return name in self._running
 
     async def drain(self) -> None:
-        """Wait for all running reads."""
+        """Wait for everything that is still running."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)

@@ -1,10 +1,10 @@
-"""One refresh at a time for one thing."""
+"""At most one run of the same work at a time."""
 
 import asyncio
 
 import pytest
 
-from profilesvc.tokens.single_flight import Refreshes
+from profilesvc.tokens.single_flight import SingleFlight
 
 
 class Source:
@@ -21,9 +21,9 @@ class Source:
 
 
 async def test_who_comes_meanwhile_waits_for_the_same_one_and_its_failure() -> None:
-    source, refreshes = Source(), Refreshes()
+    source, flight = Source(), SingleFlight()
     source.fails = True
-    waiting = [asyncio.create_task(refreshes.run("a", source.read)) for _ in range(3)]
+    waiting = [asyncio.create_task(flight.run("a", source.read)) for _ in range(3)]
     await asyncio.sleep(0)
     source.may_answer.set()
     assert [type(result) for result in await asyncio.gather(*waiting, return_exceptions=True)] == [ConnectionError] * 3
@@ -31,23 +31,23 @@ async def test_who_comes_meanwhile_waits_for_the_same_one_and_its_failure() -> N
 
 
 async def test_things_do_not_wait_for_each_other_and_the_next_one_reads_anew() -> None:
-    source, refreshes = Source(), Refreshes()
+    source, flight = Source(), SingleFlight()
     source.may_answer.set()
-    await asyncio.gather(refreshes.run("a", source.read), refreshes.run("b", source.read))
-    await refreshes.run("a", source.read)
+    await asyncio.gather(flight.run("a", source.read), flight.run("b", source.read))
+    await flight.run("a", source.read)
     assert source.readings == 3
 
 
 @pytest.mark.parametrize("fails", [True, False])
 async def test_goes_on_when_nobody_waits_any_more(fails: bool) -> None:
-    source, refreshes = Source(), Refreshes()
+    source, flight = Source(), SingleFlight()
     source.fails = fails
-    waiting = asyncio.create_task(refreshes.run("a", source.read))
+    waiting = asyncio.create_task(flight.run("a", source.read))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    drained = asyncio.create_task(refreshes.drain())
+    drained = asyncio.create_task(flight.drain())
     await asyncio.sleep(0)
     assert not drained.done()
     source.may_answer.set()
