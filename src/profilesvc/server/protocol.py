@@ -118,9 +118,7 @@ class Protocol(HttpToolsProtocol):
             raise RuntimeError("too many requests are queued")  # the parser ends, and data_received closes
         self._in_head, self._head_bytes, self._waits_since = True, 0, self.loop.time()
         super().on_message_begin()
-        unfinished = sum(
-            not task.done() for task in self.tasks
-        )  # a finished task is removed a moment later
+        unfinished = sum(not task.done() for task in self.tasks)  # a finished task is removed a moment later
         self.scope[BEFORE] = unfinished  # type: ignore[literal-required]  # a name of our own
 
     def on_header(self, name: bytes, value: bytes) -> None:
