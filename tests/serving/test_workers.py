@@ -146,7 +146,7 @@ def test_readiness_turns_before_new_connections_are_refused(tmp_path: Path, data
         with httpx.Client(base_url=service.url, headers={"Connection": "close"}) as http:
             assert http.get("/readyz").is_success
             service.process.terminate()
-            time.sleep(0.5)
+            time.sleep(1)  # the supervisor looks for signals every 0.5 s
             asked = [http.get("/readyz") for _ in range(5)]  # a new connection each time, so that both answer
             assert {answer.status_code for answer in asked} == {503}
             assert {answer.json()["checks"]["accepting"] for answer in asked} == {False}

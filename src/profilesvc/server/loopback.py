@@ -1,4 +1,4 @@
-"""Connections within this machine must not go through a proxy, which would look for 127.0.0.1 on its own."""
+"""Connections within this machine must not go through a proxy, whose 127.0.0.1 is another machine."""
 
 import os
 
@@ -9,7 +9,7 @@ _PROXIES = {"http_proxy", "https_proxy", "all_proxy"}
 def spare_loopback() -> None:
     """Exempt loopback from the proxies of the environment, for this process and those that it starts.
 
-    Without such a proxy nothing changes: on macOS and Windows a lone NO_PROXY would hide the system's settings.
+    Without such a proxy, do nothing: on macOS and Windows NO_PROXY would hide the proxy settings of the system.
     """
     if not any(name.lower() in _PROXIES for name in os.environ):
         return

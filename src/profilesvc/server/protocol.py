@@ -26,12 +26,17 @@ LINGER_SECONDS = 0.25
 
 
 class State(ServerState):
-    """The connections of a server. `waiting`: those that wait for their clients, the longest first."""
+    """The connections of a server.
+
+    `waiting` has those that wait for their clients, the longest first. If `is_stopping`, each next response is the
+    last one on its connection, so that a busy client has gone elsewhere before its connection closes.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.waiting: OrderedDict[Protocol, None] = OrderedDict()
         self.max_connections = sys.maxsize
+        self.is_stopping = False
 
 
 def is_readable(*sockets: socket.socket) -> bool:
@@ -54,7 +59,6 @@ class Protocol(HttpToolsProtocol):
     _in_head, _head_bytes = False, 0
     _waits_since = 0.0  # for a request head or, if `_is_deaf`, for the end of what the client sends
     _unread: tuple[int, float] | None = None  # bytes that the client has not read, and when they were counted
-    _is_last = False  # the next response is the last one
     _is_deaf = False  # everything else that the client sends is discarded
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
@@ -128,7 +132,7 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
         cycle = self.cycle
         cycle.transport = cast(asyncio.Transport, self._responses)
-        if self._is_last:
+        if self.server_state.is_stopping:
             cycle.keep_alive = False
         if self.scope["http_version"] == "1.0" or (b"content-length", b"0") in self.headers:
             cycle.waiting_for_100_continue = False  # such a client does not wait for it (RFC 9110 §10.1.1)
@@ -178,7 +182,6 @@ class Protocol(HttpToolsProtocol):
         if self._is_answering():
             super().shutdown()
         else:
-            self._is_last = True
             self.loop.call_later(LINGER_SECONDS, self._close_if_idle)
 
     def _close_if_idle(self) -> None:

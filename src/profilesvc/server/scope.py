@@ -1,5 +1,7 @@
-"""What server and app leave for each other in an ASGI scope and in its lifespan state."""
+"""Names of what the server and the app pass to each other in an ASGI scope and in the lifespan state."""
 
-BEFORE = "profilesvc.before"  # how many requests this process was answering, or had waiting, when this one came
-ARRIVED = "profilesvc.arrived"  # call it: how many bytes of the body are there to be read, and whether more will come
-MALFORMED = "profilesvc.malformed"  # in the state, by the app: the server calls it for each request that is not HTTP
+BEFORE = "profilesvc.before"  # how many requests this process was answering or had queued when this one arrived
+ARRIVED = "profilesvc.arrived"  # a function: how many bytes of the body can be read now, and whether more will arrive
+MALFORMED = (
+    "profilesvc.malformed"  # a function of the app, in the state: the server calls it for each malformed request
+)

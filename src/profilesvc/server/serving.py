@@ -153,6 +153,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept everything left in the backlog, because closing a listener resets those connections."""
+        self.server_state.is_stopping = True
         for _ in range(self.config.backlog):
             if not is_readable(*sockets or []):
                 break
@@ -165,6 +166,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Start to stop. uvicorn would raise the signal again at the end, and an orderly stop must exit with 0."""
         self._stopping()
+        self.server_state.is_stopping = True
         if self._drain and sig == signal.SIGTERM and self._drained_at == math.inf:
             self._drained_at = time.monotonic() + self._drain
             return
