@@ -28,10 +28,8 @@ def sources() -> Iterator[tuple[str, str]]:
 
 def longer_than(lines: int, text: str) -> Iterator[str]:
     """Return the names of the functions of a file that have more lines."""
-    for node in ast.walk(ast.parse(text)):
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_function and (node.end_lineno or 0) - node.lineno >= lines:
-            yield node.name
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    yield from (node.name for node in functions if (node.end_lineno or 0) - node.lineno >= lines)
 
 
 def test_functions_fit_on_a_screen() -> None:
