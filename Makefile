@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx clients docs fmt openapi clean
+.PHONY: help run test check lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx clients docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,12 @@ run: $(RUNTIME) ## run the whole service with the demo world on PORT=8000 until 
 	@$(BIN)/profilesvc demo --port $(PORT)
 
 test: lint types pytest notebooks ## prove the project: lint, types, every test on SQLite and PostgreSQL, every notebook
+
+# Files stay together, because the tests of a module share its processes; the slowest files come first (tests/conftest.py).
+PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+
+check: lint types ## check a change in a minute or so: lint, types, unit tests, the API tests on SQLite
+	$(BIN)/pytest -q $(PARALLEL) -m 'not postgres and not long' tests/unit tests/api tests/test_*.py
 
 lint: $(DEV) ## check the style of the code and of its English
 	$(BIN)/ruff check .
@@ -31,11 +37,11 @@ types: $(DEV) ## check the types
 	$(BIN)/mypy
 
 pytest: $(DEV) ## run the tests alone
-	$(BIN)/pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q $(PARALLEL)
 
-# A lost order of cells would make pages meaningless; notebooks/conftest.py does the rest.
+# The cells of a page run in order, because one process runs the whole file; notebooks/conftest.py does the rest.
 notebooks: $(DEV) ## prove every page of notebooks/: run it and compare each output
-	$(BIN)/pytest -p no:randomly --nbval notebooks --nbval-cell-timeout=60
+	$(BIN)/pytest -q -p no:randomly $(PARALLEL) --nbval notebooks --nbval-cell-timeout=60
 
 notebooks-update: $(DEV) ## run every page of notebooks/ and store what it shows
 	$(BIN)/ruff format notebooks
@@ -54,7 +60,7 @@ smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=â€¦ USER_TOKEN=â€
 
 # Hours: what `make test` tries a few times is tried thousands of times, and what is timed is timed.
 fuzz: $(DEV) ## the long runs: token mutation, schemathesis, races, crashes, timing
-	PROFILESVC_FUZZ=1 $(BIN)/pytest -q -m 'fuzz or long' --numprocesses=auto --maxprocesses=4 --dist=loadfile
+	PROFILESVC_FUZZ=1 $(BIN)/pytest -q -m 'fuzz or long' $(PARALLEL)
 
 # One start of the processes serves all tests, so they run in one row: about half an hour.
 WORKERS ?= 4

@@ -33,7 +33,7 @@ from profilesvc.storage.tables import metadata
 from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of
 from support.effort import effort
 from support.fleet import WORKERS, Fleet, running
-from support.machine import foreign, memory_folder
+from support.machine import NO_SERVER, foreign, memory_folder
 from support.parts import changed
 
 if TYPE_CHECKING:
@@ -52,10 +52,12 @@ hypothesis_settings.load_profile(effort("short", "full"))
 def pytest_configure() -> None:
     """Remove the machine's settings: no proxy, PostgreSQL or service of the machine takes part.
 
+    A database URL without a host leads to an empty folder, because a PostgreSQL may listen at the driver's defaults.
     Temporary folders are kept in memory where there is room, because a commit waits 6 ms for a disk.
     """
     for name in foreign(os.environ):
         del os.environ[name]
+    os.environ["PGHOST"] = NO_SERVER
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile the service again
     memory = memory_folder()
     if memory is not None:

@@ -108,6 +108,7 @@ class TestFresh:
     ) -> None:
         token = plugin.tokens["access_token"]
         revoked = dict(services.signer.read(token, "at+jwt", clock.now()))[end]
+        assert isinstance(revoked, str)
         assert (await introspected(http, plugin, token))["active"] is True
         async with services.storage.write() as session:
             await revocations.add(session, "token", revoked, clock.now(), clock.now() + DAY)

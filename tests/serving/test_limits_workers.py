@@ -45,11 +45,20 @@ def service(tmp_path: Path, database_url: str, redis_server: RedisServer) -> Ite
 
 
 async def parallel(url: str, token: str, count: int) -> list[httpx.Response]:
-    """That many requests, as many at once as there are connections: enough for every worker to have some."""
+    """Send that many requests, as many at once as there are connections: enough for every worker to have some.
+
+    They queue here, because httpx searches its whole queue for each request that ends.
+    """
+    place = asyncio.Semaphore(CONNECTIONS)
     headers = {"Authorization": f"Bearer {token}"}
     limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60, limits=limits) as http:
-        return await asyncio.gather(*(http.get(BUSINESSES) for _ in range(count)))
+
+        async def one() -> httpx.Response:
+            async with place:
+                return await http.get(BUSINESSES)
+
+        return await asyncio.gather(*(one() for _ in range(count)))
 
 
 def seconds_left(redis: Redis) -> float:

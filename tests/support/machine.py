@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+NO_SERVER = "/nonexistent"  # a folder without the socket of a PostgreSQL
 OURS = {"PROFILESVC_FUZZ", "PROFILESVC_DEPLOYED"}  # how the suite itself is run
 
 

@@ -86,8 +86,7 @@ def serving(folder: Path, *args: str, **settings: str) -> Iterator[Server]:
     try:
         yield server
     finally:
-        if server.process.poll() is None:
-            server.kill()
+        server.kill()  # closes its pipes, also those of a process that ended by itself
 
 
 def demo_token(server: Server) -> str:

@@ -95,8 +95,8 @@ class Forked:
             os.kill(self._process.pid, number)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        with self.stdout:
-            said = self.stdout.read()
+        said = "" if self.stdout.closed else self.stdout.read()
+        self.stdout.close()
         self._process.join(timeout)
         return said, ""
 
@@ -159,4 +159,4 @@ def served_process(settings: Settings, delay: float = 0, start: Start = started)
     finally:
         if process.returncode is None:
             process.signal(signal.SIGKILL)
-            process.end()
+        process.end()  # closes its pipes, also those of a process that ended by itself

@@ -31,7 +31,7 @@ Version = Annotated[
 
 
 @app.command()
-def create(
+def create(  # noqa: PLR0913 - Typer makes an option of each parameter
     email: Annotated[str, typer.Argument(help="The owner.")],
     name: Annotated[str, typer.Option(help="1 to 100 characters.")],
     business: Annotated[int, typer.Option(help="Id of a business of the owner.")],

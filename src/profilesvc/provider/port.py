@@ -20,7 +20,7 @@ class ProviderError(Exception):
     so that it had no effect.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a fact about the failure, and most are left out
         self,
         reason: Reason,
         *,
