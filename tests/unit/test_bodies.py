@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from profilesvc.api import body, concurrency
-from profilesvc.api.body import KB, AwaitedBody
+from profilesvc.api import concurrency
+from profilesvc.api import request as body
 from profilesvc.api.concurrency import PLACE, Place, Places, Shares
+from profilesvc.api.request import KB, AwaitedBody
 from profilesvc.domain.errors import ServiceError
 
 Receive = Callable[[], Any]

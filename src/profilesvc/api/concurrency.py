@@ -1,4 +1,4 @@
-"""Places for requests at work and room for unfinished bodies, shared fairly between the addresses of callers."""
+"""Slots for requests at work and memory for unfinished bodies, shared fairly between the addresses of callers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.addresses import client_address, network
 from profilesvc.domain.errors import ServiceError
 
-PLACE = "profilesvc.place"  # where the edge leaves a request's place in the ASGI scope
+PLACE = "profilesvc.place"  # where the guard leaves a request's place in the ASGI scope
 FULL = "The service is full."
 ROOM_BYTES = 64 * 1024 * 1024
 _TIMES_FREE = 4
@@ -26,12 +26,12 @@ class Shares:
         self.held = 0
 
     def fits(self, address: str, amount: int, waiting: int = 0) -> bool:
-        """Whether the address may have that much more; `waiting` counts where it is more than what is held."""
+        """Return whether the address may have that much more; `waiting` counts if it is more than what is held."""
         free = self._most() - max(self.held, waiting)
         return amount <= free and self._by_address.get(address, 0) + amount <= _TIMES_FREE * free
 
     def add(self, address: str, amount: int) -> None:
-        """Count an amount that the address holds now; a negative one is given back."""
+        """Add to what the address holds; a negative amount is given back."""
         self.held += amount
         now = self._by_address.get(address, 0) + amount
         if now:
@@ -41,7 +41,7 @@ class Shares:
 
 
 class Places:
-    """What the requests of a process share. `on_full` is called when one must be refused in its middle."""
+    """What the requests of a process share. `on_full` is called when one must be refused in the middle."""
 
     def __init__(self, most: Callable[[], int], on_full: Callable[[], None]) -> None:
         self.at_work, self.room, self.on_full = Shares(most), Shares(lambda: ROOM_BYTES), on_full
@@ -61,7 +61,7 @@ class Place:
         self.reads = False  # whether the body was asked for
 
     def fits(self, came_before: int) -> bool:
-        """Whether it may be worked on; `came_before`: how many requests had no response yet when this one came."""
+        """Return whether it may be worked on; `came_before` requests had no response yet when this one arrived."""
         return self._places.at_work.fits(self._owner, 1, came_before - self._places.waiting)
 
     def enter(self) -> None:
@@ -77,10 +77,10 @@ class Place:
 
     @contextmanager
     def waiting_for(self, size: int) -> Iterator[None]:
-        """A block in which the request waits for so many bytes: it has room for them and no place at work.
+        """Open a block in which the request waits for so many bytes: it has memory for them and no place at work.
 
         Raises:
-            ServiceError: SERVICE_UNAVAILABLE without room before the block, or without a place after it.
+            ServiceError: SERVICE_UNAVAILABLE without memory before the block, or without a place after it.
         """
         places = self._places
         self._require(places.room.fits(self._owner, size))

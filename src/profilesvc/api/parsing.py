@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ValidationError
 
 from profilesvc.contract.common import Query
+from profilesvc.contract.errors import UNSUPPORTED_MEDIA_TYPE
 from profilesvc.contract.tokens import GRANT_TYPES
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many
 
@@ -23,9 +24,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _ARRAY_SYNTAX = re.compile(r"([^\[]+)\[.*\]\Z", re.DOTALL)
 
 
-def is_json(content_type: str | None) -> bool:
-    """`application/json` and `application/*+json`, with any parameters."""
-    return content_type is not None and _JSON_TYPE.match(content_type.split(";")[0].strip()) is not None
+def require_json(hint: str | None, content_type: str | None) -> None:
+    """Refuse any media type but `application/json` and `application/*+json`; `hint` says what to send instead.
+
+    Raises:
+        ServiceError: UNSUPPORTED_MEDIA_TYPE.
+    """
+    if content_type is None or _JSON_TYPE.match(content_type.split(";")[0].strip()) is None:
+        raise ServiceError(UNSUPPORTED_MEDIA_TYPE, hint)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -140,9 +146,9 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
     Bytes that are not UTF-8 stay percent-encoded, as the framework reads them.
     """
     values: dict[str, str] = {}
-    for name, given in _parameters(raw):
+    for name, value in parse_qsl(raw.decode(), keep_blank_values=True, errors="werkzeug.url_quote"):
         if name in model.model_fields and name not in values:
-            values[name] = given
+            values[name] = value
             continue
         known = array.group(1) if (array := _ARRAY_SYNTAX.match(name)) else name
         if known in model.model_fields:
@@ -151,10 +157,3 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
         if right := next((exact for exact in model.exact if exact.lower() == meant), None):
             raise invalid("query", known, f"is written {right}")
     return values
-
-
-def _parameters(raw: bytes) -> list[tuple[str, str]]:
-    text = raw.decode()
-    if "%" in text or "+" in text:
-        return parse_qsl(text, keep_blank_values=True, errors="werkzeug.url_quote")
-    return [(name, given) for name, _, given in (each.partition("=") for each in text.split("&") if each)]

@@ -5,8 +5,7 @@ from html import escape
 
 from quart import Blueprint, Response
 
-from profilesvc.api.access import services
-from profilesvc.api.request import asked_now, begin
+from profilesvc.api.request import receive, services, this_request
 from profilesvc.dashboard import words
 from profilesvc.domain.world import iso
 from profilesvc.services import badges
@@ -28,10 +27,9 @@ def register(blueprint: Blueprint) -> None:
 
     @blueprint.get("/badge/<badge>")
     async def badge(badge: str) -> Response:
-        """`<secret>.svg`, or `<secret>.json`; counted by address like every request that says nobody's name."""
+        """`<secret>.svg`, or `<secret>.json`; counted by address like every request without credentials."""
         running = services()
-        begin(asked_now())
-        await running.limiter.by_address()
+        await receive(running, this_request(), None, None)
         secret, _, form = badge.rpartition(".")
         name, state, seen = await badges.read(running, secret if form in {"svg", "json"} else "")
         if form == "svg":

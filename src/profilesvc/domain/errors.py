@@ -12,7 +12,9 @@ Problem = tuple[str, str, str]  # where, field, problem
 class ServiceError(Exception):
     """A refusal from the catalogue.
 
-    `details` becomes `error.details`; `retry_after` (seconds) and `headers` go beside it.
+    `details` becomes `error.details`. The rest are facts for the caller that `api/failures.py` puts into headers:
+    `retry_after` in seconds; `of_bearer`, if it is the bearer token that was refused; `replayed`, if it repeats the
+    response to an earlier request with the same idempotency key.
     """
 
     def __init__(
@@ -21,25 +23,24 @@ class ServiceError(Exception):
         message: str | None = None,
         *,
         retry_after: int | None = None,
-        headers: dict[str, str] | None = None,
+        of_bearer: bool = False,
+        replayed: bool = False,
         **details: Any,
     ) -> None:
         super().__init__(message or kind.message)
         self.kind = kind
         self.message = message or kind.message
-        self.headers = dict(headers or {})
-        if retry_after is not None:
-            self.headers["Retry-After"] = str(retry_after)
+        self.retry_after, self.of_bearer, self.replayed = retry_after, of_bearer, replayed
         self.details = details
 
 
 def invalid(where: str, field: str, problem: str) -> ServiceError:
-    """VALIDATION_ERROR for one member; `where` is body, query, path or header."""
+    """Return VALIDATION_ERROR for one field; `where` is body, query, path or header."""
     return invalid_many([(where, field, problem)])
 
 
 def problems_of(*checks: Callable[[], object]) -> list[Problem]:
-    """What all of these checks refuse by VALIDATION_ERROR, so that one response names every problem."""
+    """Return every problem that these checks refuse by VALIDATION_ERROR, so that one response names them all."""
     found: list[Problem] = []
     for check in checks:
         try:
@@ -52,7 +53,7 @@ def problems_of(*checks: Callable[[], object]) -> list[Problem]:
 
 
 def invalid_many(problems: list[Problem]) -> ServiceError:
-    """VALIDATION_ERROR naming the bad members (at most 20): (where, field, problem). Never carries the input."""
+    """Return VALIDATION_ERROR naming the bad fields, at most 20: (where, field, problem). It never has the input."""
     where, field, problem = problems[0]
     message = f"{where} {field}: {problem}" if field else f"{where}: {problem}"
     errors = [{"in": where, "field": field, "problem": problem} for where, field, problem in problems[:MAX_PROBLEMS]]

@@ -21,7 +21,6 @@ LEASE = 60 * SECOND
 KEPT = DAY
 HEADER = "X-Idempotency-Key"
 _VALUE = re.compile(r"[\x21-\x7e]{1,255}\Z")
-_REPLAYED = {"Idempotency-Replayed": "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +114,9 @@ async def _claim(services: Services, scope: str, fingerprint: str) -> Claim | Re
 
 def _replay(status: int, answer: str) -> Rendered:
     if status != PROVIDER_API_ERROR.status:
-        return Rendered(answer.encode(), status, _REPLAYED)
+        return Rendered(answer.encode(), replayed=True)
     failure = json.loads(answer)
-    raise ServiceError(PROVIDER_API_ERROR, failure["message"], headers=_REPLAYED, **failure["details"])
+    raise ServiceError(PROVIDER_API_ERROR, failure["message"], replayed=True, **failure["details"])
 
 
 async def _settle(services: Services, claim: Claim, error: ServiceError) -> None:

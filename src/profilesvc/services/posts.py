@@ -36,12 +36,12 @@ def ahead(query: PostListQuery) -> Ahead | None:
 async def list_page(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
     """One page, newest first; the first one is read anew when the mirror is too old (D-76, D-77).
 
-    While the provider is down the mirror answers, with its age in seconds in X-Data-Age; PROVIDER_API_ERROR when
+    While the provider is down the mirror answers, with its age in seconds; PROVIDER_API_ERROR when
     there is none yet.
     """
     size = min(query.pageSize, MAX_PAGE_SIZE)
     after = _position(services, location, query.pageToken) if query.pageToken else None
-    headers: dict[str, str] = {}
+    age: int | None = None
     if caller.found:
         mirror, page = posts.known(caller.found)
     else:
@@ -51,14 +51,14 @@ async def list_page(services: Services, caller: Caller, location: Reached, query
             else:
                 page = await posts.page(session, location.name, size, after)
     if after is None and is_stale(services, mirror):
-        headers = await _refresh_or_age(services, location)
+        age = await _refresh_or_age(services, location)
         async with services.storage.read() as session:
             _, page = await posts.first_page(session, location.name, size)
     token = seal(services, location, "posts", page.last) if page.last else ""
-    return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), headers=headers)
+    return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), data_age=age)
 
 
-async def _refresh_or_age(services: Services, location: Reached) -> dict[str, str]:
+async def _refresh_or_age(services: Services, location: Reached) -> int | None:
     try:
         await refresh(services, location.name)
     except ProviderError as error:
@@ -66,8 +66,8 @@ async def _refresh_or_age(services: Services, location: Reached) -> dict[str, st
             read_at = (await posts.mirror(session, location.name)).posts_read_at
         if read_at is None:
             raise provider_failure(error) from error
-        return {"X-Data-Age": str((services.clock.now() - read_at) // SECOND)}
-    return {}
+        return (services.clock.now() - read_at) // SECOND
+    return None
 
 
 def _position(services: Services, location: Reached, token: str) -> Position:
@@ -106,7 +106,7 @@ async def _create(services: Services, location: Reached, post: Document, claim: 
         await posts.put(session, location.name, created, now)
         if claim is not None:
             await claim.finish(session, _CREATED, answer)
-    return Rendered(answer, _CREATED)
+    return Rendered(answer)
 
 
 def _require_plan(location: Reached) -> None:
