@@ -28,14 +28,11 @@ from profilesvc.api.routes import (
     tokens,
     wellknown,
 )
-from profilesvc.contract.errors import SERVICE_UNAVAILABLE, ErrorKind
-from profilesvc.domain.request import current
 from profilesvc.domain.world import Entropy
 from profilesvc.services.context import Services
 
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]
-_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _INFO = {
     "title": "Business Profile Management Service API",
     "version": __version__,
@@ -103,7 +100,7 @@ def build(
     for blueprint in more:
         app.register_blueprint(blueprint)
 
-    guard = RequestGuard(around(app.asgi_app), entropy, app.config, partial(_observe, app), partial(_refused, app))
+    guard = RequestGuard(around(app.asgi_app), entropy, app.config, partial(app.extensions.get, "profilesvc"))
     app.asgi_app = guard  # type: ignore[method-assign, assignment]
 
     @app.while_serving
@@ -113,22 +110,3 @@ def build(
             yield
 
     return app
-
-
-def _observe(app: Quart, method: str, status: int, seconds: float) -> None:
-    """Count a response by its route."""
-    running = app.extensions.get("profilesvc")
-    if running is not None:
-        here = current()
-        running.metrics.request(method if method in _METHODS else "other", here.route, status, here.outcome, seconds)
-
-
-def _refused(app: Quart, kind: ErrorKind | None) -> None:
-    """Count what the guard refused, whatever its method and path; None: a full service refused in an endpoint."""
-    running = app.extensions.get("profilesvc")
-    if running is None:
-        return
-    if kind is not None:
-        running.metrics.request("other", "unknown", kind.status, kind.code, 0.0)
-    if kind in {None, SERVICE_UNAVAILABLE}:
-        running.metrics.limit_reached("in-flight")

@@ -9,26 +9,31 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Any
 
 from profilesvc.api.caching import cache_headers
-from profilesvc.api.concurrency import FULL, PLACE, Place, Places
 from profilesvc.api.failures import body_for
-from profilesvc.api.request import headers_of
+from profilesvc.api.request import PLACE, headers_of
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
+from profilesvc.domain.addresses import client_address, network
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import RequestInfo, serving
 from profilesvc.domain.world import Entropy
 from profilesvc.server.scope import BEFORE, MALFORMED
+from profilesvc.services.context import Services
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
-Observe = Callable[[str, int, float], None]
 access_log = logging.getLogger("profilesvc.access")  # a line per request, when the command line switches it on
 METRICS = "/metrics"
 _ALWAYS = frozenset({"/healthz", "/readyz", METRICS})  # monitors of a full service must not take it for a dead one
+FULL = "The service is full."
+ROOM_BYTES = 64 * 1024 * 1024
+_TIMES_FREE = 4
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_LINES = 100
 _NOTHING = [b""]
@@ -36,10 +41,98 @@ _HEADERS = [(b"x-content-type-options", b"nosniff")]  # of every response
 _HTTPS_HEADERS = [*_HEADERS, (b"strict-transport-security", b"max-age=31536000")]
 _NO_PATH = NOT_FOUND, "There is no such path."
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _VERSIONS = frozenset({"1.0", "1.1", "2", "3"})
 _LABEL = rb"[A-Za-z0-9_-]{1,63}"
 _HOST = re.compile(rb"(?:%b(?:\.%b)*\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?\Z" % (_LABEL, _LABEL))
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
+
+
+class Shares:
+    """An amount that addresses share: each may hold four times what is still free.
+
+    So one address alone can use four fifths, many use less each, and something is left for the next one.
+    """
+
+    def __init__(self, most: Callable[[], int]) -> None:
+        self._most = most
+        self._by_address: dict[str, int] = {}
+        self.held = 0
+
+    def fits(self, address: str, amount: int, waiting: int = 0) -> bool:
+        """Return whether the address may have that much more; `waiting` counts if it is more than what is held."""
+        free = self._most() - max(self.held, waiting)
+        return amount <= free and self._by_address.get(address, 0) + amount <= _TIMES_FREE * free
+
+    def add(self, address: str, amount: int) -> None:
+        """Add to what the address holds; a negative amount is given back."""
+        self.held += amount
+        now = self._by_address.get(address, 0) + amount
+        if now:
+            self._by_address[address] = now
+        else:
+            self._by_address.pop(address, None)
+
+
+class Places:
+    """What the requests of a process share. `on_full` is called when one must be refused in the middle."""
+
+    def __init__(self, most: Callable[[], int], on_full: Callable[[], None]) -> None:
+        self.at_work, self.room, self.on_full = Shares(most), Shares(lambda: ROOM_BYTES), on_full
+        self.waiting = 0
+
+
+class Place:
+    """What one request holds: a place at work, or room for its body while it waits for that."""
+
+    __slots__ = ("_at_work", "_owner", "_places", "address", "reads")
+
+    def __init__(self, places: Places, scope: Any, forwarded: list[bytes], hops: int) -> None:
+        peer, entries = scope.get("client"), [value.decode("latin1") for value in forwarded]
+        self.address = client_address(peer[0] if peer else None, entries, hops)
+        self._owner = "local" if self.address is None else network(self.address, 32, 64)
+        self._places, self._at_work = places, False
+        self.reads = False  # whether the body was asked for
+
+    def fits(self, came_before: int) -> bool:
+        """Return whether it may be worked on; `came_before` requests had no response yet when this one arrived."""
+        return self._places.at_work.fits(self._owner, 1, came_before - self._places.waiting)
+
+    def enter(self) -> None:
+        """Count as at work."""
+        self._places.at_work.add(self._owner, 1)
+        self._at_work = True
+
+    def leave(self) -> None:
+        """Give the place back, if it is held."""
+        if self._at_work:
+            self._places.at_work.add(self._owner, -1)
+            self._at_work = False
+
+    @contextmanager
+    def waiting_for(self, size: int) -> Iterator[None]:
+        """Open a block in which the request waits for so many bytes: it has memory for them and no place at work.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE without memory before the block, or without a place after it.
+        """
+        places = self._places
+        self._require(places.room.fits(self._owner, size))
+        self.leave()
+        places.room.add(self._owner, size)
+        places.waiting += 1
+        try:
+            yield
+        finally:
+            places.waiting -= 1
+            places.room.add(self._owner, -size)
+        self._require(self.fits(0))
+        self.enter()
+
+    def _require(self, fits: bool) -> None:
+        if not fits:
+            self._places.on_full()
+            raise ServiceError(SERVICE_UNAVAILABLE, FULL, retry_after=1)
 
 
 class RequestGuard:
@@ -47,9 +140,8 @@ class RequestGuard:
 
     It reads from the app's `config`: MAX_IN_FLIGHT requests at a time; TRUSTED_HOPS, how many proxies in front are
     trusted to name the address of a caller; HTTPS, whether browsers may remember that the service is reached by https;
-    METRICS_PORT, the port that serves the metrics and nothing else (without one, every port does). `observe` gets the
-    method, the status and the seconds of each response of the app; `refused` what was refused before, or None if a
-    request was refused in the middle for lack of a place.
+    METRICS_PORT, the port that serves the metrics and nothing else (without one, every port does). `running`
+    returns the services while they are open, for their metrics.
     """
 
     def __init__(
@@ -57,12 +149,11 @@ class RequestGuard:
         app: App,
         entropy: Entropy,
         config: Mapping[str, Any],
-        observe: Observe = lambda *_: None,
-        refused: Callable[[ErrorKind | None], None] = lambda _: None,
+        running: Callable[[], Services | None] = lambda: None,
     ) -> None:
         self._app, self._entropy, self._config = app, entropy, config
-        self._observe, self._refused = observe, refused
-        self._places = Places(lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: refused(None))
+        self._running = running
+        self._places = Places(lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: self._refused(None))
 
     @property
     def in_flight(self) -> int:
@@ -90,7 +181,7 @@ class RequestGuard:
             self._refused(problem[0])
             await _refuse(self._named(send, scope, request), scope["path"], *problem)
             return
-        answered = self._named(send, scope, request, self._observe)
+        answered = self._named(send, scope, request, is_counted=True)
         outer = serving.set(request)
         place.enter()
         try:
@@ -99,7 +190,7 @@ class RequestGuard:
             place.leave()
             serving.reset(outer)
 
-    def _named(self, send: Send, scope: Any, request: RequestInfo, observe: Observe = lambda *_: None) -> Send:
+    def _named(self, send: Send, scope: Any, request: RequestInfo, *, is_counted: bool = False) -> Send:
         """Return `send` with what every response carries; it also measures and logs the response."""
         names, place, path, begun = headers_of(scope), scope[PLACE], scope["path"], time.perf_counter()
         extra = [(b"x-request-id", (request.request_id or "").encode())]
@@ -114,12 +205,23 @@ class RequestGuard:
                 if b"expect" in names and not place.reads:  # the client was not asked for its body: it may not send it
                     message["headers"].append((b"connection", b"close"))
                 seconds = time.perf_counter() - begun
-                observe(scope["method"], message["status"], seconds)
+                if is_counted and (running := self._running()) is not None:
+                    method = scope["method"] if scope["method"] in _METHODS else "other"
+                    running.metrics.request(method, request.route, message["status"], request.outcome, seconds)
                 if access_log.isEnabledFor(logging.INFO):
                     _log(scope, message["status"], seconds, request)
             await send(message)
 
         return named
+
+    def _refused(self, kind: ErrorKind | None) -> None:
+        """Count what the guard refused, whatever its method and path; None: a full service refused in an endpoint."""
+        if (running := self._running()) is None:
+            return
+        if kind is not None:
+            running.metrics.request("other", "unknown", kind.status, kind.code, 0.0)
+        if kind in {None, SERVICE_UNAVAILABLE}:
+            running.metrics.limit_reached("in-flight")
 
     def _problem(self, scope: Any, place: Place) -> tuple[ErrorKind, str] | None:
         if scope["path"] not in _ALWAYS and not place.fits(scope.get(BEFORE, 0)):

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, cast
 from quart import Request, Response, current_app, request
 from quart.wrappers.request import Body
 
-from profilesvc.api.concurrency import PLACE
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, UNSUPPORTED_MEDIA_TYPE, ErrorKind
 from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
@@ -20,6 +19,7 @@ KB = 1024
 GRACE_SECONDS = 5
 MOST_SECONDS = 10
 LEAST_BYTES_PER_SECOND = KB
+PLACE = "profilesvc.place"  # where the guard leaves what a request holds in the ASGI scope
 _HEADERS = "profilesvc.headers"
 _CODINGS = frozenset({"", "identity"})
 
