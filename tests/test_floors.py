@@ -61,13 +61,13 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     ),
     # It stands in for a foreign identity provider; in the database it keeps links and used codes.
     "dev_issuer": (
-        {"contract", "domain", "tokens", "services", "storage", "api.access"},
+        {"contract", "domain", "tokens", "services", "storage", "api.request"},
         {"quart", "werkzeug", "jwt", "orjson"},
     ),
     "client": ({"contract"}, {"httpx", "pydantic"}),
     # It serves pages beside the API: the same edge, refusals and services, and the client's reading of a comparison.
     "dashboard": (
-        {"contract", "domain", "tokens", "services", "api", "client.readings"},
+        {"contract", "domain", "limits.limiter", "tokens", "services", "api", "client.readings"},
         {"quart", "werkzeug", "jinja2"},
     ),
     "dashboard.signing_in": (
@@ -75,7 +75,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"quart", "httpx", "authlib", "itsdangerous"},
     ),
     "telemetry": (
-        {"settings", "api", "database", "storage"},
+        {"settings", "api", "database", "domain", "storage"},
         {"opentelemetry", "sqlalchemy.ext.asyncio.AsyncSession"},
     ),
     "bootstrap": (

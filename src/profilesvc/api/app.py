@@ -54,7 +54,8 @@ class ProfileApp(FastApp):
         methods = sorted((await super().make_default_options_response()).headers.get("Allow", "").split(", "))
         empty = Response(status=204, headers={"Allow": ", ".join(methods)})
         del empty.headers["Content-Type"]
-        await cors.preflight(empty, methods)
+        if "Access-Control-Request-Method" in request.this_request().headers:
+            await cors.preflight(request.services(), empty, methods)
         return empty
 
 
@@ -83,7 +84,6 @@ def build(
     failures.install(app)
     app.before_request(request.begin)
     caching.install(app)
-    cors.install(app)
     QuartSchema(
         app,
         openapi_path=None,

@@ -2,11 +2,12 @@
 
 from collections.abc import Container
 
-from quart import Quart, Response, request
+from quart import Response
+from quart.typing import ResponseTypes
 
-from profilesvc.api.request import services
 from profilesvc.domain.request import current
 from profilesvc.services import origins
+from profilesvc.services.context import Services
 
 _ACCEPTED = (
     *("Authorization", "Content-Type", "X-Idempotency-Key", "Idempotency-Key"),
@@ -21,23 +22,18 @@ _PREFLIGHT = {"Access-Control-Allow-Headers": ", ".join(_ACCEPTED), "Access-Cont
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
-def install(app: Quart) -> None:
+async def allow(response: ResponseTypes) -> ResponseTypes:
     """Tell the browser if the page of a request may read the response."""
-
-    @app.after_request
-    async def allow(response: Response) -> Response:
-        page = current()
-        if page.origin_header is not None and page.may_read:  # never `*` and never credentials: pages send tokens
-            response.headers["Access-Control-Allow-Origin"] = page.origin_header
-            response.headers["Access-Control-Expose-Headers"] = _EXPOSED
-        return response
+    page = current()
+    if page.origin_header is not None and page.may_read:  # never `*` and never credentials: pages send tokens
+        response.headers["Access-Control-Allow-Origin"] = page.origin_header
+        response.headers["Access-Control-Expose-Headers"] = _EXPOSED
+    return response
 
 
-async def preflight(response: Response, methods: Container[str]) -> None:
+async def preflight(running: Services, response: Response, methods: Container[str]) -> None:
     """Add what a browser asks for before it sends one of the methods of this path, if that could succeed."""
-    if "Access-Control-Request-Method" not in request.headers:
-        return
-    await origins.preflight(services(), current())
+    await origins.preflight(running, current())
     if current().may_read:
         allowed = ", ".join(method for method in _METHODS if method in methods)
         response.headers.update({"Access-Control-Allow-Methods": allowed, **_PREFLIGHT})

@@ -247,6 +247,8 @@ def _idempotency_key(
     asked: Request, document: dict[str, Any], query: Query | None
 ) -> idempotency.IdempotencyKey | None:
     sent = [header_values(asked, name) for name in (b"x-idempotency-key", b"idempotency-key")]
+    if not any(sent):
+        return None
     return idempotency.key_of(sent, [document, None if query is None else query.model_dump()])
 
 

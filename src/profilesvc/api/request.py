@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping
 from typing import Any, NamedTuple, cast
 
-from quart import Request, Response, current_app, request
+from quart import Request, Response, after_this_request, current_app, request
 from quart.wrappers.request import Body
 
+from profilesvc.api import cors
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, UNSUPPORTED_MEDIA_TYPE, ErrorKind
 from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
@@ -72,7 +73,9 @@ async def begin() -> None:
     here = current()
     if (rule := this_request().url_rule) is not None:
         here.route = rule.rule
-    origins.note(services().settings, here)
+    if here.origin_header is not None:
+        origins.note(services().settings, here)
+        after_this_request(cors.allow)
 
 
 async def end(response: Response) -> Response:

@@ -83,6 +83,8 @@ async def create(
     VALIDATION_ERROR, PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR, in this order.
     """
     post = check_create(body)
+    if key is None:
+        return await _create(services, location, post, None)
     return await once(
         services, caller, ("posts", location), key, lambda claim: _create(services, location, post, claim)
     )
