@@ -18,7 +18,17 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import failures, parsing
 from profilesvc.api.caching import tag_of
-from profilesvc.api.request import KB, Admit, BodyRule, end, header_values, receive, services, this_request
+from profilesvc.api.request import (
+    KB,
+    Admit,
+    BodyRule,
+    bearer_token,
+    end,
+    header_values,
+    receive,
+    services,
+    this_request,
+)
 from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
@@ -36,9 +46,10 @@ from profilesvc.contract.errors import (
 from profilesvc.domain.errors import Problem, ServiceError, invalid
 from profilesvc.domain.request import current
 from profilesvc.limits.limiter import Kind
-from profilesvc.services import access, idempotency
+from profilesvc.services import access
 from profilesvc.services.access import Access
 from profilesvc.services.context import Ahead, Caller, Rendered, Services
+from profilesvc.services.idempotency import IdempotencyKey
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"
@@ -185,7 +196,7 @@ def _admit(running: Services, endpoint: Endpoint, asked: Request, ahead: Ahead |
 
     async def admit(is_first: bool) -> Caller:
         kind, prefetched = (endpoint.limit, ahead) if is_first else (None, None)
-        return await access.admit(running, current(), authorization, endpoint.access, kind, prefetched)
+        return await access.admit(running, current(), bearer_token(authorization), endpoint.access, kind, prefetched)
 
     return admit
 
@@ -243,13 +254,11 @@ def _body(
     return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, running))
 
 
-def _idempotency_key(
-    asked: Request, document: dict[str, Any], query: Query | None
-) -> idempotency.IdempotencyKey | None:
+def _idempotency_key(asked: Request, document: dict[str, Any], query: Query | None) -> IdempotencyKey | None:
     sent = [header_values(asked, name) for name in (b"x-idempotency-key", b"idempotency-key")]
     if not any(sent):
         return None
-    return idempotency.key_of(sent, [document, None if query is None else query.model_dump()])
+    return parsing.idempotency_key(sent, [document, None if query is None else query.model_dump()])
 
 
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:

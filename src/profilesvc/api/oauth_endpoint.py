@@ -19,7 +19,7 @@ from profilesvc.api.caching import tag_of
 from profilesvc.api.endpoint import Handler
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
-from profilesvc.api.request import KB, BodyRule, end, header_values, receive, services, this_request
+from profilesvc.api.request import KB, BodyRule, bearer_token, end, header_values, receive, services, this_request
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, ErrorKind
 from profilesvc.contract.oauth2 import (
     ACCESS_DENIED,
@@ -158,7 +158,7 @@ async def _caller(running: Services, form: ClientForm, authorization: list[str])
         return await client(running, _credentials(form, authorization))
     if form.client_secret is not None:
         raise ServiceError(INVALID_REQUEST, "Authenticate once: by a user token or as a client.")
-    return await access.admit(running, current(), authorization, access.SESSION, None)
+    return await access.admit(running, current(), bearer_token(authorization), access.SESSION, None)
 
 
 def required(credentials: Credentials | None) -> Credentials:

@@ -1,5 +1,6 @@
 """From bytes to checked values; every refusal names the field and the rule, and never repeats the input."""
 
+import hashlib
 import json
 import math
 import re
@@ -14,12 +15,14 @@ from profilesvc.contract.common import Query
 from profilesvc.contract.errors import UNSUPPORTED_MEDIA_TYPE
 from profilesvc.contract.tokens import GRANT_TYPES
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many
+from profilesvc.services.idempotency import IdempotencyKey
 
 Model = TypeVar("Model", bound=BaseModel)
 Rules = Callable[[dict[str, Any]], list[Problem]]
 MAX_DEPTH = 32
 MAX_VALUES = 10_000  # to check each one, and to find fault with it, must not keep other callers waiting
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
+_KEY_HEADER, _KEY = "X-Idempotency-Key", re.compile(r"[\x21-\x7e]{1,255}\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ARRAY_SYNTAX = re.compile(r"([^\[]+)\[.*\]\Z", re.DOTALL)
 
@@ -157,3 +160,21 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
         if right := next((exact for exact in model.exact if exact.lower() == meant), None):
             raise invalid("query", known, f"is written {right}")
     return values
+
+
+def idempotency_key(sent: list[list[str]], request: Any) -> IdempotencyKey | None:
+    """Return the key of a request from the values of both headers; `request` is what the fingerprint covers.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
+    values = {value for header in sent for value in header}
+    if any(len(header) > 1 for header in sent) or len(values) > 1:
+        raise invalid("header", _KEY_HEADER, "must be given once, and not with another value in Idempotency-Key")
+    if not values:
+        return None
+    value = values.pop()
+    if not _KEY.match(value):
+        raise invalid("header", _KEY_HEADER, "must be 1 to 255 visible ASCII characters")
+    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return IdempotencyKey(value, hashlib.sha256(canonical.encode()).hexdigest())

@@ -1,6 +1,7 @@
 """The incoming request: its headers, its body, and the steps that every endpoint begins with (D-03)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping
 from typing import Any, NamedTuple, cast
 
@@ -13,7 +14,7 @@ from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current
 from profilesvc.server.scope import ARRIVED
-from profilesvc.services import origins
+from profilesvc.services import access, origins
 from profilesvc.services.context import Caller, Services
 
 KB = 1024
@@ -22,6 +23,7 @@ MOST_SECONDS = 10
 LEAST_BYTES_PER_SECOND = KB
 PLACE = "profilesvc.place"  # where the guard leaves what a request holds in the ASGI scope
 _HEADERS = "profilesvc.headers"
+_BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)
 _CODINGS = frozenset({"", "identity"})
 
 
@@ -66,6 +68,20 @@ def headers_of(scope: MutableMapping[str, Any]) -> dict[bytes, list[bytes]]:
 def header_values(asked: Request, name: bytes) -> list[str]:
     """Return the values of a header by its lower-case name."""
     return [value.decode("latin1") for value in headers_of(cast(Any, asked.scope)).get(name, ())]
+
+
+def bearer_token(headers: list[str]) -> str:
+    """Return the token of exactly one `Authorization: Bearer …` header.
+
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN.
+    """
+    if not headers or not any(headers):
+        raise access.refused("missing")
+    match = _BEARER.match(headers[0]) if len(headers) == 1 else None
+    if match is None:
+        raise access.refused("malformed")
+    return match.group(1)
 
 
 async def begin() -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.request import receive, services, this_request
+from profilesvc.api.request import bearer_token, receive, services, this_request
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.dashboard import cookies, pages
@@ -72,7 +72,8 @@ async def visit() -> Visit:
     kind: Kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
 
     async def admit(_is_first: bool) -> Caller:
-        return await access.admit(running, current(), [f"Bearer {token}"] if token else [], access.SESSION, kind)
+        proof = bearer_token([f"Bearer {token}"] if token else [])
+        return await access.admit(running, current(), proof, access.SESSION, kind)
 
     caller, _ = await receive(running, this_request(), None, admit)
     assert caller is not None, "`admit` returns one"

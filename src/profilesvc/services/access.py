@@ -1,6 +1,5 @@
 """Who is calling, what they may do, and which locations they reach: all decided here (D-03, D-14, D-19)."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,6 @@ from profilesvc.storage.keys import KeyState
 from profilesvc.tokens.signer import TokenRefused
 
 _EVERYTHING = frozenset(ALL)
-_BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)
 _MESSAGES = {
     "missing": "Send an access token in the Authorization header.",
     "malformed": "The Authorization header must be `Bearer` and one access token.",
@@ -47,7 +45,7 @@ class Access:
 
     @property
     def public(self) -> bool:
-        """Whether no bearer token is read at all; an Authorization header is ignored."""
+        """Whether no bearer token is read at all."""
         return not (self.user or self.service)
 
     def require(self, caller: Caller) -> None:
@@ -83,24 +81,10 @@ def refused(reason: str) -> ServiceError:
     return ServiceError(AUTH_INVALID_TOKEN, _MESSAGES[reason], of_bearer=True, reason=reason)
 
 
-def bearer_token(headers: list[str]) -> str:
-    """Return the token of exactly one `Authorization: Bearer …` header.
-
-    Raises:
-        ServiceError: AUTH_INVALID_TOKEN.
-    """
-    if not headers or not any(headers):
-        raise refused("missing")
-    match = _BEARER.match(headers[0]) if len(headers) == 1 else None
-    if match is None:
-        raise refused("malformed")
-    return match.group(1)
-
-
 async def admit(
     services: Services,
     request: RequestInfo,
-    authorization: list[str],
+    token: str,
     access: Access,
     kind: Kind | None,
     ahead: Ahead | None = None,
@@ -112,7 +96,7 @@ async def admit(
     Raises:
         ServiceError: AUTH_INVALID_TOKEN, RATE_LIMITED, AUTH_INSUFFICIENT_PERMISSIONS, in this order (D-03).
     """
-    caller = await authenticate(services, authorization, ahead)
+    caller = await authenticate(services, token, ahead)
     key = caller.key
     if key is not None and access.is_session:
         raise refused("invalid")
@@ -145,8 +129,8 @@ def admit_key(services: Services, request: RequestInfo, key: KeyState, outdated:
     origins.enforce(request)
 
 
-async def authenticate(services: Services, authorization: list[str], ahead: Ahead | None = None) -> Caller:
-    """Return the caller behind the Authorization headers, with what was read `ahead`.
+async def authenticate(services: Services, token: str, ahead: Ahead | None = None) -> Caller:
+    """Return the caller whose access token this is, with what was read `ahead`.
 
     A deactivated key is a caller too, with its hold in `caller.key`: `admit` refuses it later.
 
@@ -155,7 +139,7 @@ async def authenticate(services: Services, authorization: list[str], ahead: Ahea
     """
     now = services.clock.now()
     try:
-        claims = services.signer.read(bearer_token(authorization), "at+jwt", now)
+        claims = services.signer.read(token, "at+jwt", now)
     except TokenRefused as refusal:
         raise refused(refusal.reason) from None
     if ahead is not None and ahead.location != claims.get("location"):

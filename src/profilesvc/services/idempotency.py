@@ -1,16 +1,14 @@
-"""Run an operation once per idempotency key and replay its answer (D-40)."""
+"""Run an operation once per idempotency key and replay its response (D-40)."""
 
 import hashlib
 import json
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED, PROVIDER_API_ERROR
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import DAY, SECOND
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
@@ -19,8 +17,6 @@ from profilesvc.storage.idempotency import Attempt
 
 LEASE = 60 * SECOND
 KEPT = DAY
-HEADER = "X-Idempotency-Key"
-_VALUE = re.compile(r"[\x21-\x7e]{1,255}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +42,6 @@ class Claim:
 
 
 Run = Callable[[Claim | None], Awaitable[Rendered]]
-
-
-def key_of(given: list[list[str]], request: Any) -> IdempotencyKey | None:
-    """The key of a request from the values of both header names; `request` is what the fingerprint covers."""
-    values = {value for header in given for value in header}
-    if any(len(header) > 1 for header in given) or len(values) > 1:
-        raise invalid("header", HEADER, "must be given once, and not with another value in Idempotency-Key")
-    if not values:
-        return None
-    value = values.pop()
-    if not _VALUE.match(value):
-        raise invalid("header", HEADER, "must be 1 to 255 visible ASCII characters")
-    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
-    return IdempotencyKey(value, hashlib.sha256(canonical.encode()).hexdigest())
 
 
 def _in_progress() -> ServiceError:
