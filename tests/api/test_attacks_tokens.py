@@ -56,11 +56,10 @@ async def test_a_signing_key_that_is_removed_during_an_exchange_is_a_refusal(ser
 async def test_no_confusion_of_access_and_refresh_tokens_is_accepted(
     http: httpx.AsyncClient, plugin: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    forges = []
-    keys = rsa_key(fixture_path("signing_key.pem").read_bytes()), hmac_key(fixture_path("refresh_key.pem").read_bytes())
-    for key, typ, name in zip(keys, ("at+jwt", "rt+jwt"), ("access_token", "refresh_token"), strict=True):
-        found = claims(plugin.tokens[name])
-        forges.append(Forge(key, found, found["iat"], typ))
+    access_key = rsa_key(fixture_path("signing_key.pem").read_bytes())
+    refresh_key = hmac_key(fixture_path("refresh_key.pem").read_bytes())
+    access, refresh = claims(plugin.tokens["access_token"]), claims(plugin.tokens["refresh_token"])
+    forges = Forge(access_key, access, access["iat"], "at+jwt"), Forge(refresh_key, refresh, refresh["iat"], "rt+jwt")
     accepted, asked = [], 0
     for name, typ, token in confused(*forges):
         if typ == "at+jwt":

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from conftest import Change
-from profilesvc.api.guard import Edge
+from profilesvc.api.guard import RequestGuard
 from profilesvc.domain.world import SeededEntropy
 from profilesvc.server.scope import BEFORE
 from support.api import Site, assert_error, assert_ok
@@ -108,7 +108,7 @@ class TestEdge:
             "query_string": b"",
             BEFORE: before,
         }
-        await Edge(app, SeededEntropy("edge"), {"MAX_IN_FLIGHT": 3, "HTTPS": True})(scope, receive, send)
+        await RequestGuard(app, SeededEntropy("edge"), {"MAX_IN_FLIGHT": 3, "HTTPS": True})(scope, receive, send)
         names = [name for name, _ in sent[0]["headers"]]
         assert names.count(b"x-request-id") == names.count(b"vary") == 1
         assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]

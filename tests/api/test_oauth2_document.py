@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from quart import Quart
 
 from conftest import AsService, Change, make_settings
-from profilesvc.api import body
+from profilesvc.api import request as body
 from profilesvc.api.failures import STANDARD_PATHS
 from profilesvc.bootstrap import create_app
 from support.api import TOO_MANY_HEADERS, Site, unfinished

@@ -9,7 +9,7 @@ from quart import Quart
 from sqlalchemy import update
 
 from conftest import AsService, Change
-from profilesvc.api import body as request_body
+from profilesvc.api import request as request_body
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import post_usage

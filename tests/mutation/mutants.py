@@ -30,8 +30,10 @@ TESTS: dict[str, list[str]] = {
     "tokens/signer.py": ["unit/test_signing.py", "unit/test_token_mutation.py", "api/test_bad_bearers.py"],
     "tokens/jose.py": ["unit/test_jose.py", "unit/test_signing.py"],
     "services/access.py": [
+        "api/test_access_matrix.py",
         "api/test_access_states.py",
         "api/test_bad_bearers.py",
+        "api/test_origin.py",
         "api/test_keys.py::TestList",
         "api/test_keys.py::TestRevoke",
         "api/test_locations.py::TestRead::test_is_for_the_own_location_alone",

@@ -20,10 +20,11 @@ from profilesvc.database.outage import Outage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import FrozenClock
 from profilesvc.operations import housekeeping, readiness
-from profilesvc.services import audit, connection
+from profilesvc.services import audit
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from profilesvc.storage import accounts, keys
+from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.tables import users
 from support.api import Site, assert_error, assert_ok
@@ -247,7 +248,7 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     await restarted()
     key = await _key(services, plugin)
     await restarted()
-    await connection.record_contact(services, key)
+    await services.beats.add(Beat(key.id, services.clock.now()))
     await restarted()
     services.notes.issued(services, key, [])
     await services.notes.write(services)

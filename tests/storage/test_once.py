@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from conftest import START
+from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.errors import (
     IDEMPOTENCY_IN_PROGRESS,
     IDEMPOTENCY_KEY_REUSED,
@@ -25,7 +26,7 @@ from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.world import FrozenClock
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered
-from profilesvc.services.idempotency import KEPT, Claim, key_of, once
+from profilesvc.services.idempotency import KEPT, Claim, once
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.settings import Settings
 from profilesvc.storage.tables import idempotency as rows
@@ -57,7 +58,7 @@ class Desk:
             return answer
 
         caller, target = other.get("caller", ALICE), other.get("target", ("push", HERE))
-        key = key_of([[value] for value in other.get("values", ["k"])], request)
+        key = idempotency_key([[value] for value in other.get("values", ["k"])], request)
         return await once(self, caller, target, key, run)  # type: ignore[arg-type]  # a part of the services
 
     async def fails(self, kind: ErrorKind, request: Any = 1, failing: BaseException | None = None) -> ServiceError:
@@ -88,7 +89,7 @@ def provider_says(reason: Any, *, retryable: bool, **said: Any) -> ServiceError:
 async def test_a_repeat_is_answered_as_the_first_time(desk: Desk) -> None:
     assert (await desk.ask({"a": 1, "b": 2})).data == b"1"
     again = await desk.ask({"b": 2, "a": 1}, values=["k", "k"])
-    assert (again.data, again.status, again.headers) == (b"1", 200, {"Idempotency-Replayed": "true"})
+    assert (again.data, again.replayed) == (b"1", True)
     await desk.fails(IDEMPOTENCY_KEY_REUSED, request={"a": 1})
     assert desk.runs == 1
 
@@ -113,7 +114,7 @@ async def test_callers_operations_locations_and_values_are_apart(desk: Desk) -> 
 @pytest.mark.parametrize("given", [[["a", "a"]], [["a"], ["b"]], [[""]], [["x" * 256]], [["a b"]], [["a\n"]], [["é"]]])
 async def test_A129_values_that_are_no_key(given: list[list[str]]) -> None:
     with pytest.raises(ServiceError) as refusal:
-        key_of(given, 1)
+        idempotency_key(given, 1)
     assert refusal.value.kind is VALIDATION_ERROR
     assert refusal.value.details["errors"][0]["field"] == "X-Idempotency-Key"
 
@@ -147,7 +148,7 @@ async def test_a_holder_that_is_gone_gives_way_after_its_lease(desk: Desk) -> No
 
     async def slow(first: Claim | None) -> Rendered:
         refusal = await desk.fails(IDEMPOTENCY_IN_PROGRESS)
-        assert refusal.headers == {"Retry-After": "1"}
+        assert refusal.retry_after == 1
         desk.clock.advance(milliseconds=59_999)
         await desk.fails(IDEMPOTENCY_IN_PROGRESS)
         desk.clock.advance(milliseconds=1)
@@ -159,7 +160,7 @@ async def test_a_holder_that_is_gone_gives_way_after_its_lease(desk: Desk) -> No
         raise AssertionError("an overtaken holder has stored its answer")
 
     with pytest.raises(ServiceError) as refusal:
-        await once(desk, ALICE, ("push", HERE), key_of([["k"]], 1), slow)  # type: ignore[arg-type]
+        await once(desk, ALICE, ("push", HERE), idempotency_key([["k"]], 1), slow)  # type: ignore[arg-type]
     assert refusal.value.kind is IDEMPOTENCY_IN_PROGRESS
     first, second = seen
     assert first is not None
@@ -198,7 +199,7 @@ async def test_who_comes_between_two_statements_of_a_claim_is_left_to_it(desk: D
         await desk.ask(failing=RuntimeError())
     whole, desk.storage = desk.storage, Interrupted(desk.storage, after, word)  # type: ignore[assignment]
     refusal = await desk.fails(IDEMPOTENCY_IN_PROGRESS)
-    assert refusal.headers == {"Retry-After": "1"}
+    assert refusal.retry_after == 1
     desk.storage = whole
     assert desk.runs == 1
     assert (await desk.ask()).data == b"2"
@@ -215,7 +216,7 @@ async def test_a_final_refusal_of_the_provider_is_kept(desk: Desk) -> None:
     first = await desk.fails(PROVIDER_API_ERROR, failing=provider_says("rejected", retryable=False, **said))
     again = await desk.fails(PROVIDER_API_ERROR)
     assert (again.message, again.details) == (first.message, first.details)
-    assert again.headers == {"Idempotency-Replayed": "true"}
+    assert again.replayed
     assert desk.runs == 1
 
 

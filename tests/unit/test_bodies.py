@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from profilesvc.api import body, concurrency
-from profilesvc.api.body import KB, AwaitedBody
-from profilesvc.api.concurrency import PLACE, Place, Places, Shares
+from profilesvc.api import guard
+from profilesvc.api import request as body
+from profilesvc.api.guard import Place, Places, Shares
+from profilesvc.api.request import KB, PLACE, AwaitedBody
 from profilesvc.domain.errors import ServiceError
 
 Receive = Callable[[], Any]
@@ -116,7 +117,7 @@ async def test_without_a_place_when_its_body_is_there_it_is_refused(shared: Plac
 
 
 async def test_unfinished_bodies_of_all_have_bounded_room(shared: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "ROOM_BYTES", 1000)
+    monkeypatch.setattr(guard, "ROOM_BYTES", 1000)
     mine, other = place(shared), place(shared, "192.0.2.2")
     reading = asyncio.ensure_future(awaited(never, mine, 800).read(KB))
     await asyncio.sleep(0)

@@ -1,7 +1,6 @@
 """D-30, D-31: which pages are accepted for whom, and when a request is refused for its page."""
 
 import json
-from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ import pytest
 from conftest import make_settings
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.request import RequestInfo
 from profilesvc.services import origins
 from profilesvc.settings import Settings
 
@@ -48,21 +48,17 @@ def a_key(*allowed: str) -> Any:
 
 def readable(rules: Any, header: str | None, key: Any = None, *, known: bool = True) -> bool:
     """Whether a page may read the answer; when the caller is `known`, as a caller with this key, or as a user."""
-    return copy_context().run(_readable, rules, header, key, known)  # as each request: nothing stays behind
-
-
-def _readable(rules: Any, header: str | None, key: Any, known: bool) -> bool:
-    origins.arrive(rules.settings, header)
+    request = RequestInfo(origin_header=header)
+    origins.note(rules.settings, request)
     if known:
-        origins.weigh(rules, key)
-    accepted = origins.page.get().accepted
-    if header is None or accepted:
-        origins.require()
+        origins.decide(rules, request, key)
+    if header is None or request.may_read:
+        origins.enforce(request)
     else:
         with pytest.raises(ServiceError) as refusal:
-            origins.require()
+            origins.enforce(request)
         assert refusal.value.kind is AUTH_INSUFFICIENT_PERMISSIONS
-    return accepted
+    return request.may_read
 
 
 @pytest.mark.parametrize("known", [False, True])

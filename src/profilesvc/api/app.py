@@ -9,12 +9,12 @@ from quart import Blueprint, Quart, Response
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
-from profilesvc.api import converters, failures, origin
+from profilesvc.api import caching, converters, cors, failures, request
 from profilesvc.api.brief_cache import Sparing
 from profilesvc.api.documents import Documents
-from profilesvc.api.guard import App, Edge
+from profilesvc.api.guard import App, RequestGuard
 from profilesvc.api.openapi import Document
-from profilesvc.api.quart_fast_app import LeanApp
+from profilesvc.api.quart_fast import FastApp
 from profilesvc.api.routes import (
     audit,
     connection,
@@ -28,7 +28,6 @@ from profilesvc.api.routes import (
     tokens,
     wellknown,
 )
-from profilesvc.contract.errors import SERVICE_UNAVAILABLE, ErrorKind
 from profilesvc.domain.world import Entropy
 from profilesvc.services.context import Services
 
@@ -47,15 +46,16 @@ _SECURITY = {
 }
 
 
-class ProfileApp(LeanApp):
-    """Quart by the short way, with the answers to OPTIONS that a JSON API gives."""
+class ProfileApp(FastApp):
+    """Quart with the responses to OPTIONS that a JSON API gives."""
 
     async def make_default_options_response(self) -> Response:
-        """204 with Allow (A095), and what a browser's preflight asks for (A124)."""
+        """Return 204 with Allow (A095), and what a browser's preflight asks for (A124)."""
         methods = sorted((await super().make_default_options_response()).headers.get("Allow", "").split(", "))
         empty = Response(status=204, headers={"Allow": ", ".join(methods)})
         del empty.headers["Content-Type"]
-        await origin.preflight(empty, methods)
+        if "Access-Control-Request-Method" in request.this_request().headers:
+            await cors.preflight(request.services(), empty, methods)
         return empty
 
 
@@ -65,19 +65,25 @@ def build(
     more: Iterable[Blueprint] = (),
     around: Around = lambda app: app,
 ) -> Quart:
-    """The app; `open_services` is entered when it starts serving and left when it stops.
+    """Return the app; `open_services` is entered when it starts serving and left when it stops.
 
-    `more` is beside the API; `around` is put around everything that the edge lets through. The edge reads its
-    limits from the app's configuration (see `Edge`).
+    `more` blueprints are served next to the API; `around` wraps everything that passes the guard. The guard reads its
+    limits from the app's configuration (see `RequestGuard`).
     """
     app = ProfileApp("profilesvc", static_folder=None)
-    app.config.update(MAX_CONTENT_LENGTH=1024 * 1024, BODY_TIMEOUT=None, PROPAGATE_EXCEPTIONS=False)
+    app.config.update(
+        MAX_CONTENT_LENGTH=1024 * 1024,
+        BODY_TIMEOUT=None,
+        RESPONSE_TIMEOUT=None,  # the server bounds how long a client may take to read a response
+        PROPAGATE_EXCEPTIONS=False,
+    )
     app.extensions["profilesvc.draining"] = asyncio.Event()
     app.extensions["profilesvc.documents"] = Documents()
     app.extensions["profilesvc.checks"], app.extensions["profilesvc.telemetry.metrics"] = Sparing(0.02), Sparing(0.02)
     converters.install(app.url_map)
     failures.install(app)
-    origin.install(app)
+    app.before_request(request.begin)
+    caching.install(app)
     QuartSchema(
         app,
         openapi_path=None,
@@ -86,7 +92,7 @@ def build(
         openapi_provider_class=Document,
         conversion_preference="pydantic",
     )
-    # Every handler answers with a Response: what quart-schema converts for others is looked for in vain here.
+    # Every handler returns a Response: there is nothing for quart-schema to convert.
     del app.make_response
     app.register_blueprint(health.blueprint)
     for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown):
@@ -94,24 +100,13 @@ def build(
     for blueprint in more:
         app.register_blueprint(blueprint)
 
-    edge = Edge(around(app.asgi_app), entropy, app.config, partial(_refused, app))
-    app.asgi_app = edge  # type: ignore[method-assign, assignment]
+    guard = RequestGuard(around(app.asgi_app), entropy, app.config, partial(app.extensions.get, "profilesvc"))
+    app.asgi_app = guard  # type: ignore[method-assign, assignment]
 
     @app.while_serving
     async def lifespan() -> AsyncGenerator[None, None]:
-        async with open_services() as services, services.watched(lambda: edge.in_flight):
+        async with open_services() as services, services.watched(lambda: guard.in_flight):
             app.extensions["profilesvc"] = services
             yield
 
     return app
-
-
-def _refused(app: Quart, kind: ErrorKind | None) -> None:
-    """Count what the edge refused, whatever its method and path are; None: a full service, refused by a route."""
-    running = app.extensions.get("profilesvc")
-    if running is None:
-        return
-    if kind is not None:
-        running.metrics.request("other", "unknown", kind.status, kind.code, 0.0)
-    if kind in {None, SERVICE_UNAVAILABLE}:
-        running.metrics.limit_reached("in-flight")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from quart import Response, current_app
 from quart.wrappers.response import DataBody
 
-from profilesvc.api.compression import packed_once, tag_of
+from profilesvc.api.caching import packed_once, tag_of
 
 PUBLIC = {"Cache-Control": "public, max-age=3600"}
 
@@ -35,7 +35,7 @@ class Documents:
         response = Response(status=200, content_type=content_type, headers={**headers, "ETag": made.tag})
         response.response = DataBody(made.body)
         response.headers["Content-Length"] = str(len(made.body))
-        setattr(response, "packed", made.packed)  # noqa: B010  for api/quart_fast.py, which sends it
+        setattr(response, "packed", made.packed)  # noqa: B010  for api/caching.py
         return response
 
 

@@ -1,26 +1,34 @@
 """One declaration per endpoint: route, who may call, what comes in, what goes out, what can go wrong.
 
-The trip of a request is `_serve`, in the order of D-03. A handler names what it needs of `caller`, `location`,
-`post_id`, `review_id`, `client_id`, `query`, `body` and `idempotency`; it returns a contract model, or bytes made once.
+The path of a request is `_serve`, in the order of D-03. A handler names what it needs of `services`, `caller`,
+`location`, `post_id`, `review_id`, `client_id`, `query`, `body`, `idempotency` and `user_agent`; it returns a contract
+model, or bytes made once. So it can be called without an app.
 """
 
 import inspect
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import orjson
 from pydantic import BaseModel
 from quart import Blueprint, Request, Response
 from quart_schema import operation_id, tag
 
-from profilesvc.api import parsing
-from profilesvc.api.access import Access, services
-from profilesvc.api.body import KB
-from profilesvc.api.compression import tag_of
-from profilesvc.api.quart_fast import JsonResponse, fields
-from profilesvc.api.request import asked_now, begin, body_of, judge_body, read_body, tell_limits
+from profilesvc.api import failures, parsing
+from profilesvc.api.caching import tag_of
+from profilesvc.api.request import (
+    KB,
+    Admit,
+    BodyRule,
+    bearer_token,
+    end,
+    header_values,
+    receive,
+    services,
+    this_request,
+)
 from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
@@ -36,19 +44,40 @@ from profilesvc.contract.errors import (
     ErrorKind,
 )
 from profilesvc.domain.errors import Problem, ServiceError, invalid
+from profilesvc.domain.request import current
 from profilesvc.limits.limiter import Kind
-from profilesvc.services import access as callers
-from profilesvc.services import audit, connection, idempotency, origins
-from profilesvc.services.context import Caller, Prefetch, Rendered, Services, deactivated
+from profilesvc.services import access
+from profilesvc.services.access import Access
+from profilesvc.services.context import Caller, Prefetch, Rendered, Services
+from profilesvc.services.idempotency import IdempotencyKey
 
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"
 _CHILDREN = {"postId": ("post_id", post_id), "reviewId": ("review_id", review_id)}
 
 
+class Options(TypedDict, total=False):
+    """What an endpoint may declare beyond its route, access and data: the fields of `Endpoint`, see there."""
+
+    data_name: str
+    query: type[Query]
+    body: type[BaseModel] | type[dict[str, Any]]
+    body_schema: type[BaseModel]
+    rules: Callable[[Services, dict[str, Any]], list[Problem]]
+    status: int
+    created_at: Callable[[dict[str, Any]], str]
+    errors: tuple[ErrorKind, ...]
+    max_body: int
+    no_store: bool
+    media_hint: str
+    counted_as: Kind
+    prefetch: Callable[[Any, dict[str, str]], Prefetch | None]
+    handed_over: bool
+
+
 @dataclass(frozen=True)
 class Endpoint:
-    """A declaration, and everything that serving and documenting need of it."""
+    """A declaration, and everything that serving and documenting need to know of it."""
 
     method: str
     path: str
@@ -73,14 +102,19 @@ class Endpoint:
 
     @property
     def limit(self) -> Kind:
-        """Which buckets its requests are counted in (D-50): no route is without."""
+        """Which buckets its requests are counted in (D-50): every endpoint has some."""
         by_method: Kind = "reads" if self.method == "GET" else "writes"
         return self.counted_as or ("tokens" if self.access.public else by_method)
 
     @cached_property
     def is_tagged(self) -> bool:
-        """Whether a caller may keep the answer for itself, if it asks each time whether that is still good."""
+        """Whether a caller may keep the response for itself, if it asks each time whether it is still valid."""
         return self.method == "GET" and not self.no_store
+
+    @cached_property
+    def body_rule(self) -> BodyRule | None:
+        """What is accepted as a body, if there is one."""
+        return None if self.body is None else BodyRule(self.max_body, partial(parsing.require_json, self.media_hint))
 
     @property
     def all_errors(self) -> list[ErrorKind]:
@@ -104,15 +138,13 @@ class Routes:
 
     def __init__(self, noun: str) -> None:
         self.blueprint = Blueprint(noun, __name__)
-        self.blueprint.after_request(tell_limits)
+        self.blueprint.after_request(end)
         self._tag = tag([noun])
 
-    def endpoint(self, route: str, *, access: Access, data: Any, **options: Any) -> Callable[[Handler], Handler]:
-        """Declare `METHOD /path` under /api/v1; the handler comes back unchanged.
-
-        Options are the fields of Endpoint: data_name, query, body, body_schema, rules, status, created_at, errors,
-        max_body, no_store, media_hint, counted_as, prefetch, handed_over.
-        """
+    def endpoint(
+        self, route: str, *, access: Access, data: Any, **options: Unpack[Options]
+    ) -> Callable[[Handler], Handler]:
+        """Declare `METHOD /path` under /api/v1; the handler comes back unchanged."""
         method, path = route.split(" ", 1)
 
         def register(handler: Handler) -> Handler:
@@ -123,8 +155,8 @@ class Routes:
                 try:
                     return await _serve(declared, path_values)
                 except ServiceError as error:
-                    if declared.no_store:  # refusals of these routes are as private as their answers (D-04)
-                        error.headers.setdefault("Cache-Control", "no-store")
+                    if declared.no_store:
+                        return failures.render(failures.refusal(error), no_store=True)
                     raise
 
             view.__doc__, view.__name__ = handler.__doc__, handler.__name__
@@ -137,50 +169,42 @@ class Routes:
 
 
 async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
-    """Size and media type, caller, permission, syntax, location, body, then the operation (D-03).
-
-    A body is read when its head and its caller were judged.
-    """
-    running, asked = services(), asked_now()
-    begin(asked)
-    if endpoint.access.public:  # before any work; a caller with a token is counted when it is known (D-03)
-        await running.limiter.by_address()
-    raw, judge_media = b"", partial(_judge_media, endpoint, asked)
-    if endpoint.body is not None:
-        judge_body(asked, endpoint.max_body, judge_media)
+    """Check size and media type, caller, permission, syntax, location, body; then run the operation (D-03)."""
+    running, asked = services(), this_request()
     query, fault = _query(endpoint, asked)
-    arguments: dict[str, Any] = {"query": query}
-    if not endpoint.access.public:
-        arguments["caller"] = await _admit(running, endpoint, asked, _prefetch(endpoint, query, path_values))
-    if endpoint.body is not None:
-        raw = await read_body(asked, endpoint.max_body, judge_media)
-        if body_of(asked).was_late and not endpoint.access.public:  # the token may have been revoked meanwhile (D-14)
-            arguments["caller"] = await _admit(running, endpoint, asked, None, counted=True)
+    arguments: dict[str, Any] = {"services": running, "query": query}
+    admit = (
+        None if endpoint.access.public else _admit(running, endpoint, asked, _prefetch(endpoint, query, path_values))
+    )
+    arguments["caller"], raw = await receive(running, asked, endpoint.body_rule, admit)
     if fault is not None:
         raise fault
-    arguments.update(await _path(running, endpoint, path_values, arguments))
+    arguments |= await _path(running, endpoint, path_values, arguments)
     if endpoint.body is not None:
         document = parsing.json_object(raw)
         arguments["body"] = _body(running, endpoint, endpoint.body, document)
         if "idempotency" in endpoint.wants:
-            arguments["idempotency"] = _idempotency_key(asked, document, arguments.get("query"))
+            arguments["idempotency"] = _idempotency_key(asked, document, query)
+    if "user_agent" in endpoint.wants:
+        arguments["user_agent"] = asked.headers.get("User-Agent", "")
     operation = endpoint.handler(**{name: value for name, value in arguments.items() if name in endpoint.wants})
-    may_be_left = endpoint.method == "GET" or endpoint.handed_over
-    return _respond(endpoint, await (operation if may_be_left else running.background.finish(operation)))
+    may_be_cancelled = endpoint.method == "GET" or endpoint.handed_over
+    return _respond(endpoint, await (operation if may_be_cancelled else running.background.finish(operation)))
 
 
-def _body(
-    running: Services, endpoint: Endpoint, model: type[BaseModel] | type[dict[str, Any]], document: dict[str, Any]
-) -> Any:
-    """The body as the declared model, or as it is for an operation that reads it by the provider's format."""
-    if not issubclass(model, BaseModel):
-        return document
-    rules = endpoint.rules
-    return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, running))
+def _admit(running: Services, endpoint: Endpoint, asked: Request, prefetch: Prefetch | None) -> Admit:
+    """Return what admits the caller; the second time it neither counts nor uses what was read prefetch."""
+    authorization = header_values(asked, b"authorization")
+
+    async def admit(is_first: bool) -> Caller:
+        kind, prefetched = (endpoint.limit, prefetch) if is_first else (None, None)
+        return await access.admit(running, current(), bearer_token(authorization), endpoint.access, kind, prefetched)
+
+    return admit
 
 
 def _query(endpoint: Endpoint, asked: Request) -> tuple[Query | None, ServiceError | None]:
-    """The parameters, or what is wrong with them, which is told in its turn."""
+    """Return the parameters, or what is wrong with them, to be raised after the caller is admitted."""
     if endpoint.query is None:
         return None, None
     try:
@@ -190,7 +214,7 @@ def _query(endpoint: Endpoint, asked: Request) -> tuple[Query | None, ServiceErr
 
 
 def _prefetch(endpoint: Endpoint, query: Query | None, path_values: dict[str, str]) -> Prefetch | None:
-    """What can be read with the caller; a name that is none is told of in its turn."""
+    """Return what can be read together with the caller; a bad name is refused later, by `_path`."""
     if endpoint.prefetch is None or query is None:
         return None
     try:
@@ -199,69 +223,60 @@ def _prefetch(endpoint: Endpoint, query: Query | None, path_values: dict[str, st
         return None
 
 
-def _judge_media(endpoint: Endpoint, asked: Request) -> None:
-    if not parsing.is_json(asked.headers.get("Content-Type")):
-        raise ServiceError(UNSUPPORTED_MEDIA_TYPE, endpoint.media_hint)
-
-
-async def _admit(
-    running: Services, endpoint: Endpoint, asked: Request, prefetch: Prefetch | None, *, counted: bool = False
-) -> Caller:
-    caller = await callers.authenticate(running, fields(asked, b"authorization"), prefetch)
-    audit.known(caller.scope)
-    origins.weigh(running, caller.key)  # before anything refuses: a page in its place may read why
-    key_id = None if caller.key is None else caller.key.id
-    if not counted:
-        await running.limiter.by_caller(endpoint.limit, key_id, caller.user_id, caller.plan.reads)
-    if caller.key is not None and caller.key.hold is not None:
-        if endpoint.access.records_contact:
-            await connection.record_contact(running, caller.key)
-        raise deactivated(running, caller.key.hold)
-    endpoint.access.require(caller)
-    origins.require()
-    return caller
-
-
 async def _path(
     running: Services, endpoint: Endpoint, path_values: dict[str, str], arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """Canonical names first, then whether the caller reaches the location."""
+    """Return the arguments of the path: canonical names first, then the location if the caller reaches it."""
     found: dict[str, Any] = {}
     if "client_id" in path_values:
         found["client_id"] = path_values["client_id"]
     if "location" not in endpoint.wants:
         return found
-    where, member, name = "path", "locationId", path_values.get("locationId")
+    where, parameter, name = "path", "locationId", path_values.get("locationId")
     if name is None:
         where, name = "query", arguments["query"].locationId
     try:
         name = location_name(name)
-        for member in _CHILDREN.keys() & path_values.keys():
-            where, (wanted, canonical) = "path", _CHILDREN[member]
-            found[wanted] = canonical(path_values[member], name)
+        for parameter in _CHILDREN.keys() & path_values.keys():
+            where, (argument, canonical) = "path", _CHILDREN[parameter]
+            found[argument] = canonical(path_values[parameter], name)
     except ValueError as error:
-        raise invalid(where, member, str(error)) from None
-    found["location"] = await callers.reach(running, arguments["caller"], name)
+        raise invalid(where, parameter, str(error)) from None
+    found["location"] = await access.reach(running, arguments["caller"], name)
     return found
 
 
-def _idempotency_key(
-    asked: Request, document: dict[str, Any], query: Query | None
-) -> idempotency.IdempotencyKey | None:
-    given = [fields(asked, name) for name in (b"x-idempotency-key", b"idempotency-key")]
-    return idempotency.key_of(given, [document, None if query is None else query.model_dump()])
+def _body(
+    running: Services, endpoint: Endpoint, model: type[BaseModel] | type[dict[str, Any]], document: dict[str, Any]
+) -> Any:
+    """Return the body as the declared model, or as it is for an operation that reads it by the provider's format."""
+    if not issubclass(model, BaseModel):
+        return document
+    rules = endpoint.rules
+    return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, running))
+
+
+def _idempotency_key(asked: Request, document: dict[str, Any], query: Query | None) -> IdempotencyKey | None:
+    sent = [header_values(asked, name) for name in (b"x-idempotency-key", b"idempotency-key")]
+    if not any(sent):
+        return None
+    return parsing.idempotency_key(sent, [document, None if query is None else query.model_dump()])
 
 
 def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
-    """Wrap the result in Success; a model is written once, prepared bytes are passed on."""
+    """Wrap the result in Success; a model is serialized once, prepared bytes are passed on."""
     rendered = result if isinstance(result, Rendered) else Rendered(result.model_dump_json(by_alias=True).encode())
     body = b'{"status":"ok","data":' + rendered.data + b"}"
-    keeping = [("Cache-Control", "private, no-cache"), ("ETag", tag_of(body))] if endpoint.is_tagged else ()
-    response = JsonResponse(body, rendered.status or endpoint.status, keeping)
-    if rendered.headers:
-        response.headers.update(rendered.headers)
+    response = Response(body, endpoint.status, content_type="application/json")
+    headers = response.headers
+    if endpoint.is_tagged:
+        headers["Cache-Control"], headers["ETag"] = "private, no-cache", tag_of(body)
+    if rendered.replayed:
+        headers["Idempotency-Replayed"] = "true"
+    if rendered.data_age is not None:
+        headers["X-Data-Age"] = str(rendered.data_age)
     if endpoint.created_at is not None:
-        response.headers["Location"] = PREFIX + endpoint.created_at(orjson.loads(rendered.data))
+        headers["Location"] = PREFIX + endpoint.created_at(orjson.loads(rendered.data))
     if endpoint.no_store:
-        response.headers["Cache-Control"] = "no-store"
+        headers["Cache-Control"] = "no-store"
     return response

@@ -1,4 +1,4 @@
-"""Every failure becomes the envelope here and nowhere else, or what a standard's own route says instead (D-02)."""
+"""Make a response of every failure: the envelope, or what a standard's path says instead (D-02)."""
 
 import logging
 from typing import Any
@@ -8,7 +8,7 @@ import orjson
 from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
-from profilesvc.api.access import services
+from profilesvc.api.request import HttpRefusal, services
 from profilesvc.contract.errors import (
     AUTH_INVALID_TOKEN,
     INTERNAL_ERROR,
@@ -21,15 +21,15 @@ from profilesvc.contract.errors import (
 )
 from profilesvc.contract.oauth2 import INVALID_CLIENT, error_members
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.request import current
 
 log = logging.getLogger("profilesvc")
-REQUEST_ID = "profilesvc.request_id"  # where the edge leaves it in the ASGI scope
 STANDARD_PATHS = ("/oauth2/", "/.well-known/")
 NOT_CACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
 
 
 def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
-    """The Failure envelope as bytes."""
+    """Return the Failure envelope."""
     error: dict[str, Any] = {"code": kind.code, "message": message}
     if details:
         error["details"] = details
@@ -37,68 +37,79 @@ def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> byte
 
 
 def body_for(path: str, kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
-    """The failure as the path speaks: the envelope, or a standard's own members (D-02)."""
+    """Return the body of a failure of this path: the envelope, or a standard's own fields (D-02)."""
     if path.startswith(STANDARD_PATHS):
         return orjson.dumps(error_members(kind, message, details))
     return failure_body(kind, message, details)
 
 
-def render(error: ServiceError) -> Response:
-    """The answer for a refusal."""
-    response = Response(
-        body_for(request.path, error.kind, error.message, error.details),
-        error.kind.status,
-        content_type="application/json",
-    )
-    setattr(response, "outcome", error.kind.code)  # noqa: B010  for the metrics
+def headers_of(error: ServiceError) -> dict[str, str]:
+    """Return the headers that say to programs what is known of a refusal."""
+    headers = dict(error.headers) if isinstance(error, HttpRefusal) else {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    if error.replayed:
+        headers["Idempotency-Replayed"] = "true"
+    if error.of_bearer:
+        headers["WWW-Authenticate"] = _challenge(error.details)
+    return headers
+
+
+def _challenge(details: dict[str, Any]) -> str:
+    """Return what is wrong with a bearer token (RFC 6750 §3)."""
+    if "required" in details:
+        return f'Bearer error="insufficient_scope", scope="{details["required"]}"'
+    return "Bearer" if details.get("reason") == "missing" else 'Bearer error="invalid_token"'
+
+
+def render(error: ServiceError, *, no_store: bool = False) -> Response:
+    """Return the response for a refusal; `no_store`: it is as private as the endpoint's other responses (D-04)."""
+    current().outcome = error.kind.code
+    body = body_for(request.path, error.kind, error.message, error.details)
+    response = Response(body, error.kind.status, content_type="application/json")
     if request.path.startswith(STANDARD_PATHS):
         response.headers.update(NOT_CACHED)
-    response.headers.update(error.headers)
+    response.headers.update(headers_of(error))
     if error.kind is INVALID_CLIENT and "Authorization" in request.headers:  # RFC 6749 §5.2: not for a form
         response.headers["WWW-Authenticate"] = 'Basic realm="profilesvc"'
-    if error.kind is AUTH_INVALID_TOKEN:
+    if no_store or error.kind is AUTH_INVALID_TOKEN:
         response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def _path() -> str:
-    """The path as it may stand in a log: percent-encoded, so that a line break in it does not begin a line."""
-    return quote(request.path)
-
-
 def _request() -> str:
-    """What was asked for, and the id by which the caller knows the answer."""
-    return f"{request.method} {_path()} [{request.scope.get(REQUEST_ID, '-')}]"
+    """Return the method, the path and the request id for a log; the path is percent-encoded, so on one line."""
+    return f"{request.method} {quote(request.path)} [{current().request_id}]"
 
 
 def refusal(error: Exception) -> ServiceError:
-    """What to answer for whatever was raised; what went wrong on our side is logged here."""
+    """Return the refusal for whatever was raised; log what went wrong on our side."""
     if isinstance(error, ServiceError):
         if error.kind.status >= 500 and error.__cause__ is not None and not services().refused_by_database(error):
             log.warning("%s: %s (%s)", _request(), error.kind.code, type(error.__cause__).__name__)
         return error
-    known = _of_framework(error) if isinstance(error, HTTPException) else None
-    if known is None:
+    refused = _of_framework(error) if isinstance(error, HTTPException) else None
+    if refused is None:
         log.error("%s: unexpected %s", _request(), type(error).__name__, exc_info=error)
-    return known or ServiceError(INTERNAL_ERROR)
+    return refused or ServiceError(INTERNAL_ERROR)
 
 
 def _of_framework(error: HTTPException) -> ServiceError | None:
-    """What the framework refuses by itself: unknown paths, methods, bodies that are too large or too slow."""
+    """Return the refusal for what the framework refuses: unknown paths, methods, bodies too large or too slow."""
     if isinstance(error, RequestEntityTooLarge):
         return ServiceError(PAYLOAD_TOO_LARGE)
     if isinstance(error, RequestTimeout):
-        return ServiceError(REQUEST_TIMEOUT, headers={"Connection": "close"})
+        return HttpRefusal(REQUEST_TIMEOUT, Connection="close")
     if error.code == 404:
         return ServiceError(NOT_FOUND, "There is no such path.")
     if error.code == 405:
         allow = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
-        return ServiceError(METHOD_NOT_ALLOWED, headers={"Allow": allow})
+        return HttpRefusal(METHOD_NOT_ALLOWED, Allow=allow)
     return ServiceError(VALIDATION_ERROR) if error.code is not None and 400 <= error.code < 500 else None
 
 
 def install(app: Quart) -> None:
-    """Register the handler: without one for HTTPException, Quart would answer those by itself."""
+    """Register the handler; without one for HTTPException, Quart would answer those itself."""
 
     async def answer(error: Exception) -> Response:
         return render(refusal(error))

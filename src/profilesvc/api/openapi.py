@@ -10,9 +10,9 @@ from typing import Any
 from quart_schema.openapi import OpenAPIProvider
 from werkzeug.routing import Rule
 
-from profilesvc.api import openapi_standard
+from profilesvc.api import openapi_oauth
 from profilesvc.api.endpoint import PREFIX, Endpoint
-from profilesvc.api.oauth_endpoint import Standard
+from profilesvc.api.oauth_endpoint import OAuthEndpoint
 from profilesvc.api.openapi_headers import (
     CONDITION,
     HEADERS,
@@ -93,7 +93,7 @@ class Document(OpenAPIProvider):
         document = super().schema()
         declared = [self._declared(rule) for rule in self.generate_rules()]
         endpoints = [found for found in declared if isinstance(found, Endpoint)]
-        standards = [found for found in declared if isinstance(found, Standard)]
+        standards = [found for found in declared if isinstance(found, OAuthEndpoint)]
         document["components"]["schemas"] = components(endpoints, standards)
         document["components"]["headers"] = HEADERS
         document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
@@ -106,17 +106,17 @@ class Document(OpenAPIProvider):
         """The API's own routes, and those that speak a standard."""
         return [rule for rule in self._app.url_map.iter_rules() if self._declared(rule) is not None]
 
-    def _declared(self, rule: Rule) -> Endpoint | Standard | None:
+    def _declared(self, rule: Rule) -> Endpoint | OAuthEndpoint | None:
         view = self._app.view_functions[rule.endpoint]
-        return getattr(view, "endpoint", None) or getattr(view, "standard", None)
+        return getattr(view, "endpoint", None) or getattr(view, "oauth_endpoint", None)
 
     def build_paths(self, rule: Rule) -> tuple[dict[str, Any], dict[str, Any]]:
         """One path with one operation."""
         declared = self._declared(rule)
         assert declared is not None, "generate_rules gives declared routes only"
         noun = rule.endpoint.rsplit(".", 1)[0]
-        if isinstance(declared, Standard):
-            return {declared.path: {declared.method.lower(): openapi_standard.operation(declared, noun)}}, {}
+        if isinstance(declared, OAuthEndpoint):
+            return {declared.path: {declared.method.lower(): openapi_oauth.operation(declared, noun)}}, {}
         path = _VARIABLE.sub(r"{\1}", PREFIX + declared.path)
         return {path: {declared.method.lower(): _operation(declared, noun, path)}}, {}
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
-from profilesvc.api import openapi_standard
+from profilesvc.api import openapi_oauth
 from profilesvc.api.endpoint import Endpoint
-from profilesvc.api.oauth_endpoint import Standard
+from profilesvc.api.oauth_endpoint import OAuthEndpoint
 from profilesvc.contract.envelope import Failure
 from profilesvc.contract.provider.format import Message, OpenMessage, access_of
 
@@ -116,7 +116,7 @@ def _data_name(endpoint: Endpoint) -> str:
     return endpoint.data_name or _data_models(endpoint)[0].__name__
 
 
-def components(endpoints: list[Endpoint], standards: list[Standard]) -> dict[str, Any]:
+def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> dict[str, Any]:
     """Every model once, by its class name, and one success envelope per `data`."""
     inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Failure, "serialization")]
     for endpoint in endpoints:
@@ -124,7 +124,7 @@ def components(endpoints: list[Endpoint], standards: list[Standard]) -> dict[str
         if endpoint.body is not None:
             inputs.append((body_model(endpoint), "validation"))
     for standard in standards:
-        inputs += openapi_standard.models(standard)
+        inputs += openapi_oauth.models(standard)
     bodies = {endpoint.body_schema for endpoint in endpoints if endpoint.body_schema}
     generator = type("_RequestSchema", (Schema,), {"bodies": bodies})
     refs, definitions = models_json_schema(inputs, by_alias=True, ref_template=_REF, schema_generator=generator)
@@ -141,7 +141,7 @@ def components(endpoints: list[Endpoint], standards: list[Standard]) -> dict[str
         }
     roots = {name for name in schemas if name.endswith("Success")}
     roots |= {body_model(endpoint).__name__ for endpoint in endpoints if endpoint.body is not None}
-    roots |= {model.__name__ for standard in standards for model, _ in openapi_standard.models(standard)}
+    roots |= {model.__name__ for standard in standards for model, _ in openapi_oauth.models(standard)}
     return {name: schemas[name] for name in sorted(_reachable(schemas, {*roots, Failure.__name__}))}
 
 

@@ -1,5 +1,6 @@
 """From bytes to checked values; every refusal names the field and the rule, and never repeats the input."""
 
+import hashlib
 import json
 import math
 import re
@@ -11,22 +12,30 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ValidationError
 
 from profilesvc.contract.common import Query
+from profilesvc.contract.errors import UNSUPPORTED_MEDIA_TYPE
 from profilesvc.contract.tokens import GRANT_TYPES
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many
 from profilesvc.domain.problems import problem_of
+from profilesvc.services.idempotency import IdempotencyKey
 
 Model = TypeVar("Model", bound=BaseModel)
 Rules = Callable[[dict[str, Any]], list[Problem]]
 MAX_DEPTH = 32
 MAX_VALUES = 10_000  # to check each one, and to find fault with it, must not keep other callers waiting
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
+_KEY_HEADER, _KEY = "X-Idempotency-Key", re.compile(r"[\x21-\x7e]{1,255}\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ARRAY_SYNTAX = re.compile(r"([^\[]+)\[.*\]\Z", re.DOTALL)
 
 
-def is_json(content_type: str | None) -> bool:
-    """`application/json` and `application/*+json`, with any parameters."""
-    return content_type is not None and _JSON_TYPE.match(content_type.split(";")[0].strip()) is not None
+def require_json(hint: str | None, content_type: str | None) -> None:
+    """Refuse any media type but `application/json` and `application/*+json`; `hint` says what to send instead.
+
+    Raises:
+        ServiceError: UNSUPPORTED_MEDIA_TYPE.
+    """
+    if content_type is None or _JSON_TYPE.match(content_type.split(";")[0].strip()) is None:
+        raise ServiceError(UNSUPPORTED_MEDIA_TYPE, hint)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -132,9 +141,9 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
     Bytes that are not UTF-8 stay percent-encoded, as the framework reads them.
     """
     values: dict[str, str] = {}
-    for name, given in _parameters(raw):
+    for name, value in parse_qsl(raw.decode(), keep_blank_values=True, errors="werkzeug.url_quote"):
         if name in model.model_fields and name not in values:
-            values[name] = given
+            values[name] = value
             continue
         known = array.group(1) if (array := _ARRAY_SYNTAX.match(name)) else name
         if known in model.model_fields:
@@ -145,8 +154,19 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
     return values
 
 
-def _parameters(raw: bytes) -> list[tuple[str, str]]:
-    text = raw.decode()
-    if "%" in text or "+" in text:
-        return parse_qsl(text, keep_blank_values=True, errors="werkzeug.url_quote")
-    return [(name, given) for name, _, given in (each.partition("=") for each in text.split("&") if each)]
+def idempotency_key(sent: list[list[str]], request: Any) -> IdempotencyKey | None:
+    """Return the key of a request from the values of both headers; `request` is what the fingerprint covers.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
+    values = {value for header in sent for value in header}
+    if any(len(header) > 1 for header in sent) or len(values) > 1:
+        raise invalid("header", _KEY_HEADER, "must be given once, and not with another value in Idempotency-Key")
+    if not values:
+        return None
+    value = values.pop()
+    if not _KEY.match(value):
+        raise invalid("header", _KEY_HEADER, "must be 1 to 255 visible ASCII characters")
+    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return IdempotencyKey(value, hashlib.sha256(canonical.encode()).hexdigest())

@@ -6,6 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+_ACCOUNT = re.compile(r"\Aaccounts/[^/]+/")
+
 LOCATION_ID = re.compile(r"(?!locations\Z)[A-Za-z0-9_-]{1,64}\Z")
 POST_ID = re.compile(r"(?!localPosts\Z)[A-Za-z0-9_-]{1,64}\Z")
 REVIEW_ID = re.compile(r"(?!reviews\Z|reply\Z)[A-Za-z0-9_-]{1,200}\Z")  # the provider's ids are long
@@ -129,3 +131,8 @@ class Data(BaseModel):
     """The `data` of a response."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def without_account(name: str) -> str:
+    """Return `locations/2/reviews/3` for the provider's `accounts/1/locations/2/reviews/3` (D-74)."""
+    return _ACCOUNT.sub("", name)

@@ -5,8 +5,7 @@ from html import escape
 
 from quart import Blueprint, Response
 
-from profilesvc.api.access import services
-from profilesvc.api.request import asked_now, begin
+from profilesvc.api.request import receive, services, this_request
 from profilesvc.dashboard import words
 from profilesvc.domain.world import iso
 from profilesvc.services import badges
@@ -30,8 +29,7 @@ def register(blueprint: Blueprint) -> None:
     async def badge(badge: str) -> Response:
         """Serve `<secret>.svg` or `<secret>.json`; counted by address like every request without a caller."""
         running = services()
-        begin(asked_now())
-        await running.limiter.by_address()
+        await receive(running, this_request(), None, None)
         secret, _, form = badge.rpartition(".")
         name, state, seen = await badges.read(running, secret if form in {"svg", "json"} else "")
         if form == "svg":

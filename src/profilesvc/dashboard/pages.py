@@ -6,10 +6,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from quart import Response, request
 
-from profilesvc.api.failures import REQUEST_ID, refusal
+from profilesvc.api.failures import headers_of, refusal
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import problems, values, words
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.request import current
 from profilesvc.domain.world import iso
 
 PATH = "/dashboard"
@@ -79,9 +80,9 @@ async def guard(response: Response) -> Response:
 async def failed(error: Exception) -> Response:
     """The refusal in words, with the id by which our log knows it."""
     told, here = refusal(error), request.scope.get(VISIT)
-    request_id = request.scope.get(REQUEST_ID, "")
-    response = page("error.html", told.kind.status, visit=here, error=told, request_id=request_id)
-    response.headers.update({name: value for name, value in told.headers.items() if name != "WWW-Authenticate"})
+    current().outcome = told.kind.code
+    response = page("error.html", told.kind.status, visit=here, error=told, request_id=current().request_id or "")
+    response.headers.update({name: value for name, value in headers_of(told).items() if name != "WWW-Authenticate"})
     return response
 
 

@@ -6,13 +6,13 @@ from typing import Any
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
-from profilesvc.api.parsing import checked
+from profilesvc.api.parsing import checked, idempotency_key
 from profilesvc.contract.common import post_id
 from profilesvc.contract.posts import PostListQuery
 from profilesvc.dashboard import pages, post_form, problems, words
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.services import idempotency, overview, posts
+from profilesvc.services import overview, posts
 from profilesvc.services.context import Reached
 from profilesvc.tokens.signer import random_id
 
@@ -43,7 +43,7 @@ def register(blueprint: Blueprint) -> None:
     async def create(here: Visit, locationId: str) -> Response:
         location, form = await here.reach(locationId), await request.form
         body = post_form.document(_kind(form), form)
-        once = idempotency.key_of([[form.get("once", "")]], body)
+        once = idempotency_key([[form.get("once", "")]], body)
         try:
             await posts.create(here.services, here.caller, location, body, once)
         except ServiceError as error:

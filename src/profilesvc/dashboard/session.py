@@ -4,8 +4,7 @@ from weakref import WeakKeyDictionary
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.access import services
-from profilesvc.api.request import asked_now, begin
+from profilesvc.api.request import receive, services, this_request
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import cookies, pages
 from profilesvc.dashboard.signing_in import Attempt, Provider
@@ -22,10 +21,9 @@ def register(blueprint: Blueprint) -> None:
     providers: WeakKeyDictionary[object, Provider] = WeakKeyDictionary()
 
     async def provider() -> Provider:
-        """That of the running services; who asks is counted by address, as at the token route."""
+        """Return that of the running services; the client is counted by address, as at the token endpoint."""
         running = services()
-        begin(asked_now())
-        await running.limiter.by_address()
+        await receive(running, this_request(), None, None)
         return providers.setdefault(running.signer, Provider(running))
 
     @blueprint.get("/sign-in")

@@ -5,6 +5,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.sync import SyncComparison, SyncHistoryQuery
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
@@ -12,7 +13,7 @@ from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.readings import reading
 from profilesvc.domain.world import parse_iso
-from profilesvc.services import comparison, connection, idempotency, locations, overview, sync
+from profilesvc.services import comparison, connection, locations, overview, sync
 from profilesvc.services.context import Reached
 from profilesvc.tokens.signer import random_id
 
@@ -51,7 +52,7 @@ def register(blueprint: Blueprint) -> None:
             source = (await comparison.compare(here.services, location)).source
             if form.get("intent") == "preview":
                 return await _page(here, location, await comparison.preview(here.services, location, source))
-            once = idempotency.key_of([[form.get("once", "")]], ["dashboard", location.name])
+            once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name])
             await sync.run(here.services, here.caller, location, source, once)
         except ServiceError as error:
             return await _page(here, location, error=error)

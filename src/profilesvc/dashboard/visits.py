@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.access import services
-from profilesvc.api.request import asked_now, begin
+from profilesvc.api.request import bearer_token, receive, services, this_request
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.dashboard import cookies, pages
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.services import access, audit, locations
-from profilesvc.services.access import refused
+from profilesvc.domain.request import current
+from profilesvc.limits.limiter import Kind
+from profilesvc.services import access, locations
 from profilesvc.services.context import Caller, Reached, Services
 from profilesvc.tokens.seals import Seal
 
@@ -76,15 +76,16 @@ async def visit() -> Visit:
     """Who is visiting. AUTH_INVALID_TOKEN where nobody has signed in, or has been signed out since."""
     running = services()
     token = cookies.get(running, cookies.SESSION)
-    begin(asked_now())
-    caller = await access.authenticate(running, [f"Bearer {token}"] if token else [])
-    if caller.key is not None:  # a key's token is no session
-        raise refused("invalid")
-    audit.known(caller.scope)
+    kind: Kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
+
+    async def admit(_is_first: bool) -> Caller:
+        proof = bearer_token([f"Bearer {token}"] if token else [])
+        return await access.admit(running, current(), proof, access.SESSION, kind)
+
+    caller, _ = await receive(running, this_request(), None, admit)
+    assert caller is not None, "`admit` returns one"
     here = Visit(running, caller, token or "")
     cast(dict[str, Any], request.scope)[pages.VISIT] = here
-    kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
-    await running.limiter.by_caller(kind, None, caller.user_id, caller.plan.reads)  # type: ignore[arg-type]
     return here
 
 

@@ -13,7 +13,6 @@ import inspect
 import math
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +31,7 @@ from profilesvc.database.readers import FastReader, PostgresReaders, Readers, Sq
 from profilesvc.database.unavailable import READ_ONLY, refusal, sqlstate
 from profilesvc.database.writers import Executions, PostgresWriter, SqliteWriter, Writer
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.request import current
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
@@ -155,7 +155,6 @@ class Storage:
         self._renewed_at = float("-inf")
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._write_lock = asyncio.Lock()
-        self.seconds: ContextVar[float] = ContextVar("seconds", default=BUSY_SECONDS)
 
     def read(self) -> "Reading":
         """Begin a unit of statements that change nothing; each sees what is committed when it runs."""
@@ -181,13 +180,14 @@ class Storage:
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:
         """Yield the seconds that a unit may take."""
-        seconds, begun = self.seconds.get(), time.monotonic()
+        request, begun = current(), time.monotonic()
+        seconds = min(BUSY_SECONDS, request.database_seconds)
         try:
             with self.refusing():
                 yield seconds
             self.outage.worked(wrote=True)
         finally:
-            self.seconds.set(_left(seconds, begun))
+            request.database_seconds = _left(seconds, begun)
 
     @contextlib.asynccontextmanager
     async def _may_write(self, seconds: float) -> AsyncIterator[float]:
@@ -267,7 +267,7 @@ class Storage:
 
     def renew(self) -> None:
         """Give the following units of this request their full time again."""
-        self.seconds.set(BUSY_SECONDS)
+        current().database_seconds = BUSY_SECONDS
 
     async def close(self) -> None:
         """Close all connections."""
@@ -290,8 +290,8 @@ class Reading:
         self._storage = storage
 
     async def __aenter__(self) -> FastReader:
-        self._begun = time.monotonic()
-        self._unit = self._storage.readers.open(self._storage.seconds.get())
+        self._begun, self._request = time.monotonic(), current()
+        self._unit = self._storage.readers.open(min(BUSY_SECONDS, self._request.database_seconds))
         try:
             return await self._unit.__aenter__()
         except Exception as error:
@@ -308,9 +308,7 @@ class Reading:
 
     def _end(self, error: BaseException | None) -> None:
         storage = self._storage
-        before = storage.seconds.get()
-        if (left := _left(before, self._begun)) != before:
-            storage.seconds.set(left)
+        self._request.database_seconds = _left(min(BUSY_SECONDS, self._request.database_seconds), self._begun)
         if error is None:
             storage.outage.worked(wrote=False)
         elif isinstance(error, Exception) and (refused := storage.refused(error, self._begun)) is not None:

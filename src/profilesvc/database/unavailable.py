@@ -55,7 +55,7 @@ def reason(error: BaseException) -> str:
 
 
 def refusal(error: BaseException) -> ServiceError | None:
-    """Return SERVICE_UNAVAILABLE with Retry-After, or None for a defect such as a wrong statement."""
+    """Return SERVICE_UNAVAILABLE for a database in trouble; None for a defect, such as a broken statement."""
     if isinstance(error, _UNAVAILABLE):
         return None if _is_wrong_statement(error) else _unavailable()
     if not isinstance(error, sqlalchemy.exc.DBAPIError | asyncpg.PostgresError):

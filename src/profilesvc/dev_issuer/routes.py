@@ -9,7 +9,7 @@ import orjson
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
-from profilesvc.api.access import services
+from profilesvc.api.request import services
 from profilesvc.dev_issuer import pages
 from profilesvc.dev_issuer.provider import ID_TOKEN_SECONDS, PATH, DevIssuer, Login
 from profilesvc.tokens.signer import random_id

@@ -13,7 +13,9 @@ Problem = tuple[str, str, str]  # where, field, problem
 class ServiceError(Exception):
     """An error of the catalogue.
 
-    `details` becomes `error.details`; `retry_after` (seconds) and `headers` become headers of the response.
+    `details` becomes `error.details`. The rest are facts for the caller that `api/failures.py` puts into headers:
+    `retry_after` in seconds; `of_bearer`, if it is the bearer token that was refused; `replayed`, if it repeats the
+    response to an earlier request with the same idempotency key.
     """
 
     def __init__(
@@ -22,15 +24,14 @@ class ServiceError(Exception):
         message: str | None = None,
         *,
         retry_after: int | None = None,
-        headers: dict[str, str] | None = None,
+        of_bearer: bool = False,
+        replayed: bool = False,
         **details: Any,
     ) -> None:
         super().__init__(message or kind.message)
         self.kind = kind
         self.message = message or kind.message
-        self.headers = dict(headers or {})
-        if retry_after is not None:
-            self.headers["Retry-After"] = str(retry_after)
+        self.retry_after, self.of_bearer, self.replayed = retry_after, of_bearer, replayed
         self.details = details
 
 

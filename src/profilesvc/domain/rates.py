@@ -55,6 +55,20 @@ class Standing(NamedTuple):
     wait: int
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One bucket that a request was counted in."""
+
+    name: str
+    window: Window
+    standing: Standing
+
+    @property
+    def seconds(self) -> int:
+        """Whole seconds until there is more, at least one."""
+        return max(-(-self.standing.wait // SECOND), 1)
+
+
 class Windows(Protocol):
     """Counts requests by the name of a bucket."""
 

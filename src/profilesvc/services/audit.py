@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextvars import Context, ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -12,6 +12,7 @@ from profilesvc.contract.audit import MAX_LIMIT, AuditEntry, AuditQuery, AuditTr
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.addresses import network
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.request import current
 from profilesvc.domain.world import DAY, HOUR, iso
 from profilesvc.storage import audit, keys
 from profilesvc.storage.keys import KeyState
@@ -23,28 +24,10 @@ KEPT = 400 * DAY
 _GATHER_SECONDS = 0.1
 
 
-class Trace(NamedTuple):
-    """Who is asking, and from where. `ip` is the client's address (D-50), of which only a prefix is kept."""
-
-    actor: str = "operator"
-    ip: str | None = None
-    request_id: str | None = None
-
-
-# Set once per request, at the edge of the API; a command line leaves the default.
-trace: ContextVar[Trace] = ContextVar("trace", default=Trace())  # noqa: B039  a tuple
-
-
-def known(actor: str) -> None:
-    """Say who is asking, once that is proven: `user:ID` or `key:ID`."""
-    _, ip, request_id = trace.get()
-    trace.set(Trace(actor, ip, request_id))
-
-
 async def record(
     services: "Services", session: AsyncSession, event: Event, user_id: int, key_id: int | None = None, **details: Any
 ) -> None:
-    """Append an event inside the transaction that it tells of."""
+    """Append an event inside the transaction that it reports."""
     await audit.add(session, [_row(services.clock.now(), event, user_id, key_id, details)])
 
 
@@ -57,15 +40,15 @@ async def record_each(
 
 
 def _row(at: int, event: Event, user_id: int, key_id: int | None, details: dict[str, Any]) -> dict[str, Any]:
-    who = trace.get()
+    request = current()
     return {
         "at": at,
         "event": event,
         "user_id": user_id,
         "key_id": key_id,
-        "actor": who.actor,
-        "ip_prefix": None if who.ip is None else network(who.ip, 24, 48),
-        "request_id": who.request_id,
+        "actor": request.actor,
+        "ip_prefix": None if request.address is None else network(request.address, 24, 48),
+        "request_id": request.request_id,
         "details": orjson.dumps(details).decode() if details else None,
     }
 
@@ -89,7 +72,7 @@ _Counts = dict[tuple[int, int, int, str | None], _Count]  # by user, key, number
 
 
 class Notes:
-    """Events that no answer waits for: gathered for a moment, then written together.
+    """Events that no response waits for: gathered for a moment, then written together.
 
     A grant costs no transaction of its own, and a thousand wrong secrets cost as much as one.
     """
@@ -101,31 +84,31 @@ class Notes:
         self._turn = asyncio.Lock()
 
     def issued(self, services: "Services", key: KeyState, permissions: Sequence[str]) -> None:
-        """A token was granted to a key."""
+        """Note that a key was granted a token."""
         self._issued.append(
             _row(services.clock.now(), "token.issued", key.user_id, key.id, {"permissions": list(permissions)})
         )
         self._write_soon(services)
 
     def failed(self, services: "Services", key: KeyState) -> None:
-        """Somebody knew a key's client id and not its secret: one event per key, network and hour (D-61).
+        """Note a wrong secret for a key: one event per key, network and hour (D-61).
 
-        Only counted here: the answer must not take longer than that to an unknown id (D-21).
+        It is only counted here, because the response must not take longer than that for an unknown id (D-21).
         """
         now = services.clock.now()
-        once = key.user_id, key.id, now // HOUR, trace.get().ip
+        once = key.user_id, key.id, now // HOUR, current().address
         self._failed.setdefault(once, _Count(now)).add(now)
         self._write_soon(services)
 
     def _write_soon(self, services: "Services") -> None:
         if self._timer is None:
-            loop, own = asyncio.get_running_loop(), Context()  # not what is left of the request that came first
+            loop, own = asyncio.get_running_loop(), Context()  # not the context of the request that came first
             self._timer = loop.call_later(
                 _GATHER_SECONDS, lambda: services.background.spawn(self.write(services)), context=own
             )
 
     async def write(self, services: "Services") -> None:
-        """Write what was gathered so far; it is written when this returns, whoever began to."""
+        """Write what was gathered so far. On return it is written, also if another task has started to."""
         async with self._turn:
             if self._timer is None:
                 return
@@ -151,7 +134,11 @@ def _failures(counted: _Counts) -> dict[str, dict[str, Any]]:
 
 
 async def of_key(services: "Services", caller: "Caller | None", client_id: str, query: AuditQuery) -> AuditTrail:
-    """What happened to a key, live or not, newest first; without a caller anyone's, for the operator. NOT_FOUND."""
+    """Return what happened to a key, live or not, newest first; without a caller anyone's key, for the operator.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
     await services.notes.write(services)
     now = services.clock.now()
     async with services.storage.read() as session:
@@ -167,7 +154,7 @@ async def of_key(services: "Services", caller: "Caller | None", client_id: str, 
 
 
 async def of_user(services: "Services", user_id: int | None, query: AuditQuery) -> AuditTrail:
-    """What happened to a user and all of their keys, newest first; to everyone without a user."""
+    """Return what happened to a user and all of their keys, newest first; without a user, to everyone."""
     await services.notes.write(services)
     return await _page(services, {} if user_id is None else {"user_id": user_id}, query)
 

@@ -20,6 +20,7 @@ from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain import connection as rules
 from profilesvc.domain.domains import domain_allowed, site_host
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.request import current
 from profilesvc.domain.world import iso
 from profilesvc.services import origins
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
@@ -29,11 +30,6 @@ from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
 
 _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
-
-
-async def record_contact(services: Services, key: KeyState) -> None:
-    """Note that a key's site is alive, whatever else is wrong with the key (D-28)."""
-    await services.beats.add(Beat(key.id, services.clock.now()))
 
 
 async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_agent: str = "") -> HeartbeatReceived:
@@ -95,7 +91,7 @@ async def validate(services: Services, body: CredentialCheck) -> CredentialsVali
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
         return CredentialsInvalid(reason="invalid_credentials")
-    origins.weigh(services, key)
+    origins.decide(services, current(), key)
     development = not services.settings.production
     allowed = keys.domains_of(key.allowed_domains)
     if body.site_domain is not None and not domain_allowed(body.site_domain, allowed, development=development):

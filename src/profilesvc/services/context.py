@@ -1,7 +1,7 @@
 """What every operation works with: the services, who is calling, which location was reached."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -135,11 +135,15 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """`data` as JSON bytes made once, with a status and headers where they differ from the declaration."""
+    """`data` as JSON bytes made once.
+
+    `replayed`: it repeats the response to an earlier request. `data_age`: in seconds, if the provider is down and the
+    data is older than it should be.
+    """
 
     data: bytes
-    status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    replayed: bool = False
+    data_age: int | None = None
 
 
 def deactivated(services: Services, hold: Hold) -> ServiceError:

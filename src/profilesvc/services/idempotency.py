@@ -1,16 +1,15 @@
-"""Run an operation once per idempotency key, and replay its response to repeats (D-40)."""
+"""Run an operation once per idempotency key and replay its response (D-40)."""
 
 import hashlib
 import json
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED, PROVIDER_API_ERROR
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.world import DAY, SECOND
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
@@ -19,9 +18,6 @@ from profilesvc.storage.idempotency import Attempt
 
 LEASE = 60 * SECOND
 KEPT = DAY
-HEADER = "X-Idempotency-Key"
-_VALUE = re.compile(r"[\x21-\x7e]{1,255}\Z")
-_REPLAYED = {"Idempotency-Replayed": "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +64,6 @@ class Lock(Protocol):
     async def end(self, session: AsyncSession) -> None:
         """Write what a failed operation leaves behind, and release the lock."""
         ...
-
-
-def key_of(headers: list[list[str]], request: Any) -> IdempotencyKey | None:
-    """Return the key of a request from the values of both header names; the fingerprint covers `request`.
-
-    Raises:
-        ServiceError: VALIDATION_ERROR.
-    """
-    values = {value for header in headers for value in header}
-    if any(len(header) > 1 for header in headers) or len(values) > 1:
-        raise invalid("header", HEADER, "must be sent once, and Idempotency-Key must not have another value")
-    if not values:
-        return None
-    value = values.pop()
-    if not _VALUE.match(value):
-        raise invalid("header", HEADER, "must be 1 to 255 visible ASCII characters")
-    canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
-    return IdempotencyKey(value, hashlib.sha256(canonical.encode()).hexdigest())
 
 
 def _in_progress() -> ServiceError:
@@ -154,9 +132,9 @@ async def _repeated(session: AsyncSession, scope: str, fingerprint: str, now: in
 
 def _replay(status: int, answer: str) -> Rendered:
     if status != PROVIDER_API_ERROR.status:
-        return Rendered(answer.encode(), status, _REPLAYED)
+        return Rendered(answer.encode(), replayed=True)
     failure = json.loads(answer)
-    raise ServiceError(PROVIDER_API_ERROR, failure["message"], headers=_REPLAYED, **failure["details"])
+    raise ServiceError(PROVIDER_API_ERROR, failure["message"], replayed=True, **failure["details"])
 
 
 async def _fail(services: Services, claim: Claim | None, lock: Lock | None, error: BaseException) -> None:

@@ -6,6 +6,7 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVAL
 from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.permissions import ALL
+from profilesvc.domain.request import current
 from profilesvc.domain.world import HOUR
 from profilesvc.services import audit, origins, tokens, users
 from profilesvc.services.context import Services
@@ -37,8 +38,9 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         identity = await services.identity.read(body.subject_token, body.nonce, now)
     except TokenRefused as refusal:
         raise _refused(refusal.reason) from None
-    origins.weigh(services, None)  # the token is for a user, whatever client asks
-    origins.require()
+    request = current()
+    origins.decide(services, request, None)  # the token is for a user, whatever client asks
+    origins.enforce(request)
     async with services.storage.write() as session:
         # Kept for an hour longer than the token is good for, as clocks of several processes differ.
         if not await identities.spend(session, identity.digest, identity.good_until + HOUR, now):
@@ -46,7 +48,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         user = await _user(services, session, identity)
         if user.suspended_at is not None:
             raise _refused("suspended")
-        audit.known(f"user:{user.id}")
+        request.actor = f"user:{user.id}"
         await audit.record(services, session, "user.login", user.id, issuer=identity.issuer)
     return UserToken(
         plan=user.plan,

@@ -53,17 +53,17 @@ async def get(services: Services, location: Reached) -> Rendered:
     """A location as the provider has it, from the mirror while that is young or the provider is down (D-71)."""
     now = services.clock.now()
     mirror = await load(services, location)
-    profile, headers = json.loads(mirror.profile), {}
+    profile, age = json.loads(mirror.profile), None
     if now - mirror.profile_read_at > services.settings.mirror_max_age_seconds * SECOND:
         try:
             profile = await services.provider.location(location.name)
         except ProviderError:
-            headers["X-Data-Age"] = str((now - mirror.profile_read_at) // SECOND)
+            age = (now - mirror.profile_read_at) // SECOND
         else:
             async with services.storage.write() as session:
                 await keep_profile(session, location.name, profile, now)
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
-    return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": mirror.is_verified}}), headers=headers)
+    return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": mirror.is_verified}}), data_age=age)
 
 
 async def load(services: Services, location: Reached) -> LocationState:

@@ -6,9 +6,10 @@ from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.contract.oauth2 import Introspection
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
+from profilesvc.domain.request import current
 from profilesvc.domain.world import SECOND
-from profilesvc.services import access, origins, tokens
-from profilesvc.services.context import Caller, Services, deactivated
+from profilesvc.services import access, tokens
+from profilesvc.services.context import Caller, Services
 from profilesvc.storage import families, keys, revocations
 from profilesvc.tokens.claims import LONGEST_TOKEN, AccessClaims, ServiceClaims
 from profilesvc.tokens.signer import TokenRefused
@@ -45,10 +46,7 @@ async def authenticate_client(services: Services, client_id: str, client_secret:
     key = await tokens.verify_secret(services, client_id, client_secret)
     if key is None:
         raise ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
-    origins.weigh(services, key)
-    if key.hold is not None:
-        raise deactivated(services, key.hold)
-    origins.require()
+    access.admit_key(services, current(), key)
     return Caller(key.user_id, services.plans.get(key.plan), frozenset(key.permissions.split()), key)
 
 

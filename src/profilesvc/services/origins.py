@@ -1,15 +1,13 @@
-"""Whether the page that a request comes from may use what the request carries (D-30, D-31).
+"""Whether the page that a request comes from may use the credentials of the request (D-30, D-31).
 
-`arrive` notes the page, `weigh` decides as soon as it is known who is calling, `require` refuses in its turn (D-03).
-Between the last two stand refusals that a page in its place may read.
+`note` remembers the page, `decide` decides as soon as the caller is known, and `enforce` refuses. Refusals between the
+last two have a response that an accepted page may read, so the order matters (D-03).
 """
-
-from contextvars import ContextVar
-from dataclasses import dataclass
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.domain.domains import Origin, normal_domain, origin_allowed, parse_origin
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.request import RequestInfo
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from profilesvc.storage import domains
@@ -18,62 +16,49 @@ from profilesvc.storage.keys import KeyState, domains_of
 _LOOPBACK = ("localhost", "127.0.0.1")
 
 
-@dataclass(slots=True)
-class Page:
-    """The `Origin` header of a request, None without one, and what it means, None when it is no web origin.
-
-    `accepted`: that page may read the answer, as far as is known by now.
-    """
-
-    header: str | None = None
-    origin: Origin | None = None
-    accepted: bool = False
+def note(settings: Settings, request: RequestInfo) -> None:
+    """Note where a request comes from. Before the caller is known, only our own pages may read responses."""
+    if request.origin_header is not None:
+        request.origin = parse_origin(request.origin_header)
+        request.may_read = request.origin is not None and _is_dashboard(settings, request.origin)
 
 
-# Set once per request, also without an origin: requests may follow one another in one task. Shared with the task that
-# runs the operation; a command line leaves the default.
-_NO_PAGE = Page()  # never changed: without an origin nothing is decided
-page: ContextVar[Page] = ContextVar("page", default=_NO_PAGE)
-
-
-def arrive(settings: Settings, header: str | None) -> None:
-    """Note where a request comes from. Before the caller is known only our own pages may read answers."""
-    if header is None:
-        page.set(_NO_PAGE)
+def decide(services: Services, request: RequestInfo, key: KeyState | None) -> None:
+    """Decide whether the page may read the response, once the caller is known: a key, or (None) a user."""
+    origin, settings = request.origin, services.settings
+    if origin is None:
         return
-    origin = parse_origin(header)
-    page.set(Page(header, origin, origin is not None and _dashboard(settings, origin)))
-
-
-def weigh(services: Services, key: KeyState | None) -> None:
-    """Decide, now that it is known who is calling: a key, or (None) a user."""
-    here, settings = page.get(), services.settings
-    if here.origin is None:
-        return
-    if key is None or here.origin == _own(settings):
-        here.accepted = _dashboard(settings, here.origin)
+    if key is None or origin == _own(settings):
+        request.may_read = _is_dashboard(settings, origin)
     else:
-        domains_allowed = domains_of(key.allowed_domains)
-        here.accepted = origin_allowed(here.origin, domains_allowed, development=not settings.production)
+        allowed = domains_of(key.allowed_domains)
+        request.may_read = origin_allowed(origin, allowed, development=not settings.production)
 
 
-def require() -> None:
-    """AUTH_INSUFFICIENT_PERMISSIONS for a page elsewhere; a request without an origin is not a page's."""
-    here = page.get()
-    if here.header is not None and not here.accepted:
-        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "These credentials are not for pages of this origin.")
+def enforce(request: RequestInfo) -> None:
+    """Refuse a page that may not read the response; a request without an origin comes from no page.
+
+    Raises:
+        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
+    """
+    if request.origin_header is not None and not request.may_read:
+        raise ServiceError(
+            AUTH_INSUFFICIENT_PERMISSIONS,
+            "These credentials may not be used from this origin. For an API key, add the domain to its "
+            "`allowed_domains`.",
+        )
 
 
-async def foresee(services: Services) -> None:
-    """Decide for a preflight, which carries no credentials: does any live key take this origin? (D-30)"""
-    here, settings = page.get(), services.settings
-    if here.origin is None or here.accepted:
+async def preflight(services: Services, request: RequestInfo) -> None:
+    """Decide for a preflight, which carries no credentials: accept an origin that any live key accepts (D-30)."""
+    origin, settings = request.origin, services.settings
+    if origin is None or request.may_read:
         return
     domain = None
-    if here.origin.scheme == "https" or not settings.production:
-        domain = _domain(here.origin.host, development=not settings.production)
+    if origin.scheme == "https" or not settings.production:
+        domain = _domain(origin.host, development=not settings.production)
     async with services.storage.read() as session:
-        here.accepted = await domains.allow(session, domain, services.clock.now())
+        request.may_read = await domains.allow(session, domain, services.clock.now())
 
 
 def _domain(host: str, *, development: bool) -> str | None:
@@ -84,12 +69,12 @@ def _domain(host: str, *, development: bool) -> str | None:
 
 
 def _own(settings: Settings) -> Origin | None:
-    """The origin of our own pages."""
+    """Return the origin of our own pages."""
     return parse_origin("/".join(settings.base_url.split("/")[:3]))
 
 
-def _dashboard(settings: Settings, origin: Origin) -> bool:
-    """Our own pages, and the dashboard's; unless that is configured, in development any page of this machine (D-31)."""
+def _is_dashboard(settings: Settings, origin: Origin) -> bool:
+    """Accept our pages and the dashboard's; if none is configured, in development any page of this machine (D-31)."""
     if origin == _own(settings):
         return True
     if not settings.dashboard_origins:

@@ -2,12 +2,11 @@
 
 import orjson
 
-from profilesvc.contract.common import post_id
+from profilesvc.contract.common import post_id, without_account
 from profilesvc.domain.messages import Document
 from profilesvc.domain.world import SECOND, parse_iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Reached, Services
-from profilesvc.services.provider_names import without_account
 from profilesvc.storage import posts
 from profilesvc.storage.posts import CacheAge, StoredPost
 

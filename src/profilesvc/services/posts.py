@@ -43,7 +43,7 @@ async def list_page(services: Services, caller: Caller, location: Reached, query
     """
     size = min(query.pageSize, MAX_PAGE_SIZE)
     after = _position(services, location, query.pageToken) if query.pageToken else None
-    headers: dict[str, str] = {}
+    data_age: int | None = None
     if caller.prefetched:
         age, page = posts.from_row(caller.prefetched)
     else:
@@ -53,14 +53,14 @@ async def list_page(services: Services, caller: Caller, location: Reached, query
             else:
                 page = await posts.page(session, location.name, size, after)
     if after is None and is_stale(services, age):
-        headers = await _reread_or_age(services, location)
+        data_age = await _reread_or_age(services, location)
         async with services.storage.read() as session:
             _, page = await posts.first_page(session, location.name, size)
     token = seal(services, location, "posts", page.last) if page.last else ""
-    return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), headers=headers)
+    return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), data_age=data_age)
 
 
-async def _reread_or_age(services: Services, location: Reached) -> dict[str, str]:
+async def _reread_or_age(services: Services, location: Reached) -> int | None:
     try:
         await reread(services, location)
     except ProviderError as error:
@@ -68,8 +68,8 @@ async def _reread_or_age(services: Services, location: Reached) -> dict[str, str
             read_at = (await posts.cache_age(session, location.name)).posts_read_at
         if read_at is None:
             raise provider_failure(error) from error
-        return {"X-Data-Age": str((services.clock.now() - read_at) // SECOND)}
-    return {}
+        return (services.clock.now() - read_at) // SECOND
+    return None
 
 
 def _position(services: Services, location: Reached, token: str) -> Position:
@@ -86,6 +86,8 @@ async def create(
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR, in this order.
     """
     post = check_create(body)
+    if key is None:
+        return await _create(services, location, post, None)
     return await once(
         services, caller, ("posts", location), key, lambda claim: _create(services, location, post, claim)
     )
@@ -109,7 +111,7 @@ async def _create(services: Services, location: Reached, post: Document, claim: 
         await posts.put(session, location.name, created, now)
         if claim is not None:
             await claim.finish(session, _CREATED, answer)
-    return Rendered(answer, _CREATED)
+    return Rendered(answer)
 
 
 def _require_plan(location: Reached) -> None:

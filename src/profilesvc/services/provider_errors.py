@@ -20,7 +20,7 @@ def provider_failure(error: ProviderError) -> ServiceError:
 
     That is `provider_status` (its HTTP status), `provider_code` (such as INVALID_ARGUMENT), `provider_reason`,
     `provider_message` and `fields`; each is absent when unknown. The message names the fields (D-01, D-75). Where it
-    is known when to try again, Retry-After tells.
+    is known when to try again, `retry_after` says so.
     """
     refused = error.http_status is not None and error.http_status >= 400
     said = {

@@ -5,6 +5,7 @@ import re
 import orjson
 
 from profilesvc.contract.common import review_id as checked_id
+from profilesvc.contract.common import without_account
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION
 from profilesvc.contract.reviews import MAX_PAGE_SIZE, ReplyDeleted, ReviewListQuery
 from profilesvc.domain.errors import ServiceError
@@ -14,7 +15,6 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Reached, Rendered, Services
 from profilesvc.services.page_tokens import opened, seal
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.services.provider_names import without_account
 
 _ANY = re.compile(r".+", re.DOTALL)
 _TOTALS = ("averageRating", "totalReviewCount")

@@ -5,10 +5,11 @@ from profilesvc.contract.tokens import AccessToken, ClientCredentialsGrant, Refr
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
+from profilesvc.domain.request import current
 from profilesvc.domain.world import MINUTE
-from profilesvc.services import audit, origins, rotation
-from profilesvc.services.access import ids, note_use
-from profilesvc.services.context import Services, deactivated
+from profilesvc.services import rotation
+from profilesvc.services.access import admit_key, ids, note_use
+from profilesvc.services.context import Services
 from profilesvc.storage import accounts, keys
 from profilesvc.storage.keys import KeyState
 from profilesvc.tokens.claims import DASHBOARD
@@ -75,11 +76,7 @@ async def _granted(services: Services, body: ClientCredentialsGrant) -> tuple[Ke
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
         raise _bad_credentials()
-    audit.known(f"key:{key.id}")
-    origins.weigh(services, key)
-    if key.hold is not None:
-        raise deactivated(services, key.hold)
-    origins.require()
+    admit_key(services, current(), key)
     granted = grant(key.permissions.split(), body.permissions)
     services.notes.issued(services, key, granted)
     return key, rotation.first_pair(services, key, granted)
@@ -102,13 +99,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     if key is None or key.ended(now) or key.revoked:
         raise _bad_refresh_token()
     await _check_client(services, body, key)
-    audit.known(f"key:{key.id}")
-    origins.weigh(services, key)
-    if key.hold is not None:
-        raise deactivated(services, key.hold)
-    if key.epoch != claims["epoch"]:
-        raise _bad_refresh_token()
-    origins.require()
+    admit_key(services, current(), key, None if key.epoch == claims["epoch"] else _bad_refresh_token())
     granted = grant(key.permissions.split(), claims["permissions"])
     await services.signing_keys.reload()
     try:

@@ -23,12 +23,11 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc import __version__
-from profilesvc.api.failures import REQUEST_ID
 from profilesvc.api.guard import App, Message, Receive, Send
-from profilesvc.api.quart_fast import ROUTE
 from profilesvc.database.engine import Reading, Storage
 from profilesvc.database.readers import FastReader
 from profilesvc.database.writers import Executions
+from profilesvc.domain.request import current
 from profilesvc.settings import TracingSettings
 from profilesvc.telemetry.watching import Watcher
 
@@ -162,14 +161,14 @@ def _parent(headers: list[tuple[bytes, bytes]]) -> Any:
 
 
 def _tell(span: Span, scope: Any, status: int) -> None:
-    method, route = scope["method"] if scope["method"] in _METHODS else "_OTHER", scope.get(ROUTE, "unknown")
-    span.update_name(f"{method} {route}")
+    request, method = current(), scope["method"] if scope["method"] in _METHODS else "_OTHER"
+    span.update_name(f"{method} {request.route}")
     span.set_attributes(
         {
             "http.request.method": method,
-            "http.route": route,
+            "http.route": request.route,
             "http.response.status_code": status,
-            "profilesvc.request_id": scope[REQUEST_ID],
+            "profilesvc.request_id": request.request_id or "",
         }
     )
     if status >= 500:

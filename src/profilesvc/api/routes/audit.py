@@ -1,11 +1,11 @@
 """The audit trail, for the owner."""
 
-from profilesvc.api.access import USER, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.audit import AuditQuery, AuditTrail
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.services import audit
-from profilesvc.services.context import Caller
+from profilesvc.services.access import USER
+from profilesvc.services.context import Caller, Services
 
 routes = Routes("audit")
 
@@ -18,12 +18,12 @@ routes = Routes("audit")
     no_store=True,
     errors=(NOT_FOUND,),
 )
-async def list_key_events(caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
+async def list_key_events(services: Services, caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
     """List the events of an API key, revoked or not, newest first. An addition of this service."""
-    return await audit.of_key(services(), caller, client_id, query)
+    return await audit.of_key(services, caller, client_id, query)
 
 
 @routes.endpoint("GET /audit", access=USER, query=AuditQuery, data=AuditTrail, no_store=True)
-async def list_events(caller: Caller, query: AuditQuery) -> AuditTrail:
+async def list_events(services: Services, caller: Caller, query: AuditQuery) -> AuditTrail:
     """List your logins and the events of all your API keys. An addition of this service."""
-    return await audit.of_user(services(), caller.user_id, query)
+    return await audit.of_user(services, caller.user_id, query)

@@ -1,10 +1,7 @@
 """Heartbeats, connection status and the credential check."""
 
-from quart import request
-
-from profilesvc.api.access import HEARTBEAT, PUBLIC, USER, services
-from profilesvc.api.body import KB
 from profilesvc.api.endpoint import Routes
+from profilesvc.api.request import KB
 from profilesvc.contract.connection import (
     ConnectionStatus,
     ConnectionStatusWithHistory,
@@ -17,7 +14,8 @@ from profilesvc.contract.connection import (
 )
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, NOT_FOUND
 from profilesvc.services import connection
-from profilesvc.services.context import Caller
+from profilesvc.services.access import HEARTBEAT, PUBLIC, USER
+from profilesvc.services.context import Caller, Services
 
 routes = Routes("connection")
 
@@ -31,10 +29,10 @@ routes = Routes("connection")
     prefetch=lambda _query, path: connection.prefetch(path["client_id"]),
 )
 async def get_connection_status(
-    caller: Caller, client_id: str, query: StatusQuery
+    services: Services, caller: Caller, client_id: str, query: StatusQuery
 ) -> ConnectionStatus | ConnectionStatusWithHistory:
     """Tell whether the site of an API key is connected."""
-    return await connection.status(services(), caller, client_id, query.history == "true")
+    return await connection.status(services, caller, client_id, query.history == "true")
 
 
 @routes.endpoint(
@@ -45,9 +43,9 @@ async def get_connection_status(
     counted_as="heartbeats",
     handed_over=True,
 )
-async def send_heartbeat(caller: Caller, body: Heartbeat) -> HeartbeatReceived:
+async def send_heartbeat(services: Services, caller: Caller, body: Heartbeat, user_agent: str) -> HeartbeatReceived:
     """Report that the site is alive, once an hour."""
-    return await connection.heartbeat(services(), caller, body, request.headers.get("User-Agent", ""))
+    return await connection.heartbeat(services, caller, body, user_agent)
 
 
 @routes.endpoint(
@@ -60,6 +58,6 @@ async def send_heartbeat(caller: Caller, body: Heartbeat) -> HeartbeatReceived:
     no_store=True,
     errors=(AUTH_INSUFFICIENT_PERMISSIONS,),
 )
-async def validate_credentials(body: CredentialCheck) -> CredentialsValid | CredentialsInvalid:
+async def validate_credentials(services: Services, body: CredentialCheck) -> CredentialsValid | CredentialsInvalid:
     """Check a client id and secret, and the site they are used on; no token is issued."""
-    return await connection.validate(services(), body)
+    return await connection.validate(services, body)

@@ -11,14 +11,14 @@ from quart import Blueprint, Response, current_app, request
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
-from profilesvc.api.access import services
 from profilesvc.api.documents import PUBLIC, documents
 from profilesvc.api.endpoint import PREFIX
 from profilesvc.api.guard import METRICS
+from profilesvc.api.request import bearer_token, services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 from profilesvc.operations import counts, readiness
-from profilesvc.services.access import bearer_token, refused
+from profilesvc.services.access import refused
 
 blueprint = Blueprint("health", __name__)
 STATIC = Path(__file__).parents[1] / "static"

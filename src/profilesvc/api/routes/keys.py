@@ -2,7 +2,6 @@
 
 from urllib.parse import quote
 
-from profilesvc.api.access import USER, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, PLAN_RESTRICTION
 from profilesvc.contract.keys import (
@@ -17,7 +16,8 @@ from profilesvc.contract.keys import (
     KeyStanding,
 )
 from profilesvc.services import credentials, keys
-from profilesvc.services.context import Caller
+from profilesvc.services.access import USER
+from profilesvc.services.context import Caller, Services
 
 routes = Routes("keys")
 KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
@@ -34,52 +34,52 @@ KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
     no_store=True,
     errors=(NOT_FOUND, CONFLICT, PLAN_RESTRICTION),
 )
-async def create_key(caller: Caller, body: KeyCreate) -> KeyCreated:
+async def create_key(services: Services, caller: Caller, body: KeyCreate) -> KeyCreated:
     """Create an API key; its secret is shown in this answer only."""
-    return await credentials.create(services(), caller, body)
+    return await credentials.create(services, caller, body)
 
 
 @routes.endpoint(f"GET {KEYS}", access=USER, query=KeyListQuery, data=KeyList, no_store=True)
-async def list_keys(caller: Caller, query: KeyListQuery) -> KeyList:
+async def list_keys(services: Services, caller: Caller, query: KeyListQuery) -> KeyList:
     """List your API keys, newest first; never their secrets."""
-    return await keys.list_all(services(), caller, query)
+    return await keys.list_all(services, caller, query)
 
 
 @routes.endpoint(f"DELETE {KEY}", access=USER, data=KeyRevoked, no_store=True, errors=(NOT_FOUND,))
-async def revoke_key(caller: Caller, client_id: str) -> KeyRevoked:
+async def revoke_key(services: Services, caller: Caller, client_id: str) -> KeyRevoked:
     """Revoke an API key; all tokens issued with it are invalid at once."""
-    return await keys.revoke(services(), caller, client_id)
+    return await keys.revoke(services, caller, client_id)
 
 
 @routes.endpoint(
     f"POST {KEY}/roll", access=USER, body=KeyRoll, data=KeyRolled, no_store=True, errors=(NOT_FOUND, CONFLICT)
 )
-async def roll_key(caller: Caller, client_id: str, body: KeyRoll) -> KeyRolled:
+async def roll_key(services: Services, caller: Caller, client_id: str, body: KeyRoll) -> KeyRolled:
     """Give an API key a new secret, returned in this response only. An addition of this service.
 
     The old secret stays good for the overlap; the client id, the location and the tokens stay as they are. An overlap
     of 0 is for a secret that leaked: every older secret and every token ends at once.
     """
-    return await credentials.roll(services(), caller, client_id, body)
+    return await credentials.roll(services, caller, client_id, body)
 
 
 @routes.endpoint(f"POST {KEY}/deactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
-async def deactivate_key(caller: Caller, client_id: str) -> KeyStanding:
+async def deactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
     """Deactivate an API key until you reactivate it. An addition of this service."""
-    changed = await keys.deactivate(services(), client_id, "user_requested", caller=caller)
+    changed = await keys.deactivate(services, client_id, "user_requested", caller=caller)
     return changed.standing
 
 
 @routes.endpoint(f"POST {KEY}/reactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
-async def reactivate_key(caller: Caller, client_id: str) -> KeyStanding:
+async def reactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
     """Reactivate an API key that you deactivated; its tokens work again. An addition of this service.
 
     What you did not set you cannot lift: the refusal carries the three details of a deactivated key.
     """
-    return await keys.reactivate_own(services(), caller, client_id)
+    return await keys.reactivate_own(services, caller, client_id)
 
 
 @routes.endpoint("GET /businesses", access=USER, data=BusinessList)
-async def list_businesses(caller: Caller) -> BusinessList:
+async def list_businesses(services: Services, caller: Caller) -> BusinessList:
     """List your businesses. An addition of this service."""
-    return await keys.businesses(services(), caller)
+    return await keys.businesses(services, caller)

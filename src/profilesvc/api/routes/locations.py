@@ -1,6 +1,5 @@
 """Locations: list, read, the sync switch, verification."""
 
-from profilesvc.api.access import either, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import LOCATION_NOT_VERIFIED, PLAN_RESTRICTION, PROVIDER_API_ERROR
 from profilesvc.contract.locations import (
@@ -13,7 +12,8 @@ from profilesvc.contract.locations import (
 )
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import locations
-from profilesvc.services.context import Caller, Reached, Rendered
+from profilesvc.services.access import either
+from profilesvc.services.context import Caller, Reached, Rendered, Services
 
 routes = Routes("locations")
 
@@ -21,9 +21,9 @@ routes = Routes("locations")
 @routes.endpoint(
     "GET /external-business/locations", access=either(Permission.READ), query=LocationListQuery, data=LocationList
 )
-async def list_locations(caller: Caller, query: LocationListQuery) -> Rendered:
+async def list_locations(services: Services, caller: Caller, query: LocationListQuery) -> Rendered:
     """List the locations that you may see, by title."""
-    return await locations.list_page(services(), caller, query)
+    return await locations.list_page(services, caller, query)
 
 
 @routes.endpoint(
@@ -32,9 +32,9 @@ async def list_locations(caller: Caller, query: LocationListQuery) -> Rendered:
     data=LocationDetail,
     errors=(PROVIDER_API_ERROR,),
 )
-async def get_location(location: Reached) -> Rendered:
+async def get_location(services: Services, location: Reached) -> Rendered:
     """Read a location; at most a minute old, older only while the provider is down (X-Data-Age tells)."""
-    return await locations.get(services(), location)
+    return await locations.get(services, location)
 
 
 @routes.endpoint(
@@ -44,9 +44,9 @@ async def get_location(location: Reached) -> Rendered:
     data=SyncSwitched,
     errors=(LOCATION_NOT_VERIFIED, PLAN_RESTRICTION),
 )
-async def switch_sync(location: Reached, body: SyncSwitch) -> SyncSwitched:
+async def switch_sync(services: Services, location: Reached, body: SyncSwitch) -> SyncSwitched:
     """Switch sync on or off; on needs a verified location."""
-    return await locations.switch_sync(services(), location, body.syncEnabled)
+    return await locations.switch_sync(services, location, body.syncEnabled)
 
 
 @routes.endpoint(
@@ -55,6 +55,6 @@ async def switch_sync(location: Reached, body: SyncSwitch) -> SyncSwitched:
     data=VerificationRefreshed,
     errors=(PROVIDER_API_ERROR,),
 )
-async def refresh_verification(location: Reached) -> VerificationRefreshed:
+async def refresh_verification(services: Services, location: Reached) -> VerificationRefreshed:
     """Ask the provider whether the location is verified."""
-    return await locations.refresh_verification(services(), location)
+    return await locations.refresh_verification(services, location)

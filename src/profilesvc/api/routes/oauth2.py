@@ -3,9 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from profilesvc.api import parsing
-from profilesvc.api.access import services
 from profilesvc.api.forms import Credentials
-from profilesvc.api.oauth_endpoint import StandardRoutes, client, refusals, required
+from profilesvc.api.oauth_endpoint import OAuthRoutes, client, refusals, required
 from profilesvc.contract.oauth2 import (
     INVALID_CLIENT,
     INVALID_GRANT,
@@ -30,35 +29,35 @@ from profilesvc.contract.tokens import (
 )
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import identity, oauth2, tokens
-from profilesvc.services.context import Caller
+from profilesvc.services.context import Caller, Services
 
-routes = StandardRoutes("oauth2")
+routes = OAuthRoutes("oauth2")
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _MAX_SCOPES = 32
 
 
-@routes.standard(
+@routes.endpoint(
     "POST /oauth2/token",
     form=TokenForm,
     answer=OAuthToken,
     errors=(INVALID_GRANT, INVALID_SCOPE, UNSUPPORTED_GRANT_TYPE),
 )
-async def issue_oauth_token(form: TokenForm, credentials: Credentials | None) -> OAuthToken:
+async def issue_oauth_token(services: Services, form: TokenForm, credentials: Credentials | None) -> OAuthToken:
     """Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 have it.
 
     Client credentials yield a refresh token only if `scope` names `offline_access` (RFC 6749 §4.4.3).
     An addition of this service. The tokens are the same as those of POST /api/v1/auth/token.
     """
-    taken = grant_types()
-    if form.grant_type not in taken:
-        raise ServiceError(UNSUPPORTED_GRANT_TYPE, f"grant_type must be one of {', '.join(taken)}.")
-    token = await _GRANTS[form.grant_type](form, credentials)
+    accepted = grant_types(services)
+    if form.grant_type not in accepted:
+        raise ServiceError(UNSUPPORTED_GRANT_TYPE, f"grant_type must be one of {', '.join(accepted)}.")
+    token = await _GRANTS[form.grant_type](services, form, credentials)
     given = token.model_dump(include=set(OAuthToken.model_fields) - {"scope"})
     scope = [*token.permissions, *([OFFLINE_ACCESS] if "refresh_token" in given else [])]
     return OAuthToken(**given, scope=" ".join(scope))
 
 
-async def _client_credentials(form: TokenForm, credentials: Credentials | None) -> AccessToken:
+async def _client_credentials(services: Services, form: TokenForm, credentials: Credentials | None) -> AccessToken:
     """Without a refresh token unless it is asked for.
 
     Libraries prefer a refresh token when they renew, and under the default lifetimes it ends before they need it.
@@ -72,39 +71,39 @@ async def _client_credentials(form: TokenForm, credentials: Credentials | None) 
         permissions=[name for name in scopes if name != OFFLINE_ACCESS],
     )
     with refusals(INVALID_CLIENT):
-        return await issue(services(), body)
+        return await issue(services, body)
 
 
-async def _refresh(form: TokenForm, credentials: Credentials | None) -> Token:
+async def _refresh(services: Services, form: TokenForm, credentials: Credentials | None) -> Token:
     """The client authenticates (RFC 6749 §6), where the JSON route leaves it the choice (D-10)."""
-    caller = await client(services(), credentials)
+    caller = await client(services, credentials)
     assert caller.key is not None, "a client is a key"
     if form.refresh_token is None:
         raise ServiceError(INVALID_REQUEST, "form refresh_token: is required")
     body = RefreshGrant(grant_type="refresh_token", refresh_token=form.refresh_token, client_id=caller.key.client_id)
     with refusals(INVALID_GRANT):
-        return await tokens.refresh(services(), body)
+        return await tokens.refresh(services, body)
 
 
-async def _exchange(form: TokenForm, credentials: Credentials | None) -> UserToken:
+async def _exchange(services: Services, form: TokenForm, credentials: Credentials | None) -> UserToken:
     """No client is needed, as on the JSON route; one that authenticates must be right (RFC 8693 §2.1, §2.2.2)."""
     if credentials is not None:
-        await client(services(), credentials)
+        await client(services, credentials)
     body = parsing.checked(TokenExchangeGrant, form.model_dump(exclude_none=True), "form")
     with refusals(INVALID_REQUEST):
-        return await identity.exchange(services(), body)
+        return await identity.exchange(services, body)
 
 
-_GRANTS: dict[str, Callable[[TokenForm, Credentials | None], Awaitable[AccessToken]]] = {
+_GRANTS: dict[str, Callable[[Services, TokenForm, Credentials | None], Awaitable[AccessToken]]] = {
     "client_credentials": _client_credentials,
     "refresh_token": _refresh,
     EXCHANGE: _exchange,
 }
 
 
-def grant_types() -> list[str]:
+def grant_types(services: Services) -> list[str]:
     """What the token endpoint takes: an exchange only where an identity provider is configured."""
-    return [name for name in _GRANTS if name != EXCHANGE or services().identity is not None]
+    return [name for name in _GRANTS if name != EXCHANGE or services.identity is not None]
 
 
 def _scopes(form: TokenForm) -> list[str]:
@@ -115,22 +114,22 @@ def _scopes(form: TokenForm) -> list[str]:
     return names
 
 
-@routes.standard("POST /oauth2/introspect", form=TokenHandle, answer=Introspection)
-async def introspect_token(caller: Caller, form: TokenHandle) -> Introspection:
+@routes.endpoint("POST /oauth2/introspect", form=TokenHandle, answer=Introspection)
+async def introspect_token(services: Services, caller: Caller, form: TokenHandle) -> Introspection:
     """What a token is worth now, as RFC 7662 has it.
 
     An addition of this service. A key can inspect its own tokens, a user those of their keys and their own. For any
     other token the response is `{"active": false}`.
     """
-    return await oauth2.introspect(services(), caller, form.token)
+    return await oauth2.introspect(services, caller, form.token)
 
 
-@routes.standard("POST /oauth2/revoke", form=TokenHandle, answer=Done)
-async def revoke_token(caller: Caller, form: TokenHandle) -> Done:
+@routes.endpoint("POST /oauth2/revoke", form=TokenHandle, answer=Done)
+async def revoke_token(services: Services, caller: Caller, form: TokenHandle) -> Done:
     """Give up a token, as RFC 7009 has it; a refresh token takes its whole family along.
 
     An addition of this service. It accepts user tokens too. The response is the same for an unknown token and for
     one of another caller.
     """
-    await oauth2.revoke(services(), caller, form.token)
+    await oauth2.revoke(services, caller, form.token)
     return Done()

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from profilesvc.api.access import either, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR, QUOTA_EXCEEDED
 from profilesvc.contract.posts import Post, PostDeleted, PostList, PostListQuery, PostTarget
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import posts
-from profilesvc.services.context import Caller, Reached, Rendered
+from profilesvc.services.access import either
+from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
 routes = Routes("posts")
@@ -29,12 +29,12 @@ def _path(name: str) -> str:
     errors=(PROVIDER_API_ERROR,),
     prefetch=lambda query, _path: posts.prefetch(query),
 )
-async def list_posts(caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
+async def list_posts(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
     """List the posts of a location, newest first.
 
     While the provider is down the last known posts are answered, with their age in seconds in X-Data-Age.
     """
-    return await posts.list_page(services(), caller, location, query)
+    return await posts.list_page(services, caller, location, query)
 
 
 @routes.endpoint(
@@ -49,13 +49,13 @@ async def list_posts(caller: Caller, location: Reached, query: PostListQuery) ->
     errors=(PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR),
 )
 async def create_post(
-    caller: Caller, location: Reached, body: dict[str, Any], idempotency: IdempotencyKey | None
+    services: Services, caller: Caller, location: Reached, body: dict[str, Any], idempotency: IdempotencyKey | None
 ) -> Rendered:
     """Create a post; it starts in state PROCESSING.
 
     `topicType` is STANDARD by default, which needs a `summary`. What else a topic needs the provider decides.
     """
-    return await posts.create(services(), caller, location, body, idempotency)
+    return await posts.create(services, caller, location, body, idempotency)
 
 
 @routes.endpoint(
@@ -67,9 +67,9 @@ async def create_post(
     data=Post,
     errors=(PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR),
 )
-async def change_post(location: Reached, post_id: str, body: dict[str, Any]) -> Rendered:
+async def change_post(services: Services, location: Reached, post_id: str, body: dict[str, Any]) -> Rendered:
     """Change the members that are present; null clears one. Answers the whole post."""
-    return await posts.change(services(), location, post_id, body)
+    return await posts.change(services, location, post_id, body)
 
 
 @routes.endpoint(
@@ -79,6 +79,6 @@ async def change_post(location: Reached, post_id: str, body: dict[str, Any]) -> 
     data=PostDeleted,
     errors=(NOT_FOUND, PROVIDER_API_ERROR),
 )
-async def delete_post(location: Reached, post_id: str) -> PostDeleted:
+async def delete_post(services: Services, location: Reached, post_id: str) -> PostDeleted:
     """Delete a post."""
-    return await posts.delete(services(), location, post_id)
+    return await posts.delete(services, location, post_id)

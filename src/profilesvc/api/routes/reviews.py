@@ -2,26 +2,26 @@
 
 from typing import Any
 
-from profilesvc.api.access import either, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery, ReviewTarget
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import reviews
-from profilesvc.services.context import Reached, Rendered
+from profilesvc.services.access import either
+from profilesvc.services.context import Reached, Rendered, Services
 
 routes = Routes("reviews")
 _ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
 
 
 @routes.endpoint("GET /reviews", access=either(Permission.READ), query=ReviewListQuery, data=ReviewList, errors=_ERRORS)
-async def list_reviews(location: Reached, query: ReviewListQuery) -> Rendered:
+async def list_reviews(services: Services, location: Reached, query: ReviewListQuery) -> Rendered:
     """List the reviews of a location, last changed first. Ours.
 
     They are read from the provider on every call; while it is down, the answer is PROVIDER_API_ERROR.
     """
-    return await reviews.list_page(services(), location, query)
+    return await reviews.list_page(services, location, query)
 
 
 @routes.endpoint(
@@ -31,9 +31,9 @@ async def list_reviews(location: Reached, query: ReviewListQuery) -> Rendered:
     data=ReviewDetail,
     errors=_ERRORS,
 )
-async def get_review(location: Reached, review_id: str) -> Rendered:
+async def get_review(services: Services, location: Reached, review_id: str) -> Rendered:
     """Read one review, with its reply where it has one. Ours."""
-    return await reviews.get(services(), location, review_id)
+    return await reviews.get(services, location, review_id)
 
 
 @routes.endpoint(
@@ -45,12 +45,12 @@ async def get_review(location: Reached, review_id: str) -> Rendered:
     data=ReviewReply,
     errors=_ERRORS,
 )
-async def reply_to_review(location: Reached, review_id: str, body: dict[str, Any]) -> Rendered:
+async def reply_to_review(services: Services, location: Reached, review_id: str, body: dict[str, Any]) -> Rendered:
     """Set or replace the reply to a review; at most 4096 bytes. Ours.
 
     The provider reviews it: it is public once its `reviewReplyState` is APPROVED.
     """
-    return await reviews.reply(services(), location, review_id, body)
+    return await reviews.reply(services, location, review_id, body)
 
 
 @routes.endpoint(
@@ -60,6 +60,6 @@ async def reply_to_review(location: Reached, review_id: str, body: dict[str, Any
     data=ReplyDeleted,
     errors=_ERRORS,
 )
-async def delete_reply(location: Reached, review_id: str) -> ReplyDeleted:
+async def delete_reply(services: Services, location: Reached, review_id: str) -> ReplyDeleted:
     """Take the reply to a review back. Ours."""
-    return await reviews.delete_reply(services(), location, review_id)
+    return await reviews.delete_reply(services, location, review_id)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from profilesvc.api.access import either, services
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import (
     CONFLICT,
@@ -15,7 +14,8 @@ from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncPreview, SyncQuery, SyncResult
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import comparison, sync
-from profilesvc.services.context import Caller, Reached, Rendered
+from profilesvc.services.access import either
+from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
 routes = Routes("sync")
@@ -27,9 +27,9 @@ routes = Routes("sync")
     data=SyncComparison,
     errors=(PROVIDER_API_ERROR,),
 )
-async def compare_profile(location: Reached) -> SyncComparison:
+async def compare_profile(services: Services, location: Reached) -> SyncComparison:
     """Compare what you asked for with what the provider has now."""
-    return await comparison.compare(services(), location)
+    return await comparison.compare(services, location)
 
 
 @routes.endpoint(
@@ -42,6 +42,7 @@ async def compare_profile(location: Reached) -> SyncComparison:
     errors=(LOCATION_NOT_VERIFIED, SYNC_DISABLED, CONFLICT, PLAN_RESTRICTION, PROVIDER_API_ERROR),
 )
 async def sync_profile(
+    services: Services,
     caller: Caller,
     location: Reached,
     query: SyncQuery,
@@ -53,8 +54,8 @@ async def sync_profile(
     With `validateOnly=true` nothing is changed: the answer tells what would be.
     """
     if query.validateOnly == "true":
-        return await comparison.preview(services(), location, body)
-    return await sync.run(services(), caller, location, body, idempotency)
+        return await comparison.preview(services, location, body)
+    return await sync.run(services, caller, location, body, idempotency)
 
 
 @routes.endpoint(
@@ -63,6 +64,6 @@ async def sync_profile(
     query=SyncHistoryQuery,
     data=SyncHistory,
 )
-async def list_sync_history(location: Reached, query: SyncHistoryQuery) -> SyncHistory:
+async def list_sync_history(services: Services, location: Reached, query: SyncHistoryQuery) -> SyncHistory:
     """List the syncs of a location, newest first."""
-    return await sync.history(services(), location, query)
+    return await sync.history(services, location, query)

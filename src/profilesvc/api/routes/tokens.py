@@ -1,11 +1,12 @@
 """The token route; it takes no bearer token."""
 
-from profilesvc.api.access import PUBLIC, services
-from profilesvc.api.body import KB
 from profilesvc.api.endpoint import Routes
+from profilesvc.api.request import KB
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN
 from profilesvc.contract.tokens import ClientCredentialsGrant, RefreshGrant, Token, TokenRequest, UserToken
 from profilesvc.services import identity, tokens
+from profilesvc.services.access import PUBLIC
+from profilesvc.services.context import Services
 
 routes = Routes("tokens")
 
@@ -20,10 +21,10 @@ routes = Routes("tokens")
     media_hint="Send the body as JSON with Content-Type: application/json; POST /oauth2/token takes forms.",
     errors=(AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS),
 )
-async def issue_token(body: TokenRequest) -> Token | UserToken:
+async def issue_token(services: Services, body: TokenRequest) -> Token | UserToken:
     """Exchange client credentials, a refresh token or an ID token for tokens."""
     if isinstance(body.root, ClientCredentialsGrant):
-        return await tokens.client_credentials(services(), body.root)
+        return await tokens.client_credentials(services, body.root)
     if isinstance(body.root, RefreshGrant):
-        return await tokens.refresh(services(), body.root)
-    return await identity.exchange(services(), body.root)
+        return await tokens.refresh(services, body.root)
+    return await identity.exchange(services, body.root)

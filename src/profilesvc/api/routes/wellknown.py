@@ -1,26 +1,26 @@
 """What programs find under /.well-known: where the OAuth endpoints are, and the public keys of our tokens."""
 
-from profilesvc.api.access import services
-from profilesvc.api.oauth_endpoint import StandardRoutes
+from profilesvc.api.oauth_endpoint import OAuthRoutes
 from profilesvc.api.routes.oauth2 import grant_types
 from profilesvc.contract.oauth2 import OFFLINE_ACCESS, JwkSet, ServerMetadata
 from profilesvc.domain.permissions import ALL
+from profilesvc.services.context import Services
 
-routes = StandardRoutes("wellknown")
+routes = OAuthRoutes("wellknown")
 _AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
 
 
-@routes.standard(
+@routes.endpoint(
     "GET /.well-known/oauth-authorization-server",
     answer=ServerMetadata,
     headers={"Cache-Control": "max-age=3600"},
 )
-async def find_server_metadata() -> ServerMetadata:
+async def find_server_metadata(services: Services) -> ServerMetadata:
     """Where the OAuth endpoints are and what they take, as RFC 8414 has it.
 
     Needs no token. An addition of this service.
     """
-    issuer = services().signer.base_url
+    issuer = services.signer.base_url
     return ServerMetadata(
         issuer=issuer,
         token_endpoint=f"{issuer}/oauth2/token",
@@ -30,17 +30,17 @@ async def find_server_metadata() -> ServerMetadata:
         service_documentation=f"{issuer}/docs",
         scopes_supported=[*(str(permission) for permission in ALL), OFFLINE_ACCESS],
         response_types_supported=[],
-        grant_types_supported=grant_types(),
+        grant_types_supported=grant_types(services),
         token_endpoint_auth_methods_supported=_AUTHENTICATION,
         revocation_endpoint_auth_methods_supported=_AUTHENTICATION,
         introspection_endpoint_auth_methods_supported=_AUTHENTICATION,
     )
 
 
-@routes.standard("GET /.well-known/jwks.json", answer=JwkSet, headers={"Cache-Control": "max-age=300"})
-async def list_public_keys() -> JwkSet:
+@routes.endpoint("GET /.well-known/jwks.json", answer=JwkSet, headers={"Cache-Control": "max-age=300"})
+async def list_public_keys(services: Services) -> JwkSet:
     """The public parts of every key that a good token can be signed with, also of those to come.
 
     Needs no token. An addition of this service.
     """
-    return JwkSet.model_validate({"keys": services().signer.keyring.jwks()})
+    return JwkSet.model_validate({"keys": services.signer.keyring.jwks()})

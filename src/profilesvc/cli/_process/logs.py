@@ -34,10 +34,10 @@ def log_to_stderr() -> None:
 
 def log_requests(settings: Settings) -> None:
     """For a server: name the request that a line belongs to, and write one for each if that is asked for."""
-    from profilesvc.services.audit import trace
+    from profilesvc.domain.request import current
 
     def name(record: logging.LogRecord) -> bool:
-        request_id = trace.get().request_id
+        request_id = current().request_id
         if request_id is not None:
             record.more = {"request_id": request_id} | getattr(record, "more", {})
         return True

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode
 
 from profilesvc.api.forms import FORM
-from profilesvc.api.oauth_endpoint import Standard
+from profilesvc.api.oauth_endpoint import OAuthEndpoint
 from profilesvc.api.openapi_headers import (
     CONDITION,
     NOT_MODIFIED,
@@ -21,7 +21,7 @@ from profilesvc.contract.oauth2 import OAuthError, error_members
 _REF = "#/components/schemas/{model}"
 
 
-def operation(declared: Standard, noun: str) -> dict[str, Any]:
+def operation(declared: OAuthEndpoint, noun: str) -> dict[str, Any]:
     """One operation."""
     summary, _, description = (declared.handler.__doc__ or "").strip().partition("\n")
     told: dict[str, Any] = {"operationId": declared.handler.__name__, "tags": [noun], "summary": summary}
@@ -40,13 +40,13 @@ def operation(declared: Standard, noun: str) -> dict[str, Any]:
     return told
 
 
-def models(declared: Standard) -> list[tuple[type[BaseModel], JsonSchemaMode]]:
+def models(declared: OAuthEndpoint) -> list[tuple[type[BaseModel], JsonSchemaMode]]:
     """The models that it refers to."""
     forms: list[tuple[type[BaseModel], JsonSchemaMode]] = [(declared.form, "validation")] if declared.form else []
     return [(declared.answer, "serialization"), (OAuthError, "serialization"), *forms]
 
 
-def _security(declared: Standard) -> list[dict[str, list[str]]]:
+def _security(declared: OAuthEndpoint) -> list[dict[str, list[str]]]:
     """A client may also authenticate in the form, which the document can only call optional."""
     if declared.form is None:
         return []
@@ -54,7 +54,7 @@ def _security(declared: Standard) -> list[dict[str, list[str]]]:
     return [{"client": []}, *user, {}]
 
 
-def _failures(declared: Standard) -> dict[str, Any]:
+def _failures(declared: OAuthEndpoint) -> dict[str, Any]:
     by_status: dict[int, list[ErrorKind]] = {}
     for kind in declared.all_errors:
         by_status.setdefault(kind.status, []).append(kind)
