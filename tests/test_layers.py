@@ -187,7 +187,7 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_time_and_chance_are_read_in_one_place() -> None:
-    """Instants come from a Clock and random bytes from an Entropy; `world.py` makes both (conventions 6)."""
+    """Instants come from a Clock and random bytes from an Entropy; `world.py` makes both."""
     clocks = {"time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "date.today"}
     chance = frozenset({"random", "secrets", "uuid", "os.urandom"})
     for module in modules():

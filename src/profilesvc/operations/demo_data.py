@@ -10,7 +10,7 @@ _NAMED = 5
 
 
 async def traces(services: Services, emails: list[str], test_key_ids: Collection[str]) -> list[str]:
-    """Name the demo and generated users, by addresses that nobody can have, their keys, and the signing keys."""
+    """Find demo and generated users by their reserved e-mail domains, their keys, and the public signing keys."""
     async with services.storage.read() as session:
         users = await accounts.list_demo_users(session, emails, DOMAIN, _NAMED)
         found = [f"user {user.email}" for user in users]

@@ -160,7 +160,7 @@ class Transport:
         return read_answer(answer)
 
     async def _spend_edit(self, profile: str) -> None:
-        """Stay within the provider's edits per minute, so that it does not reject any (format §11).
+        """Stay within the provider's edits per minute, so that it does not reject any.
 
         Raises:
             ProviderError: rate_limited, with the time to wait.
