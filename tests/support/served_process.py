@@ -18,7 +18,7 @@ from profilesvc.settings import Settings
 # The emulator has no socket here, so that a delay is asked for by the first argument.
 _SERVE = """
 import sys
-from profilesvc import serving
+from profilesvc.server import serving
 from profilesvc.bootstrap import World, create_app
 from profilesvc.emulator.faults import Fault
 from profilesvc.settings import load

@@ -20,7 +20,7 @@ from profilesvc.services.idempotency import IdempotencyKey
 Model = TypeVar("Model", bound=BaseModel)
 Rules = Callable[[dict[str, Any]], list[Problem]]
 MAX_DEPTH = 32
-MAX_VALUES = 10_000  # to check each one, and to find fault with it, must not keep other callers waiting
+MAX_VALUES = 10_000  # checking each one must not keep other callers waiting
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
 _KEY_HEADER, _KEY = "X-Idempotency-Key", re.compile(r"[\x21-\x7e]{1,255}\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -40,14 +40,14 @@ def require_json(hint: str | None, content_type: str | None) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise invalid("body", "", "must not name a member twice")
+        raise invalid("body", "", "must not contain the same field twice")
     return members
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise invalid("body", "", "must not hold numbers beyond double precision")
+        raise invalid("body", "", "must not contain numbers beyond double precision")
     return number
 
 
@@ -59,9 +59,9 @@ _JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_c
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
-    """A JSON object: strict UTF-8, no byte order mark, at most 32 deep, no member twice, no NaN (A083 to A089).
+    """Return a JSON object: strict UTF-8, no byte order mark, at most 32 deep, no field twice, no NaN (A083 to A089).
 
-    At most 10,000 values (A102).
+    It may contain at most 10,000 values, because checking each must not delay other callers (A102).
     """
     if not raw.strip():
         raise invalid("body", "", "must be a JSON object; it is empty")
@@ -75,7 +75,7 @@ def json_object(raw: bytes) -> dict[str, Any]:
     except RecursionError:
         raise _too_deep() from None
     except ValueError:  # an integer of thousands of digits
-        raise invalid("body", "", "must not hold numbers of that many digits") from None
+        raise invalid("body", "", "must not contain numbers of that many digits") from None
     if not isinstance(value, dict):
         raise invalid("body", "", "must be a JSON object")
     _walk(value, 1, count(1))
@@ -87,9 +87,9 @@ def _too_deep() -> ServiceError:
 
 
 def _walk(value: Any, depth: int, seen: "count[int]") -> None:
-    """Refuse what is nested too deep, holds too many values, or is text that is not Unicode."""
+    """Refuse what is nested too deep, contains too many values, or a string that is not Unicode."""
     if next(seen) > MAX_VALUES:
-        raise invalid("body", "", f"must not hold more than {MAX_VALUES} values")
+        raise invalid("body", "", f"must not contain more than {MAX_VALUES} values")
     if isinstance(value, str):
         _require_unicode(value)
         return
@@ -106,14 +106,17 @@ def _walk(value: Any, depth: int, seen: "count[int]") -> None:
 
 def _require_unicode(text: str) -> None:
     if _SURROGATE.search(text):
-        raise invalid("body", "", "must not hold lone surrogates")
+        raise invalid("body", "", "must not contain lone surrogates")
 
 
 def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _: []) -> Model:
-    """The values as a model, or VALIDATION_ERROR with every problem.
+    """Return the values as a model.
 
-    `rules` says what else is wrong with values whose shape is right, where that of others is not. Without a problem of
-    shape the operation itself keeps them.
+    `rules` finds what else is wrong if some values do not fit the model, so that one response names every problem.
+    If all fit, the operation itself checks the rules.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR with every problem.
     """
     try:
         return model.model_validate(values)
@@ -125,11 +128,11 @@ def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _
 
 def _problem(where: str, error: Any) -> tuple[str, str, str]:
     context = error.get("ctx", {})
-    if error["type"].startswith("union_tag"):  # a body that is told apart by one of its members
+    if error["type"].startswith("union_tag"):  # a body whose type depends on one of its fields
         expected = ", ".join(GRANT_TYPES)
         return where, context["discriminator"].strip("'"), f"must be one of {expected}"
     path = [str(part) for part in error["loc"]]
-    if path and path[0] in GRANT_TYPES:  # the branch of that union is no member
+    if path and path[0] in GRANT_TYPES:  # the branch of that union is not a field
         path = path[1:]
     return where, ".".join(path), _sentence(error)
 
@@ -138,15 +141,18 @@ def _sentence(error: Any) -> str:
     if error["type"] == "missing":
         return "is required"
     if error["type"] == "extra_forbidden":
-        return "is not a member of this body"
+        return "is not a field of this body"
     message: str = error["msg"]
     return message.removeprefix("Value error, ").replace("Input should", "should", 1)
 
 
 def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
-    """The parameters that a route knows, each at most once; unknown ones are ignored (D-03), unless meant exactly.
+    """Return the parameters that an endpoint knows, each at most once; unknown ones are ignored (D-03).
 
-    Bytes that are not UTF-8 stay percent-encoded, as the framework reads them.
+    A misspelling of a parameter in `exact` is refused. Bytes that are not UTF-8 stay percent-encoded.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
     """
     values: dict[str, str] = {}
     for name, value in parse_qsl(raw.decode(), keep_blank_values=True, errors="werkzeug.url_quote"):
@@ -158,7 +164,7 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
             raise invalid("query", known, "must be given once, as a single value")
         meant = known.replace("_", "").lower()
         if right := next((exact for exact in model.exact if exact.lower() == meant), None):
-            raise invalid("query", known, f"is written {right}")
+            raise invalid("query", known, f"is unknown; did you mean `{right}`?")
     return values
 
 

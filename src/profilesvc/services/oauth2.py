@@ -1,4 +1,4 @@
-"""Who asks at the standard endpoints, what a token is worth now, and giving one up (D-16)."""
+"""The standard OAuth endpoints: authenticate a client, introspect a token, revoke it (D-16)."""
 
 from typing import Any
 
@@ -14,15 +14,16 @@ from profilesvc.storage import families, keys, revocations
 from profilesvc.tokens.signer import LONGEST_TOKEN, TokenRefused, TokenType
 
 INACTIVE = Introspection(active=False)
-# Stands for what is no token of ours, so that it takes the same way as one that is not the caller's.
+# Used for a token that is not ours, so that it costs the same work as one that is not the caller's.
 _NO_CLAIMS: dict[str, Any] = {"scope": "service", "client_id": "", "jti": "", "kid": ""}
 
 
 async def authenticate_client(services: Services, client_id: str, client_secret: str) -> Caller:
-    """The key whose id and secret these are.
+    """Return the key with this id and secret.
 
-    AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated one, with the three details, and for a page
-    of another origin (D-30).
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, with the three details,
+            and for a page of another origin (D-30).
     """
     key = await tokens.verify_secret(services, client_id, client_secret)
     if key is None:
@@ -32,7 +33,7 @@ async def authenticate_client(services: Services, client_id: str, client_secret:
 
 
 async def introspect(services: Services, caller: Caller, token: str) -> Introspection:
-    """What a token is worth at this moment, if it is the caller's own, or of the caller's own key (RFC 7662)."""
+    """Return the state of a token, if it is the caller's own or of the caller's own key (RFC 7662)."""
     claims = _read(services, token)
     if not await _belongs(services, caller, claims):
         return INACTIVE
@@ -48,7 +49,7 @@ async def introspect(services: Services, caller: Caller, token: str) -> Introspe
 async def revoke(services: Services, caller: Caller, token: str) -> None:
     """End a token of the caller; with a refresh token everything that came from the same grant (RFC 7009 §2.1).
 
-    What is not the caller's, or not good any more, stays as it is.
+    A token that is not the caller's, or no longer valid, stays as it is.
     """
     claims = _read(services, token)
     if not await _belongs(services, caller, claims):
@@ -62,7 +63,7 @@ async def revoke(services: Services, caller: Caller, token: str) -> None:
 
 
 def _read(services: Services, token: str) -> dict[str, Any]:
-    """The claims of an access, user or refresh token that has not expired."""
+    """Return the claims of an access, user or refresh token that has not expired."""
     types: tuple[TokenType, ...] = ("at+jwt", "rt+jwt")
     for typ in types:
         try:
@@ -77,7 +78,7 @@ def _is_refresh(services: Services, claims: dict[str, Any]) -> bool:
 
 
 async def _belongs(services: Services, caller: Caller, claims: dict[str, Any]) -> bool:
-    """Whether a token is the caller's, decided before anything about its state is looked up."""
+    """Return whether a token is the caller's, decided before its state is read."""
     if claims["scope"] == "user":
         return caller.key is None and claims["sub"] == str(caller.user_id)
     if caller.key is not None:

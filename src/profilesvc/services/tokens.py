@@ -27,10 +27,13 @@ def _bad_refresh_token(expired: bool = False) -> ServiceError:
 
 
 async def verify_secret(services: Services, client_id: str, client_secret: str) -> KeyState | None:
-    """The key whose id and secret these are, live or deactivated; None otherwise.
+    """Return the key with this id and secret, live or deactivated; None otherwise.
 
-    An unknown id costs the same work as a wrong secret (D-21). For a key the ring then holds the signing keys of this
-    moment, as who proves a secret mostly wants a token. RATE_LIMITED (D-50).
+    An unknown id costs the same work as a wrong secret (D-21). For a key the key ring is then up to date, because the
+    next step is mostly to issue a token.
+
+    Raises:
+        ServiceError: RATE_LIMITED (D-50).
     """
     now = services.clock.now()
     key, digests, stamp = None, list[str](), None
@@ -44,27 +47,28 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
         if key is not None:
             services.notes.failed(services, key)
         return None
-    await services.limiter.by_client(client_id)  # not before: who knows the id alone must not use up its requests
+    await services.limiter.by_client(client_id)  # not earlier: knowing the id must not suffice to use it up
     if stamp != services.signer.keyring.stamp:
         await signing_keys.reload(services)
     return key
 
 
 async def client_credentials(services: Services, body: ClientCredentialsGrant) -> Token:
-    """The client credentials grant with a refresh token (API document, Token)."""
+    """Run the client credentials grant with a refresh token (API document, Token)."""
     return _answer(services, *await _granted(services, body))
 
 
 async def access_token(services: Services, body: ClientCredentialsGrant) -> AccessToken:
-    """The client credentials grant without a refresh token (RFC 6749 §4.4.3)."""
+    """Run the client credentials grant without a refresh token (RFC 6749 §4.4.3)."""
     return AccessToken.model_validate(_access(services, *await _granted(services, body)))
 
 
 async def _granted(services: Services, body: ClientCredentialsGrant) -> tuple[KeyState, rotation.Pair]:
-    """The key that asks, and what it gets.
+    """Return the key and what it is granted.
 
-    AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (told only with the right secret, D-28),
-    a page of another origin (D-30) or an empty granted set (D-18).
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (only with the right
+            secret, D-28), a page of another origin (D-30) or an empty granted set (D-18).
     """
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
@@ -76,11 +80,12 @@ async def _granted(services: Services, body: ClientCredentialsGrant) -> tuple[Ke
 
 
 async def refresh(services: Services, body: RefreshGrant) -> Token:
-    """The refresh grant: the one successor of this token, with what it could do and the key still allows (D-10).
+    """Run the refresh grant: return the one successor of this token, with the permissions the key still allows (D-10).
 
-    AUTH_INVALID_TOKEN, also for a token that was exchanged before, which ends its whole family unless the exchange
-    is as recent as the grace; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, a page of another origin, or when
-    nothing is left to grant.
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN, also for a token that was exchanged before, which ends its whole family unless
+            the exchange is as recent as the grace period; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, a page
+            of another origin, or if no permission is left to grant.
     """
     now = services.clock.now()
     try:
@@ -103,7 +108,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
 
 
 async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -> None:
-    """Client id and secret are optional on a refresh, but must match when they are given (D-10)."""
+    """Check the client id and secret: they are optional on a refresh, but must match if they are sent (D-10)."""
     if body.client_id is not None and body.client_id != key.client_id:
         raise _bad_refresh_token()
     if body.client_secret is None:
@@ -131,7 +136,11 @@ def _access(services: Services, key: KeyState, pair: rotation.Pair) -> dict[str,
 
 
 async def user_token(services: Services, email: str) -> str:
-    """A user token for an operator to hand out (D-15). NOT_FOUND for an unknown or suspended user."""
+    """Return a user token for an operator to hand out (D-15).
+
+    Raises:
+        ServiceError: NOT_FOUND for an unknown or suspended user.
+    """
     async with services.storage.read() as session:
         user = await accounts.user_by_email(session, email)
     if user is None or user.suspended_at is not None:
@@ -140,7 +149,7 @@ async def user_token(services: Services, email: str) -> str:
 
 
 async def sign_for_user(services: Services, user: accounts.UserState) -> str:
-    """An access token of a user who may have one; it ends with the user's epoch."""
+    """Return an access token of a user who may have one; it ends with the user's epoch."""
     await signing_keys.reload(services)
     claims = {
         "sub": str(user.id),

@@ -19,11 +19,11 @@ routes = Routes("audit")
     errors=(NOT_FOUND,),
 )
 async def list_key_events(services: Services, caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
-    """List what happened to an API key, revoked or not, newest first. An addition of this service (D-61)."""
+    """List what happened to an API key, revoked or not, newest first. An addition of this service."""
     return await audit.of_key(services, caller, client_id, query)
 
 
 @routes.endpoint("GET /audit", access=USER, query=AuditQuery, data=AuditTrail, no_store=True)
 async def list_events(services: Services, caller: Caller, query: AuditQuery) -> AuditTrail:
-    """List your log-ins and what happened to all of your API keys. An addition of this service (D-61)."""
+    """List your sign-ins and what happened to all of your API keys. An addition of this service."""
     return await audit.of_user(services, caller.user_id, query)
