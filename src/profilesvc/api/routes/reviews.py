@@ -19,7 +19,7 @@ _ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
 async def list_reviews(services: Services, location: Reached, query: ReviewListQuery) -> Rendered:
     """List the reviews of a location, last changed first. Ours.
 
-    They are read from the provider on every call; while it is down, the answer is PROVIDER_API_ERROR.
+    They are read from the provider on every call; while it is down, the response is PROVIDER_API_ERROR.
     """
     return await reviews.list_page(services, location, query)
 
@@ -48,7 +48,7 @@ async def get_review(services: Services, location: Reached, review_id: str) -> R
 async def reply_to_review(services: Services, location: Reached, review_id: str, body: dict[str, Any]) -> Rendered:
     """Set or replace the reply to a review; at most 4096 bytes. Ours.
 
-    The provider reviews it: it is public once its `reviewReplyState` is APPROVED.
+    The provider checks it: it is public once its `reviewReplyState` is APPROVED.
     """
     return await reviews.reply(services, location, review_id, body)
 
@@ -61,5 +61,5 @@ async def reply_to_review(services: Services, location: Reached, review_id: str,
     errors=_ERRORS,
 )
 async def delete_reply(services: Services, location: Reached, review_id: str) -> ReplyDeleted:
-    """Take the reply to a review back. Ours."""
+    """Delete the reply to a review. Ours."""
     return await reviews.delete_reply(services, location, review_id)
