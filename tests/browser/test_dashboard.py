@@ -80,7 +80,7 @@ def test_alice_from_a_new_key_to_a_repaired_site_and_bob_sees_none_of_it(
             said, _ = site.communicate(timeout=30)
         finally:
             site.kill()
-        assert said.splitlines()[-1] == "stopped: the key was revoked, or its secret replaced; paste new credentials"
+        assert said.splitlines()[-1] == "stopped: the key was revoked or its secret was replaced; enter new credentials"
         assert site.returncode == 1
 
     with tab(chromium, demo) as bob:

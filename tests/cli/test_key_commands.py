@@ -17,7 +17,7 @@ class TestRoll:
         rolled = holds(run, "roll", key["client_id"], "--overlap", "60")
         assert len(rolled["client_secret"]) == 64
         assert rolled["client_secret"] != key["client_secret"]
-        assert "still good" in refused(run("keys", "roll", key["client_id"]))
+        assert "still valid" in refused(run("keys", "roll", key["client_id"]))
         assert holds(run, "roll", key["client_id"], "--overlap", "0")["client_secret"]
 
     def test_an_overlap_beyond_a_week_is_wrong_usage(self, run: Run) -> None:
