@@ -18,9 +18,7 @@ log = logging.getLogger("profilesvc")
 def serve(
     host: Host = "127.0.0.1",
     port: Port = 8000,
-    workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Number of processes; more than one requires PostgreSQL.")
-    ] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes; more than one requires PostgreSQL.")] = 1,
     demo: Annotated[bool, typer.Option("--demo", help="Load the demo data into an empty database.")] = False,
 ) -> None:
     """Run the service until SIGTERM or SIGINT, then finish the open requests."""
