@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx clients docs fmt openapi clean
+.PHONY: help run test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx clients docs fmt openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -25,7 +25,11 @@ test: lint types pytest notebooks ## prove the project: lint, types, every test 
 # Files stay together, because the tests of a module share its processes; the slowest files come first (tests/conftest.py).
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
-check: lint types ## check a change in a minute or so: lint, types, unit tests, the API tests on SQLite
+# All at once, because mypy uses one core only.
+check: $(DEV) ## check a change in a minute or so: lint, types, unit tests, the API tests on SQLite
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types quick
+
+quick: $(DEV)
 	$(BIN)/pytest -q $(PARALLEL) -m 'not postgres and not long' tests/unit tests/api tests/test_*.py
 
 lint: $(DEV) ## check the style of the code and of its English

@@ -1,4 +1,4 @@
-"""Defects, a database that is away, request ids, and what the edge refuses (D-02, D-04)."""
+"""Defects, a database that is away, request ids, and what the guard refuses (D-02, D-04)."""
 
 import asyncio
 import logging
@@ -81,7 +81,7 @@ class TestRequestId:
         assert len({answer.headers["x-request-id"] for answer in answers}) == 20
 
 
-class TestEdge:
+class TestGuard:
     """What is refused before the framework sees it, as a bare ASGI call."""
 
     @staticmethod
@@ -108,7 +108,7 @@ class TestEdge:
             "query_string": b"",
             BEFORE: before,
         }
-        await RequestGuard(app, SeededEntropy("edge"), {"MAX_IN_FLIGHT": 3, "HTTPS": True})(scope, receive, send)
+        await RequestGuard(app, SeededEntropy("guard"), {"MAX_IN_FLIGHT": 3, "HTTPS": True})(scope, receive, send)
         names = [name for name, _ in sent[0]["headers"]]
         assert names.count(b"x-request-id") == names.count(b"vary") == 1
         assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]

@@ -89,7 +89,7 @@ async def test_a_roll_shows_the_new_secret_once(alice_there: Browser, http: http
         assert_ok(await token_of(http, good))
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     await alice_there.send("/roll", 409)
-    assert "still good" in alice_there.page.text
+    assert "still valid" in alice_there.page.text
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     await alice_there.send("/roll", overlap_seconds="0", sure="on")
     assert (await token_of(http, pair)).status_code == 401

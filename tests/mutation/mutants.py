@@ -28,6 +28,9 @@ AT_ONCE = 2
 UNTRIED = 255  # how a child ends whose change cannot be put into running code
 TESTS: dict[str, list[str]] = {
     "tokens/signer.py": ["unit/test_signing.py", "unit/test_token_mutation.py", "api/test_bad_bearers.py"],
+    "tokens/claims.py": ["unit/test_signing.py", "unit/test_token_mutation.py", "api/test_bad_bearers.py"],
+    "tokens/keyring.py": ["unit/test_signing.py", "unit/test_signing_keys.py", "api/test_signing_keys.py"],
+    "tokens/seals.py": ["unit/test_seals.py"],
     "tokens/jose.py": ["unit/test_jose.py", "unit/test_signing.py"],
     "services/access.py": [
         "api/test_access_matrix.py",

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,11 @@ from typing import Any
 
 import httpx
 
+from profilesvc.cli import main
+from support.served_process import FORKS
+
 COMMAND = [sys.executable, "-m", "profilesvc"]
-START_SECONDS = 90
+START_SECONDS, END_SECONDS = 90, 60
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -24,10 +28,28 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def command(folder: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A command that ends by itself."""
-    return subprocess.run(
-        [*COMMAND, *args], cwd=folder, env=environment(**settings), capture_output=True, text=True, timeout=60
-    )
+    """Run a command that ends by itself, in a fork of a process that has made its imports."""
+    with tempfile.TemporaryDirectory(prefix="command-") as outputs:
+        out, err = (Path(outputs, name) for name in ("out", "err"))
+        process = FORKS.Process(target=_run, args=(args, environment(**settings), folder, out, err))
+        process.start()
+        process.join(END_SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired([*COMMAND, *args], END_SECONDS)
+        words = [*COMMAND, *args]
+        return subprocess.CompletedProcess(words, process.exitcode, out.read_text("utf-8"), err.read_text("utf-8"))
+
+
+def _run(args: tuple[str, ...], variables: dict[str, str], folder: Path, out: Path, err: Path) -> None:
+    """Do in the fork what `python -m profilesvc` does."""
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(folder)
+    for number, path in ((1, out), (2, err)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    sys.argv = ["profilesvc", *args]
+    main()
 
 
 class Server:

@@ -69,10 +69,10 @@ def started(program: str, arguments: Sequence[str], settings: Settings) -> subpr
 _IMPORTED = """
 aiosqlite httptools httpx uvicorn.loops.auto profilesvc.bootstrap profilesvc.server.serving profilesvc.api.app
 profilesvc.dashboard.routes profilesvc.dev_issuer.routes profilesvc.provider.connect profilesvc.emulator.embedded
-profilesvc.operations.operator
+profilesvc.operations.operator profilesvc.cli
 """
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(_IMPORTED.split())
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(_IMPORTED.split())
 
 
 class Forked:
@@ -82,9 +82,9 @@ class Forked:
     """
 
     def __init__(self, program: str, arguments: Sequence[str], settings: Settings) -> None:
-        said, says = _FORKS.Pipe(duplex=False)
+        said, says = FORKS.Pipe(duplex=False)
         given = (program, list(arguments), environment(settings), str(settings.data_dir), says)
-        self._process = _FORKS.Process(target=_run, args=given, daemon=True)
+        self._process = FORKS.Process(target=_run, args=given, daemon=True)
         with said, says:
             self._process.start()
             self.stdout = open(os.dup(said.fileno()), encoding="utf-8")  # noqa: SIM115

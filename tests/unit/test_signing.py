@@ -216,6 +216,12 @@ class TestRead:
         with pytest.raises(TokenRefused):
             signer.read(token, "rt+jwt", NOW)
 
+    def test_refuses_a_refresh_token_of_a_user(self, signer: Signer, refresh_forge: Forge) -> None:
+        user = {"scope": "user", "sub": "1", "client_id": "dashboard"}
+        with pytest.raises(TokenRefused):
+            signer.read(refresh_forge.with_claims(**user), "rt+jwt", NOW)
+        assert signer.read(refresh_forge.good(), "rt+jwt", NOW)
+
     def test_refuses_refresh_tokens_without_a_family(self, signer: Signer) -> None:
         for missing in ("fam", "gen", "auth_time"):
             claims = {name: value for name, value in CLAIMS.items() if name != missing}

@@ -1,4 +1,4 @@
-"""Documents that are the same for everybody: made and packed once, on a thread, when somebody first asks for them."""
+"""Documents that are the same for all clients: made and compressed once, on a thread, at the first request."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ class _Made(NamedTuple):
 
 
 class Documents:
-    """Those of an app. What was made stays: a copy for each reader would let slow ones fill the memory."""
+    """The documents of an app. They are kept: with a copy for each reader, slow readers would fill the memory."""
 
     def __init__(self) -> None:
         self._made: dict[str, asyncio.Future[_Made]] = {}
@@ -27,7 +27,7 @@ class Documents:
     async def answer(
         self, name: str, make: Callable[[], bytes], content_type: str, headers: Mapping[str, str] = PUBLIC
     ) -> Response:
-        """The answer with the document of a name; `make` is called on a thread, unless it was called before."""
+        """Return the response with the document of a name; `make` is called on a thread, once."""
         making = self._made.get(name)
         if making is None or (making.done() and (making.cancelled() or making.exception())):
             making = self._made[name] = asyncio.ensure_future(asyncio.to_thread(_made, make))
@@ -40,7 +40,7 @@ class Documents:
 
 
 def documents() -> Documents:
-    """Those of the running app."""
+    """Return the documents of the running app."""
     found: Documents = current_app.extensions["profilesvc.documents"]
     return found
 

@@ -21,7 +21,7 @@ from profilesvc.services.idempotency import IdempotencyKey
 Model = TypeVar("Model", bound=BaseModel)
 Rules = Callable[[dict[str, Any]], list[Problem]]
 MAX_DEPTH = 32
-MAX_VALUES = 10_000  # to check each one, and to find fault with it, must not keep other callers waiting
+MAX_VALUES = 10_000  # checking each one must not keep other callers waiting
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
 _KEY_HEADER, _KEY = "X-Idempotency-Key", re.compile(r"[\x21-\x7e]{1,255}\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -60,9 +60,9 @@ _JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_c
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
-    """A JSON object: strict UTF-8, no byte order mark, at most 32 deep, no member twice, no NaN (A083 to A089).
+    """Return a JSON object: strict UTF-8, no byte order mark, at most 32 deep, no field twice, no NaN (A083 to A089).
 
-    At most 10,000 values (A102).
+    It may contain at most 10,000 values, because checking each must not delay other callers (A102).
     """
     if not raw.strip():
         raise invalid("body", "", "is empty; it must be a JSON object")
@@ -88,7 +88,7 @@ def _too_deep() -> ServiceError:
 
 
 def _walk(value: Any, depth: int, seen: "count[int]") -> None:
-    """Refuse what is nested too deep, holds too many values, or is text that is not Unicode."""
+    """Refuse what is nested too deep, contains too many values, or a string that is not Unicode."""
     if next(seen) > MAX_VALUES:
         raise invalid("body", "", f"must not contain more than {MAX_VALUES} values")
     if isinstance(value, str):
@@ -111,10 +111,13 @@ def _require_unicode(text: str) -> None:
 
 
 def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _: []) -> Model:
-    """The values as a model, or VALIDATION_ERROR with every problem.
+    """Return the values as a model.
 
-    `rules` says what else is wrong with values whose shape is right, where that of others is not. Without a problem of
-    shape the operation itself keeps them.
+    `rules` finds what else is wrong if some values do not fit the model, so that one response names every problem.
+    If all fit, the operation itself checks the rules.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR with every problem.
     """
     try:
         return model.model_validate(values)
@@ -126,19 +129,22 @@ def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _
 
 def _problem(where: str, error: Any) -> tuple[str, str, str]:
     context = error.get("ctx", {})
-    if error["type"].startswith("union_tag"):  # a body that is told apart by one of its members
+    if error["type"].startswith("union_tag"):  # a body whose type depends on one of its fields
         expected = ", ".join(GRANT_TYPES)
         return where, context["discriminator"].strip("'"), f"must be one of {expected}"
     path = [str(part) for part in error["loc"]]
-    if path and path[0] in GRANT_TYPES:  # the branch of that union is no member
+    if path and path[0] in GRANT_TYPES:  # the branch of that union is not a field
         path = path[1:]
     return where, ".".join(path), problem_of(error)
 
 
 def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
-    """The parameters that a route knows, each at most once; unknown ones are ignored (D-03), unless meant exactly.
+    """Return the parameters that an endpoint knows, each at most once; unknown ones are ignored (D-03).
 
-    Bytes that are not UTF-8 stay percent-encoded, as the framework reads them.
+    A misspelling of a parameter in `exact` is refused. Bytes that are not UTF-8 stay percent-encoded.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
     """
     values: dict[str, str] = {}
     for name, value in parse_qsl(raw.decode(), keep_blank_values=True, errors="werkzeug.url_quote"):

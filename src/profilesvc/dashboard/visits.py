@@ -1,4 +1,4 @@
-"""Who visits: a session that is our own user token in a cookie, and the proof that a form is ours."""
+"""Visits: a session that is our own user token in a cookie, and the proof that a form is ours."""
 
 import contextlib
 import json
@@ -51,7 +51,11 @@ class Visit:
         return self.services.clock.now()
 
     async def reach(self, location: str) -> Reached:
-        """The location of a path, if it is the user's. VALIDATION_ERROR, NOT_FOUND."""
+        """Return the location of a path, if it is the user's.
+
+        Raises:
+            ServiceError: VALIDATION_ERROR, NOT_FOUND.
+        """
         try:
             name = location_name(location)
         except ValueError as error:
@@ -59,7 +63,7 @@ class Visit:
         return await access.reach(self.services, self.caller, name)
 
     async def title(self, location: Reached) -> str:
-        """What the site is called."""
+        """Return the name of the site."""
         profile = (await locations.load(self.services, location)).profile
         return str(json.loads(profile or "{}").get("title") or location.name)
 
@@ -68,12 +72,16 @@ View = Callable[..., Awaitable[Response]]
 
 
 def local(path: str) -> str:
-    """A path of the dashboard to go on to, whatever was asked for."""
+    """Return the path to go on to, or the dashboard's own if it leads elsewhere."""
     return path if _LOCAL.match(path) and "//" not in path else pages.PATH
 
 
 async def visit() -> Visit:
-    """Who is visiting. AUTH_INVALID_TOKEN where nobody has signed in, or has been signed out since."""
+    """Admit the user of the session.
+
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN if the browser is not signed in, or was signed out since.
+    """
     running = services()
     token = cookies.get(running, cookies.SESSION)
     kind: Kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
@@ -90,13 +98,13 @@ async def visit() -> Visit:
 
 
 async def recognise() -> None:
-    """Note who is visiting, if anybody is: the page of an error then has the navigation."""
+    """Note the user of the session, if there is one: the page of an error then has the navigation."""
     with contextlib.suppress(ServiceError):
         await visit()
 
 
 def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View], View]:
-    """Declare a page (GET), or an action (POST), of those who have signed in; others are sent to do so."""
+    """Declare a page (GET) or an action (POST) for signed-in users; other visitors are sent to the sign-in."""
 
     def register(handler: View) -> View:
         async def serve(**path: Any) -> Response:
@@ -130,16 +138,24 @@ def _sign_in() -> Response:
 
 
 async def _require_ours(here: Visit) -> None:
-    """AUTH_INSUFFICIENT_PERMISSIONS for a form that is not one of our own pages', whatever cookie comes with it."""
+    """Refuse a form that is not from one of our own pages, whatever cookie is sent with it.
+
+    Raises:
+        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
+    """
     require_own_origin(here.services)
     if not here.is_own_form((await request.form).get("csrf", "")):
         raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The form is not from your session; open the page again.")
 
 
 def require_own_origin(running: Services) -> None:
-    """AUTH_INSUFFICIENT_PERMISSIONS for a request that a page elsewhere has made, where the browser says so."""
+    """Refuse a request that the browser says was made by a page elsewhere.
+
+    Raises:
+        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
+    """
     own = urlsplit(running.settings.base_url)
     origin = request.headers.get("Origin", f"{own.scheme}://{own.netloc}")
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
     if origin != f"{own.scheme}://{own.netloc}" or site not in {"same-origin", "none"}:
-        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "Forms are taken from the dashboard's own pages alone.")
+        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "Forms are accepted only from the dashboard's own pages.")

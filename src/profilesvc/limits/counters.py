@@ -1,7 +1,7 @@
-"""Counters of moving windows, by the library `limits`: its strategy over one of its storages.
+"""Counters of moving windows: the strategy of the library `limits` over one of its storages.
 
-In one process that storage is ours (`clocked.py`), by the service's clock; for several it is the library's for Redis
-and Valkey (`shared_windows.py`), where taking one is one atomic script.
+One process uses a storage with the service's clock (`memory.py`). Several use the library's storage for Redis and
+Valkey (`redis.py`), where counting a request is one atomic script.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from limits.aio.strategies import MovingWindowRateLimiter
 
 from profilesvc.domain.rates import Standing, Window
 from profilesvc.domain.world import SECOND, Clock
-from profilesvc.limits.memory import ClockedStorage
+from profilesvc.limits.memory import ClockStorage
 
 _NAMESPACE = "profilesvc"
 _MOST_DOUBLINGS = 20
 
 
 class LibraryWindows:
-    """Windows over a storage of the library; `now` is the storage's clock, in milliseconds."""
+    """Windows over a storage of the library; `now` is the clock of the storage, in milliseconds."""
 
     def __init__(self, storage: Storage, now: Callable[[], int]) -> None:
         self._storage, self._now = storage, now
@@ -41,7 +41,7 @@ class LibraryWindows:
         strikes = await self._storage.get(counter)
         if strikes == 0:
             within = await self._strategy.hit(_item(window.limit, window.seconds), bucket)
-        else:  # the last delay was waited for
+        else:  # the caller has waited for the last delay
             within = await self._strategy.hit(_item(1, _delay(strikes, window)), penalty)
         if within:
             return 0
@@ -50,14 +50,14 @@ class LibraryWindows:
         return delay * SECOND
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 class MemoryWindows(LibraryWindows):
-    """The windows of one process, by the service's clock."""
+    """The windows of one process, with the service's clock."""
 
     def __init__(self, clock: Clock) -> None:
-        self.storage = ClockedStorage(clock)
+        self.storage = ClockStorage(clock)
         super().__init__(self.storage, clock.now)
 
 
@@ -66,5 +66,5 @@ def _item(limit: int, seconds: int) -> RateLimitItemPerSecond:
 
 
 def _delay(strikes: int, window: Window) -> int:
-    """Seconds: 1, 2, 4, … up to the window."""
+    """Return the seconds of a delay: 1, 2, 4, … up to the window."""
     return int(min(2 ** min(strikes - 1, _MOST_DOUBLINGS), window.seconds))

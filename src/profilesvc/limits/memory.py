@@ -1,7 +1,7 @@
-"""A storage for the library `limits`, as it lets one be written, by the service's clock instead of the machine's.
+"""A storage for the library `limits` that uses the service's clock instead of the machine's.
 
-The instants of what was granted are kept per key, eight bytes each. A clock that is set back does no lasting harm:
-what lies more than a window ahead counts as little as what lies behind (A152).
+It stores the instants of granted requests per key, eight bytes each. A clock that is set back does no lasting harm,
+because an instant more than a window in the future does not count, like one in the past (A152).
 """
 
 from array import array
@@ -11,11 +11,11 @@ from limits.aio.storage import MovingWindowSupport, Storage
 
 from profilesvc.domain.world import SECOND, Clock
 
-_SWEPT = 2  # entries looked at with each use: more than one, so that the dead go faster than new ones come
+_SWEPT = 2  # entries checked at each use: more than one, so that stale ones go faster than new ones come
 
 
 class _Log:
-    """The instants that count, oldest first, or the worth of a counter and when it began."""
+    """The instants that count, oldest first, or the value of a counter and when it began."""
 
     __slots__ = ("count", "instants", "last", "length")
 
@@ -25,27 +25,27 @@ class _Log:
         self.last = self.count = 0
 
     def stale(self, instant: int, now: int) -> bool:
-        """Out of the window, on either side."""
+        """Return whether an instant is outside the window, on either side."""
         return abs(now - instant) >= self.length
 
 
-class ClockedStorage(Storage, MovingWindowSupport):
-    """Counters and moving windows in memory; times that go in and out are in seconds, as the library has them."""
+class ClockStorage(Storage, MovingWindowSupport):
+    """Counters and moving windows in memory; parameters and results are in seconds, as in the library."""
 
     STORAGE_SCHEME = None
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self._clock = clock
-        self._logs: OrderedDict[str, _Log] = OrderedDict()  # the first was looked at longest ago
+        self._logs: OrderedDict[str, _Log] = OrderedDict()  # the first was used longest ago
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """What this storage fails with: nothing of its own."""
+        """Return the errors of this storage: it has none of its own."""
         return ValueError
 
     async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Add `amount` instants where the window has room for them."""
+        """Add `amount` instants if the window has room for them."""
         now = self._clock.now()
         log = self._log(key, expiry, now)
         if len(log.instants) + amount > limit:
@@ -55,13 +55,13 @@ class ClockedStorage(Storage, MovingWindowSupport):
         return True
 
     async def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """(the oldest instant that counts, how many do)."""
+        """Return the oldest instant that counts, and how many do."""
         now = self._clock.now()
         counting = self._log(key, expiry, now).instants[-limit:]
         return (counting[0] if counting else now) / SECOND, len(counting)
 
     async def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Count in a window that begins with the first."""
+        """Increase a counter, whose window begins with the first increase."""
         now = self._clock.now()
         log = self._log(key, int(expiry), now)
         if log.count == 0:
@@ -70,27 +70,27 @@ class ClockedStorage(Storage, MovingWindowSupport):
         return log.count
 
     async def get(self, key: str) -> int:
-        """The worth of a counter, 0 when its window is over."""
+        """Return the value of a counter, 0 when its window is over."""
         log = self._logs.get(key)
         return 0 if log is None or log.stale(log.last, self._clock.now()) else log.count
 
     async def get_expiry(self, key: str) -> float:
-        """When a counter's window is over."""
+        """Return when a counter's window is over."""
         log = self._logs.get(key)
         return (self._clock.now() if log is None else log.last + log.length) / SECOND
 
     async def check(self) -> bool:
-        """It is there."""
+        """Return that the storage works."""
         return True
 
     async def reset(self) -> int | None:
-        """Forget everything."""
+        """Remove everything."""
         forgotten = len(self._logs)
         self._logs.clear()
         return forgotten
 
     async def clear(self, key: str) -> None:
-        """Forget a key."""
+        """Remove a key."""
         self._logs.pop(key, None)
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ class ClockedStorage(Storage, MovingWindowSupport):
         return log
 
     def _sweep(self, now: int) -> None:
-        """Forget what no longer counts, a little at a time, so that callers who left leave nothing behind."""
+        """Remove keys that no longer count, a few at a time, so that memory does not grow with past callers."""
         for _ in range(min(_SWEPT, len(self._logs))):
             key, log = next(iter(self._logs.items()))
             if log.stale(log.last, now):

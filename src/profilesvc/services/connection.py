@@ -49,7 +49,7 @@ async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_ag
 
 
 def prefetch(client_id: str) -> Prefetch:
-    """What a status is made of, to be read with the caller."""
+    """Return the prefetch of a status."""
     return connection.prefetch(client_id)
 
 

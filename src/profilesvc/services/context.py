@@ -31,17 +31,17 @@ Result = TypeVar("Result")
 
 
 class Background:
-    """Work that follows an answer; finished before the service closes."""
+    """Work that follows a response; it is finished before the service closes."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run after the caller was answered; a failure is not the caller's."""
+        """Run after the response; a failure does not concern the caller."""
         self._begin(work)
 
     async def finish(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run to the end even when the caller hangs up meanwhile: what was begun is never left half done."""
+        """Run to the end even if the caller hangs up meanwhile, so that no operation is left half done."""
         return await asyncio.shield(self._begin(work))
 
     def _begin(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
@@ -53,10 +53,10 @@ class Background:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # seen, also when nobody waits any more
+            task.exception()  # mark it as retrieved, also if no task waits any more
 
     async def drain(self) -> None:
-        """Wait for what is still running."""
+        """Wait for the tasks that are still running."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
@@ -89,11 +89,11 @@ class Services:
         return SigningKeys(self.settings.tokens, self.clock, self.storage, self.signer.keyring)
 
     def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
-        """A block in which the metrics tell how busy this process is."""
+        """Open a block in which the metrics show how busy this process is."""
         return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools()))
 
     def refused_by_database(self, error: ServiceError) -> bool:
-        """Whether a request ends because of trouble with the database, which logs it together with others."""
+        """Return whether the database refused a request; it logs such refusals together."""
         return error.kind is SERVICE_UNAVAILABLE and self.storage.outage.refused(error)
 
     @property

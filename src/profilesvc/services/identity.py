@@ -39,7 +39,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     except TokenRefused as refusal:
         raise _refused(refusal.reason) from None
     request = current()
-    origins.decide(services, request, None)  # the token is for a user, whatever client asks
+    origins.decide(services, request, None)  # the token is for a user, whatever client sends it
     origins.enforce(request)
     async with services.storage.write() as session:
         # Kept for an hour longer than the token is good for, as clocks of several processes differ.

@@ -13,7 +13,7 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.storage import accounts, locations, overview, posts
 from profilesvc.storage.keys import domains_of
 
-# What is wrong with a location, in the order in which an owner should look at it.
+# What is wrong with a location, the most urgent first.
 PROBLEMS = (
     "deactivated",
     "was_online",
@@ -37,7 +37,7 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class SiteView:
-    """A location with its live keys; `drift` names the leaves that differ in what was last read of the provider."""
+    """A location with its live keys; `drift` names the leaves that differ from the provider's as last read."""
 
     row: Any
     title: str
@@ -49,7 +49,7 @@ class SiteView:
 
     @property
     def id(self) -> str:
-        """The bare id."""
+        """Return the bare id."""
         return str(self.row.name).removeprefix("locations/")
 
 
@@ -65,7 +65,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What of a plan is used. Instants in milliseconds."""
+    """How much of a plan is used. Instants in milliseconds."""
 
     plan: Plan
     plans: list[Plan]
@@ -76,18 +76,18 @@ class Usage:
 
 
 async def keys_of(services: Services, caller: Caller) -> list[KeyView]:
-    """The caller's live keys with their connections, oldest first."""
+    """Return the caller's live keys with their connections, oldest first."""
     now = services.clock.now()
     async with services.storage.read() as session:
         rows = await overview.of_keys(session, caller.user_id, now)
-    found: dict[int, KeyView] = {}
+    views: dict[int, KeyView] = {}
     for row in rows:
-        found.setdefault(row.id, _key(row, now))  # the most severe hold comes first
-    return list(found.values())
+        views.setdefault(row.id, _key(row, now))  # the most severe hold comes first
+    return list(views.values())
 
 
 async def sites(services: Services, caller: Caller) -> list[SiteView]:
-    """The caller's locations, the most urgent first (D-27, D-30, D-55); the provider is not asked."""
+    """Return the caller's locations, the most urgent first (D-27, D-30, D-55); the provider is not asked."""
     keys = await keys_of(services, caller)
     async with services.storage.read() as session:
         rows = await overview.of_locations(session, caller.user_id)
@@ -95,12 +95,12 @@ async def sites(services: Services, caller: Caller) -> list[SiteView]:
     bound: dict[str, list[KeyView]] = {}
     for key in keys:
         bound.setdefault(key.row.location_name, []).append(key)
-    found = [_site(row, caller.plan, bound.get(row.name, []), in_review) for row in rows]
-    return sorted(found, key=_urgency)
+    views = [_site(row, caller.plan, bound.get(row.name, []), in_review) for row in rows]
+    return sorted(views, key=_urgency)
 
 
 def _urgency(site: SiteView) -> int:
-    """What is wrong first, then what is well, then locations that nobody has connected yet."""
+    """Order locations by their worst problem, then those without one, then those never connected."""
     worst = min(map(PROBLEMS.index, site.problems), default=len(PROBLEMS))
     return worst + (not site.keys and not site.problems)
 
@@ -118,9 +118,9 @@ def _site(row: Any, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, 
     drift = profiles.drift(source, profile, plan.syncable)
     rejected, processing = (in_review.get((row.name, state), 0) for state in ("REJECTED", "PROCESSING"))
     hints = {key.hint for key in keys if key.hint}
-    if any(key.state == "online" for key in keys):  # the site is there, whatever its older keys say
+    if any(key.state == "online" for key in keys):  # the site is online, even if its older keys are not
         hints -= {"never_connected", "was_online"}
-    if all(key.state != "offline" for key in keys):  # idle is no trouble yet
+    if all(key.state != "offline" for key in keys):  # idle is not a problem yet
         hints -= {"was_online"}
     present: dict[str, bool] = {
         **{str(hint): True for hint in hints},
@@ -133,14 +133,14 @@ def _site(row: Any, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, 
 
 
 async def choices(services: Services, caller: Caller) -> list[Choice]:
-    """The caller's locations as a new key may be bound to them, by title (D-23)."""
+    """Return the caller's locations by title, and whether a new key may be bound to each (D-23)."""
     now, plan = services.clock.now(), caller.plan
     async with services.storage.read() as session:
         rows = await overview.of_locations(session, caller.user_id)
         assigned = await locations.assigned(session, caller.user_id)
         keys = {row.id: row.location_name for row in await overview.of_keys(session, caller.user_id, now)}
     bound = list(keys.values())
-    found = []
+    choices_by_title = []
     for row in rows:
         place = assigned.index(row.name) if row.name in assigned else len(assigned)
         refused = None
@@ -148,12 +148,12 @@ async def choices(services: Services, caller: Caller) -> list[Choice]:
             refused = f"beyond the locations of the plan {plan.display_name}"
         elif bound.count(row.name) >= plan.live_keys_per_location:
             refused = f"has {plan.live_keys_per_location} keys already; revoke one first"
-        found.append(Choice(row.name, row.title or row.name, row.business_id, refused))
-    return found
+        choices_by_title.append(Choice(row.name, row.title or row.name, row.business_id, refused))
+    return choices_by_title
 
 
 async def usage(services: Services, caller: Caller) -> Usage:
-    """What of the caller's plan is used, and the plans there are, cheapest first (D-75, D-90)."""
+    """Return how much of the caller's plan is used, and all plans, the cheapest first (D-75, D-90)."""
     now = services.clock.now()
     async with services.storage.read() as session:
         used = await posts.used(session, caller.user_id, month_start(now))
@@ -164,7 +164,7 @@ async def usage(services: Services, caller: Caller) -> Usage:
 
 
 async def person(services: Services, caller: Caller) -> tuple[str, str]:
-    """Name and e-mail address of the user who is calling."""
+    """Return the name and e-mail address of the user who is calling."""
     async with services.storage.read() as session:
         user = await accounts.user(session, caller.user_id)
     assert user is not None, "an authenticated user exists"

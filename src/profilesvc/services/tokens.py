@@ -26,10 +26,13 @@ def _bad_refresh_token(expired: bool = False) -> ServiceError:
 
 
 async def verify_secret(services: Services, client_id: str, client_secret: str) -> KeyState | None:
-    """The key whose id and secret these are, live or deactivated; None otherwise.
+    """Return the key with this id and secret, live or deactivated; None otherwise.
 
-    An unknown id costs the same work as a wrong secret (D-21). For a key the ring then holds the signing keys of this
-    moment, as who proves a secret mostly wants a token. RATE_LIMITED (D-50).
+    An unknown id costs the same work as a wrong secret (D-21). For a key the key ring is then up to date, because the
+    next step is mostly to issue a token.
+
+    Raises:
+        ServiceError: RATE_LIMITED (D-50).
     """
     now = services.clock.now()
     key, digests, stamp = None, list[str](), None
@@ -43,7 +46,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
         if key is not None:
             services.notes.failed(services, key)
         return None
-    await services.limiter.by_client(client_id)  # not before: who knows the id alone must not use up its requests
+    await services.limiter.by_client(client_id)  # not earlier: knowing the id must not suffice to use it up
     if stamp != services.signer.keyring.stamp:
         await services.signing_keys.reload()
     return key
@@ -55,7 +58,7 @@ async def client_credentials(services: Services, body: ClientCredentialsGrant) -
 
 
 async def access_token(services: Services, body: ClientCredentialsGrant) -> AccessToken:
-    """The client credentials grant without a refresh token (RFC 6749 §4.4.3)."""
+    """Run the client credentials grant without a refresh token (RFC 6749 §4.4.3)."""
     key, pair = await _granted(services, body)
     _note_use(services, key)
     return AccessToken(
@@ -68,10 +71,11 @@ async def access_token(services: Services, body: ClientCredentialsGrant) -> Acce
 
 
 async def _granted(services: Services, body: ClientCredentialsGrant) -> tuple[KeyState, rotation.Pair]:
-    """The key that asks, and what it gets.
+    """Return the key and what it is granted.
 
-    AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (told only with the right secret, D-28),
-    a page of another origin (D-30) or an empty granted set (D-18).
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (only with the right
+            secret, D-28), a page of another origin (D-30) or an empty granted set (D-18).
     """
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
@@ -83,11 +87,12 @@ async def _granted(services: Services, body: ClientCredentialsGrant) -> tuple[Ke
 
 
 async def refresh(services: Services, body: RefreshGrant) -> Token:
-    """The refresh grant: the one successor of this token, with what it could do and the key still allows (D-10).
+    """Run the refresh grant: return the one successor of this token, with the permissions the key still allows (D-10).
 
-    AUTH_INVALID_TOKEN, also for a token that was exchanged before, which ends its whole family unless the exchange
-    is as recent as the grace; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, a page of another origin, or when
-    nothing is left to grant.
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN, also for a token that was exchanged before, which ends its whole family unless
+            the exchange is as recent as the grace period; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, a page
+            of another origin, or if no permission is left to grant.
     """
     now = services.clock.now()
     try:
@@ -110,7 +115,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
 
 
 async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -> None:
-    """Client id and secret are optional on a refresh, but must match when they are given (D-10)."""
+    """Check the client id and secret: they are optional on a refresh, but must match if they are sent (D-10)."""
     if body.client_id is not None and body.client_id != key.client_id:
         raise _bad_refresh_token()
     if body.client_secret is None:

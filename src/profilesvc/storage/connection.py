@@ -14,7 +14,7 @@ from profilesvc.storage.tables import connections, contacts, holds, keys
 
 
 class Watched(NamedTuple):
-    """A key as its owner watches it: what ended or holds it, and what its last heartbeat reported."""
+    """A key as its owner sees it: whether it has ended or is held, and its last heartbeat."""
 
     id: int
     created_at: int
@@ -47,7 +47,7 @@ def prefetch(client_id: str) -> Prefetch:
 
 
 async def watched(session: Executor, client_id: str, user_id: int) -> Watched | None:
-    """A key of a user and its last heartbeat, in one statement."""
+    """Return a key of a user and its last heartbeat, in one statement."""
     rows = await fetch(session, _WATCHED, client_id=client_id, user_id=user_id)
     return from_row(rows[0]) if rows else None
 
@@ -58,7 +58,7 @@ def from_row(columns: Sequence[Any]) -> Watched | None:
 
 
 class Beat(NamedTuple):
-    """A heartbeat as it is stored: when it was received, what it reported (None keeps what is there), its site."""
+    """A heartbeat as it is stored; a field that is None keeps its old value."""
 
     key_id: int
     last_heartbeat_at: int
@@ -74,7 +74,7 @@ def _upsert(dialect: str) -> Any:
     insert = insert_by(dialect, connections)
     new, old = insert.excluded, connections.c
     kept = {name: func.coalesce(new[name], old[name]) for name in Beat._fields[2:]}
-    # The row's site becomes the other one when a heartbeat names a new one; one statement, so no race loses it.
+    # When a heartbeat names a new site, the old one moves to other_site; one statement, so that no race loses it.
     moved = and_(old.site_host.is_not(None), new.site_host.is_not(None), old.site_host != new.site_host)
     sites = {
         "other_site_host": case((moved, old.site_host), else_=old.other_site_host),
@@ -93,12 +93,12 @@ _RUNNING = and_(contacts.c.key_id == _KEY, contacts.c.ended_at >= _NOW - ONLINE_
 
 
 def _extend(_dialect: str) -> Any:
-    """The run of contact that goes on."""
+    """Extend the current run of contact."""
     return update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW)
 
 
 def _begin(dialect: str) -> Any:
-    """A new run of contact after a gap of more than the online window; none while one is running."""
+    """Begin a run of contact after a gap of more than the online window, unless one is running."""
     begun = select(_KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
     insert = insert_by(dialect, contacts)
     return insert.from_select(["key_id", "started_at", "ended_at"], begun).on_conflict_do_nothing()
@@ -108,15 +108,15 @@ _UPSERT, _EXTEND, _BEGIN = PreparedWrite(_upsert, Beat._fields), PreparedWrite(_
 
 
 def recording(dialect: str, beats: list[Beat]) -> list[Executions]:
-    """What records heartbeats: the later receipt wins, what is not reported keeps its value (D-55)."""
-    # Two processes that take rows in one order cannot wait for each other.
+    """Return the statements that record heartbeats: the later one wins, fields not reported keep their value (D-55)."""
+    # Two processes that lock rows in the same order cannot deadlock.
     rows = [beat._asdict() for beat in sorted(beats, key=lambda beat: beat[:2])]
     latest = list({row["key_id"]: row for row in rows}.values())
     return [_UPSERT.executions(dialect, rows), _EXTEND.executions(dialect, latest), _BEGIN.executions(dialect, latest)]
 
 
 async def spans(session: Executor, key_id: int, since: int) -> list[Span]:
-    """The runs of contact that ended after an instant, oldest first."""
+    """Return the runs of contact that ended after an instant, oldest first."""
     query = (
         select(contacts.c.started_at, contacts.c.ended_at)
         .where(contacts.c.key_id == key_id, contacts.c.ended_at >= since)

@@ -1,4 +1,4 @@
-"""Queries on the mirrored locations."""
+"""Queries on the cached locations."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from profilesvc.storage.tables import businesses, locations
 
 
 class LocationState(NamedTuple):
-    """A location as the services read it; profile, source and last_sync are JSON text."""
+    """The columns of a location that the services read; profile, source and last_sync are JSON text."""
 
     name: str
     user_id: int
@@ -46,24 +46,24 @@ async def account_of(session: Executor, name: str, user_id: int) -> str | None:
 
 
 async def state(session: Executor, name: str) -> LocationState | None:
-    """A location by name."""
+    """Return a location by name."""
     return _state(await fetch(session, _STATE, location=name))
 
 
 async def own(session: Executor, name: str, user_id: int) -> LocationState | None:
-    """A location of this user; another user's costs the same as one that does not exist."""
+    """Return a location of this user; another user's takes as long as one that does not exist."""
     return _state(await fetch(session, _OWN, location=name, user_id=user_id))
 
 
 def _state(rows: Sequence[Any]) -> LocationState | None:
     if not rows:
         return None
-    row = LocationState._make(rows[0])  # SQLite's driver has no booleans
+    row = LocationState._make(rows[0])  # the driver of SQLite returns integers
     return row._replace(is_verified=bool(row.is_verified), sync_enabled=bool(row.sync_enabled))
 
 
 async def owner(session: Executor, name: str) -> int | None:
-    """The user id of a location's owner."""
+    """Return the user id of a location's owner."""
     return (await session.execute(select(locations.c.user_id).where(locations.c.name == name))).scalar_one_or_none()
 
 
@@ -77,7 +77,7 @@ def _visible(user_id: int, only: str | None, unassigned: bool) -> ColumnElement[
 
 
 async def count(session: Executor, user_id: int, only: str | None, unassigned: bool) -> int:
-    """How many locations a caller sees; `only` narrows to one name."""
+    """Return how many locations a caller sees; `only` restricts them to one name."""
     query = select(func.count()).select_from(locations).where(_visible(user_id, only, unassigned))
     return int((await session.execute(query)).scalar_one())
 
@@ -85,7 +85,7 @@ async def count(session: Executor, user_id: int, only: str | None, unassigned: b
 async def page(
     session: Executor, user_id: int, only: str | None, unassigned: bool, window: tuple[int, int]
 ) -> list[Row[Any]]:
-    """One page in order of title, then name (D-70); `window` is (offset, limit)."""
+    """Return one page in order of title, then name (D-70); `window` is (offset, limit)."""
     query = (
         select(
             locations.c.name,
@@ -105,7 +105,7 @@ async def page(
 
 
 async def add(session: AsyncSession, **values: Any) -> None:
-    """Add a location to the mirror."""
+    """Add a location."""
     await session.execute(insert(locations).values(**values))
 
 
@@ -115,7 +115,7 @@ async def change(session: AsyncSession, name: str, **values: Any) -> None:
 
 
 async def enable_sync(session: AsyncSession, name: str) -> bool:
-    """Switch sync on if the location is verified at this very moment; False when it is not."""
+    """Switch sync on if the location is verified; return False if it is not."""
     statement = (
         update(locations)
         .where(locations.c.name == name, locations.c.is_verified)
@@ -126,7 +126,7 @@ async def enable_sync(session: AsyncSession, name: str) -> bool:
 
 
 async def keep_profile(session: AsyncSession, name: str, profile: str, title: str, read_at: int) -> None:
-    """Put a reading into the mirror, unless a later one is there."""
+    """Store a profile, unless a later reading is stored."""
     statement = (
         update(locations)
         .where(locations.c.name == name, locations.c.profile_read_at <= read_at)
@@ -136,7 +136,7 @@ async def keep_profile(session: AsyncSession, name: str, profile: str, title: st
 
 
 async def assign(session: AsyncSession, name: str, business_id: int, now: int) -> bool:
-    """Assign an unassigned location to a business; False when somebody was first."""
+    """Assign an unassigned location to a business; return False if it was assigned meanwhile."""
     statement = (
         update(locations)
         .where(locations.c.name == name, locations.c.business_id.is_(None))
@@ -147,7 +147,7 @@ async def assign(session: AsyncSession, name: str, business_id: int, now: int) -
 
 
 async def assigned(session: Executor, user_id: int) -> list[str]:
-    """The assigned locations of a user, the one assigned first first; a plan counts them in this order (D-27)."""
+    """Return the assigned locations of a user, the first assigned first; a plan counts them in this order (D-27)."""
     query = (
         select(locations.c.name)
         .where(locations.c.user_id == user_id, locations.c.business_id.is_not(None))

@@ -31,7 +31,7 @@ routes = Routes("connection")
 async def get_connection_status(
     services: Services, caller: Caller, client_id: str, query: StatusQuery
 ) -> ConnectionStatus | ConnectionStatusWithHistory:
-    """Tell whether the site of an API key is connected."""
+    """Return whether the site of an API key is connected."""
     return await connection.status(services, caller, client_id, query.history == "true")
 
 

@@ -1,4 +1,4 @@
-"""Paths beside the API: is the process alive, is it ready, what is it, the OpenAPI document and its page."""
+"""Paths next to the API: liveness, readiness, version, metrics, the OpenAPI document and its page."""
 
 import contextlib
 import hmac
@@ -29,7 +29,7 @@ _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' 
 
 
 def _folder(name: str) -> Path:
-    """Where a file is: Swagger UI's come from its package, which is found without importing it."""
+    """Return the folder of a file: Swagger UI's is its package, which is found without importing it."""
     if not name.startswith("swagger-ui"):
         return STATIC
     package = find_spec(_SWAGGER_UI)
@@ -43,20 +43,20 @@ def _json(document: object, status: int = 200) -> Response:
 
 @blueprint.get("/healthz")
 async def healthz() -> Response:
-    """The process answers."""
+    """Respond, because the process is alive."""
     return _json({"status": "ok"})
 
 
 @blueprint.get("/version")
 async def version() -> Response:
-    """What answers here."""
+    """Return the name and version of the service."""
     python = platform.python_version()
     return _json({"name": "profilesvc", "version": __version__, "python": python, "api": PREFIX.rpartition("/")[2]})
 
 
 @blueprint.get("/readyz")
 async def readyz() -> Response:
-    """Database, migrations and signing key are in order, and no shutdown has begun."""
+    """Check the database, migrations and signing key, and that no shutdown has begun."""
     accepting = not current_app.extensions["profilesvc.draining"].is_set()
     checks = {**await current_app.extensions["profilesvc.checks"].get(_checks), "accepting": accepting}
     ready = all(checks.values())
@@ -75,13 +75,13 @@ async def _checks() -> dict[str, bool]:
 
 @blueprint.get(METRICS)
 async def metrics() -> Response:
-    """Prometheus' text format; what the database alone knows is left out while it does not answer."""
+    """Return the metrics in Prometheus' text format; without those of the database while it does not respond."""
     running = services()
     if token := running.settings.metrics.token.get_secret_value():
-        given = bearer_token(request.headers.getlist("Authorization"))
-        if not hmac.compare_digest(given.encode(), token.encode()):
+        sent = bearer_token(request.headers.getlist("Authorization"))
+        if not hmac.compare_digest(sent.encode(), token.encode()):
             raise refused("invalid")
-    text = await current_app.extensions["profilesvc.telemetry.metrics"].get(_exposition, running.metrics.stamp())
+    text = await current_app.extensions["profilesvc.metrics"].get(_exposition, running.metrics.stamp())
     with contextlib.suppress(ServiceError):
         text += await counts.exposition(running)
     return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")
@@ -93,7 +93,7 @@ async def _exposition() -> bytes:
 
 @blueprint.get("/openapi.json")
 async def openapi() -> Response:
-    """The OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document."""
     schema: QuartSchema = current_app.extensions["QUART_SCHEMA"]
     return await documents().answer(
         "openapi.json", lambda: orjson.dumps(schema.openapi_provider.schema()), "application/json"
@@ -102,14 +102,14 @@ async def openapi() -> Response:
 
 @blueprint.get("/docs")
 async def docs() -> Response:
-    """The document in Swagger UI; every file of it is served here."""
+    """Return the document in Swagger UI; every file of it is served here."""
     headers = {**PUBLIC, "Content-Security-Policy": _POLICY}
     return await documents().answer("docs", (STATIC / "docs.html").read_bytes, "text/html; charset=utf-8", headers)
 
 
 @blueprint.get("/docs/<name>")
 async def docs_file(name: str) -> Response:
-    """A file of the page."""
+    """Return a file of the page."""
     if name not in _FILES:
         raise ServiceError(NOT_FOUND)
     return await documents().answer(f"docs/{name}", (_folder(name) / name).read_bytes, _FILES[name])

@@ -35,7 +35,7 @@ KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
     errors=(NOT_FOUND, CONFLICT, PLAN_RESTRICTION),
 )
 async def create_key(services: Services, caller: Caller, body: KeyCreate) -> KeyCreated:
-    """Create an API key; its secret is shown in this answer only."""
+    """Create an API key; its secret is shown in this response only."""
     return await credentials.create(services, caller, body)
 
 
@@ -57,8 +57,8 @@ async def revoke_key(services: Services, caller: Caller, client_id: str) -> KeyR
 async def roll_key(services: Services, caller: Caller, client_id: str, body: KeyRoll) -> KeyRolled:
     """Give an API key a new secret, returned in this response only. An addition of this service.
 
-    The old secret stays good for the overlap; the client id, the location and the tokens stay as they are. An overlap
-    of 0 is for a secret that leaked: every older secret and every token ends at once.
+    The old secret stays valid for the overlap; the client id, the location and the tokens do not change. Use an
+    overlap of 0 for a secret that leaked: every older secret and every token ends at once.
     """
     return await credentials.roll(services, caller, client_id, body)
 
@@ -74,7 +74,7 @@ async def deactivate_key(services: Services, caller: Caller, client_id: str) -> 
 async def reactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
     """Reactivate an API key that you deactivated; its tokens work again. An addition of this service.
 
-    What you did not set you cannot lift: the refusal carries the three details of a deactivated key.
+    If the service or your plan deactivated it, the refusal has the three details of a deactivated key.
     """
     return await keys.reactivate_own(services, caller, client_id)
 

@@ -33,7 +33,7 @@ async def list_locations(services: Services, caller: Caller, query: LocationList
     errors=(PROVIDER_API_ERROR,),
 )
 async def get_location(services: Services, location: Reached) -> Rendered:
-    """Read a location; at most a minute old, older only while the provider is down (X-Data-Age tells)."""
+    """Read a location. It is at most a minute old, or older while the provider is down: see X-Data-Age."""
     return await locations.get(services, location)
 
 

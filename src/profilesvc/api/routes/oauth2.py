@@ -43,10 +43,10 @@ _MAX_SCOPES = 32
     errors=(INVALID_GRANT, INVALID_SCOPE, UNSUPPORTED_GRANT_TYPE),
 )
 async def issue_oauth_token(services: Services, form: TokenForm, credentials: Credentials | None) -> OAuthToken:
-    """Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 have it.
+    """Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 define it.
 
     Client credentials yield a refresh token only if `scope` names `offline_access` (RFC 6749 §4.4.3).
-    An addition of this service. The tokens are the same as those of POST /api/v1/auth/token.
+        An addition of this service. The tokens are the same as those of POST /api/v1/auth/token.
     """
     accepted = grant_types(services)
     if form.grant_type not in accepted:
@@ -58,7 +58,7 @@ async def issue_oauth_token(services: Services, form: TokenForm, credentials: Cr
 
 
 async def _client_credentials(services: Services, form: TokenForm, credentials: Credentials | None) -> AccessToken:
-    """Without a refresh token unless it is asked for.
+    """Grant no refresh token unless it is asked for.
 
     Libraries prefer a refresh token when they renew, and under the default lifetimes it ends before they need it.
     """
@@ -75,7 +75,7 @@ async def _client_credentials(services: Services, form: TokenForm, credentials: 
 
 
 async def _refresh(services: Services, form: TokenForm, credentials: Credentials | None) -> Token:
-    """The client authenticates (RFC 6749 §6), where the JSON route leaves it the choice (D-10)."""
+    """Authenticate the client (RFC 6749 §6); on the JSON endpoint that is optional (D-10)."""
     caller = await client(services, credentials)
     assert caller.key is not None, "a client is a key"
     if form.refresh_token is None:
@@ -86,7 +86,7 @@ async def _refresh(services: Services, form: TokenForm, credentials: Credentials
 
 
 async def _exchange(services: Services, form: TokenForm, credentials: Credentials | None) -> UserToken:
-    """No client is needed, as on the JSON route; one that authenticates must be right (RFC 8693 §2.1, §2.2.2)."""
+    """Need no client, as on the JSON endpoint; one that authenticates must be valid (RFC 8693 §2.1, §2.2.2)."""
     if credentials is not None:
         await client(services, credentials)
     body = parsing.checked(TokenExchangeGrant, form.model_dump(exclude_none=True), "form")
@@ -102,23 +102,23 @@ _GRANTS: dict[str, Callable[[Services, TokenForm, Credentials | None], Awaitable
 
 
 def grant_types(services: Services) -> list[str]:
-    """What the token endpoint takes: an exchange only where an identity provider is configured."""
+    """Return what the token endpoint accepts: an exchange only if an identity provider is configured."""
     return [name for name in _GRANTS if name != EXCHANGE or services.identity is not None]
 
 
 def _scopes(form: TokenForm) -> list[str]:
-    """The words of a scope (RFC 6749 §3.3)."""
+    """Return the words of a scope (RFC 6749 §3.3)."""
     names = [name for name in (form.scope or "").split(" ") if name]
     if len(names) > _MAX_SCOPES or not all(SCOPE_TOKEN.match(name) for name in names):
-        raise ServiceError(INVALID_SCOPE, f"scope must be at most {_MAX_SCOPES} words, separated by blanks.")
+        raise ServiceError(INVALID_SCOPE, f"scope must be at most {_MAX_SCOPES} words, separated by spaces.")
     return names
 
 
 @routes.endpoint("POST /oauth2/introspect", form=TokenHandle, answer=Introspection)
 async def introspect_token(services: Services, caller: Caller, form: TokenHandle) -> Introspection:
-    """What a token is worth now, as RFC 7662 has it.
+    """Return the state of a token, as RFC 7662 defines it.
 
-    An addition of this service. A key can inspect its own tokens, a user those of their keys and their own. For any
+        An addition of this service. A key can inspect its own tokens, a user those of their keys and their own. For any
     other token the response is `{"active": false}`.
     """
     return await oauth2.introspect(services, caller, form.token)
@@ -126,9 +126,9 @@ async def introspect_token(services: Services, caller: Caller, form: TokenHandle
 
 @routes.endpoint("POST /oauth2/revoke", form=TokenHandle, answer=Done)
 async def revoke_token(services: Services, caller: Caller, form: TokenHandle) -> Done:
-    """Give up a token, as RFC 7009 has it; a refresh token takes its whole family along.
+    """Revoke a token, as RFC 7009 defines it; a refresh token ends its whole family.
 
-    An addition of this service. It accepts user tokens too. The response is the same for an unknown token and for
+        An addition of this service. It accepts user tokens too. The response is the same for an unknown token and for
     one of another caller.
     """
     await oauth2.revoke(services, caller, form.token)

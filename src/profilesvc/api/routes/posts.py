@@ -32,7 +32,7 @@ def _path(name: str) -> str:
 async def list_posts(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
     """List the posts of a location, newest first.
 
-    While the provider is down the last known posts are answered, with their age in seconds in X-Data-Age.
+    While the provider is down, the last known posts are returned, with their age in seconds in X-Data-Age.
     """
     return await posts.list_page(services, caller, location, query)
 
@@ -53,7 +53,7 @@ async def create_post(
 ) -> Rendered:
     """Create a post; it starts in state PROCESSING.
 
-    `topicType` is STANDARD by default, which needs a `summary`. What else a topic needs the provider decides.
+    `topicType` is STANDARD by default, which needs a `summary`. The provider decides what else a topic needs.
     """
     return await posts.create(services, caller, location, body, idempotency)
 
@@ -68,7 +68,7 @@ async def create_post(
     errors=(PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR),
 )
 async def change_post(services: Services, location: Reached, post_id: str, body: dict[str, Any]) -> Rendered:
-    """Change the members that are present; null clears one. Answers the whole post."""
+    """Change the fields that are present; null clears one. Returns the whole post."""
     return await posts.change(services, location, post_id, body)
 
 

@@ -49,9 +49,9 @@ async def sync_profile(
     body: dict[str, Any],
     idempotency: IdempotencyKey | None,
 ) -> Rendered | SyncPreview:
-    """Push profile data to the provider; what it cannot take is named in fieldsFiltered.
+    """Push profile data to the provider; fields that it cannot accept are named in fieldsFiltered.
 
-    With `validateOnly=true` nothing is changed: the answer tells what would be.
+    With `validateOnly=true` nothing is changed: the response shows what would be.
     """
     if query.validateOnly == "true":
         return await comparison.preview(services, location, body)

@@ -1,4 +1,4 @@
-"""The token route; it takes no bearer token."""
+"""The token endpoint; it accepts no bearer token."""
 
 from profilesvc.api.endpoint import Routes
 from profilesvc.api.request import KB
@@ -18,7 +18,7 @@ routes = Routes("tokens")
     data=Token | UserToken,
     max_body=64 * KB,
     no_store=True,
-    media_hint="Send the body as JSON with Content-Type: application/json; POST /oauth2/token takes forms.",
+    media_hint="Send the body as JSON with Content-Type: application/json; POST /oauth2/token accepts forms.",
     errors=(AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS),
 )
 async def issue_token(services: Services, body: TokenRequest) -> Token | UserToken:

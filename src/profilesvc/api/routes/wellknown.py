@@ -1,4 +1,4 @@
-"""What programs find under /.well-known: where the OAuth endpoints are, and the public keys of our tokens."""
+"""The documents under /.well-known: where the OAuth endpoints are, and the public keys of our tokens."""
 
 from profilesvc.api.oauth_endpoint import OAuthRoutes
 from profilesvc.api.routes.oauth2 import grant_types
@@ -16,7 +16,7 @@ _AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
     headers={"Cache-Control": "max-age=3600"},
 )
 async def find_server_metadata(services: Services) -> ServerMetadata:
-    """Where the OAuth endpoints are and what they take, as RFC 8414 has it.
+    """Return where the OAuth endpoints are and what they accept, as RFC 8414 defines it.
 
     Needs no token. An addition of this service.
     """
@@ -39,7 +39,7 @@ async def find_server_metadata(services: Services) -> ServerMetadata:
 
 @routes.endpoint("GET /.well-known/jwks.json", answer=JwkSet, headers={"Cache-Control": "max-age=300"})
 async def list_public_keys(services: Services) -> JwkSet:
-    """The public parts of every key that a good token can be signed with, also of those to come.
+    """Return the public part of every key that a valid token can be signed with, also of coming ones.
 
     Needs no token. An addition of this service.
     """
