@@ -13,7 +13,7 @@ from jwt import PyJWTError
 
 from profilesvc.domain.world import SECOND
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, identities
+from profilesvc.storage import identities, users
 from profilesvc.storage.identities import Linked
 from profilesvc.tokens.id_tokens import PublicKey
 from profilesvc.tokens.jose import b64, is_compact, unverified
@@ -66,7 +66,7 @@ class DevIssuer:
             known, found = {user.subject for user in linked}, {}
             for person in self._demo_users:
                 if (subject := f"demo-{person['id']}") not in known:
-                    found[subject] = await accounts.user_by_email(session, person["email"])
+                    found[subject] = await users.user_by_email(session, person["email"])
         missing = {subject: user for subject, user in found.items() if user is not None}
         if not missing:
             return linked
