@@ -33,7 +33,6 @@ NOT_YET: tuple[str, ...] = (
     "src/profilesvc/dashboard/visits.py",
     "src/profilesvc/database/",
     "src/profilesvc/dev_issuer/",
-    "src/profilesvc/limits/",
     "src/profilesvc/server/",
     "src/profilesvc/services/",
     "src/profilesvc/storage/",
