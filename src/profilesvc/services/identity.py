@@ -43,7 +43,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     origins.enforce(request)
     async with services.storage.write() as session:
         # Kept for an hour longer than the token is good for, as clocks of several processes differ.
-        if not await identities.spend(session, identity.digest, identity.good_until + HOUR, now):
+        if not await identities.spend(session, identity.digest, identity.valid_until + HOUR, now):
             raise _refused("used")
         user = await _user(services, session, identity)
         if user.suspended_at is not None:
