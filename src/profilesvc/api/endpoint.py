@@ -173,9 +173,9 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     running, asked = services(), this_request()
     query, fault = _query(endpoint, asked)
     arguments: dict[str, Any] = {"services": running, "query": query}
-    admit = (
-        None if endpoint.access.public else _admit(running, endpoint, asked, _prefetch(endpoint, query, path_values))
-    )
+    admit = None
+    if not endpoint.access.public:
+        admit = _admit(running, endpoint, asked, _prefetch(endpoint, query, path_values))
     arguments["caller"], raw = await receive(running, asked, endpoint.body_rule, admit)
     if fault is not None:
         raise fault
@@ -193,7 +193,7 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
 
 
 def _admit(running: Services, endpoint: Endpoint, asked: Request, prefetch: Prefetch | None) -> Admit:
-    """Return what admits the caller; the second time it neither counts nor uses what was read prefetch."""
+    """Return what admits the caller; the second time it neither counts nor uses what was prefetched."""
     authorization = header_values(asked, b"authorization")
 
     async def admit(is_first: bool) -> Caller:

@@ -43,7 +43,7 @@ _BY_COUNT = {
     "too_short": ("at least", "min_length", "item"),
     "too_long": ("at most", "max_length", "item"),
 }
-_PLACES = {"body": "", "query": "query parameter ", "path": "path parameter ", "header": "header "}
+_PLACES = {"body": "", "form": "", "query": "query parameter ", "path": "path parameter ", "header": "header "}
 _CHOICE = re.compile(r"'([^']*)'")
 _PYTHON_SUBJECT = re.compile(r"^(?:Input|Value|\w+) should")
 
@@ -81,7 +81,7 @@ def _count(context: Mapping[str, Any], limit: str, name: str, noun: str) -> str:
 def sentence(where: str, field: str, problem: str) -> str:
     """Return the message of one problem: the field as the caller wrote it, then the rule.
 
-    `where` is body, query, path or header; without a field the problem is that of the whole body.
+    `where` is body, form, query, path or header; without a field the problem is that of the whole body.
     """
     if not field:
         return f"The {where} {problem}."
