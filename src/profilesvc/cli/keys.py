@@ -60,7 +60,7 @@ async def _create(services: "Services", email: str, body: dict[str, Any]) -> "Ke
     from profilesvc.services import credentials
 
     owner = await operator.act_for(services, email)
-    return await credentials.create(services, owner, checked(KeyCreate, body, "key"))
+    return await credentials.create(services, owner, checked(KeyCreate, body, "body"))
 
 
 @app.command("list")
