@@ -37,10 +37,10 @@ _LAB = """
 import time, urllib.request
 from profilesvc.lab import open_lab
 open_lab().close()  # imports
-begun = time.perf_counter()
+started = time.perf_counter()
 lab = open_lab()
 urllib.request.urlopen(f"{lab.url}/healthz").close()
-print(time.perf_counter() - begun)
+print(time.perf_counter() - started)
 lab.close()
 """
 

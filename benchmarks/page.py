@@ -95,10 +95,10 @@ _CALLERS = {"same": "as many callers", "twice": "as many callers each"}
 
 def _own(own: dict[str, Any], large: dict[str, Any]) -> str:
     """Return the table of the comparisons of the service with itself."""
-    whole, parts = own["sync"]["sync"], {name: cost for name, cost in own["sync"].items() if name != "sync"}
+    sync, parts = own["sync"]["sync"], {name: cost for name, cost in own["sync"].items() if name != "sync"}
     total, first = sum(parts.values()), own["first"]
     lines = ["## The service by itself", "", "| | measured | target |", "|---|---|---|"]
-    lines.append(f"| sync (in-process emulator), relative to the sum of its parts | {whole / total:.2f} × | ≤ 1.5 × |")
+    lines.append(f"| sync (in-process emulator), relative to the sum of its parts | {sync / total:.2f} × | ≤ 1.5 × |")
     for work, figures in own["processes"].items():
         for callers in ("same", "twice"):
             share, title = figures[callers]["times_cpu"], f"{TITLES[work]}, PostgreSQL"
@@ -127,7 +127,7 @@ def _own(own: dict[str, Any], large: dict[str, Any]) -> str:
     depth = large["last page"]["times_cpu"] / large["second page"]["times_cpu"]
     lines.append(f"| the last page of 100,000 posts, relative to the second, CPU | {depth:.2f} × | flat |")
     costs = ", ".join(f"{name} {cost:,.0f}" for name, cost in parts.items())
-    lines += ["", f"A sync takes {whole:,.0f} µs of CPU. Its parts, measured separately: {costs}."]
+    lines += ["", f"A sync takes {sync:,.0f} µs of CPU. Its parts, measured separately: {costs}."]
     halves = ", ".join(f"{figures['half']['times_cpu']:.2f} × ({work})" for work, figures in own["processes"].items())
     lines += [
         "Two processes share the core of one, so the table compares the cost of a request and not scaling. "

@@ -112,7 +112,7 @@ async def _reject_demo_data(services: Services) -> None:
         traces.append(f"file {signing_key} (the published test key)")
     if traces:
         raise SettingsError(
-            f"{PREFIX}ENVIRONMENT: production is refused on demo data ({', '.join(traces)}). Set {PREFIX}DATABASE_URL "
+            f"{PREFIX}ENVIRONMENT: production must not use demo data ({', '.join(traces)}). Set {PREFIX}DATABASE_URL "
             f"to an empty database and {PREFIX}DATA_DIR to an empty folder."
         )
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from profilesvc.domain.problems import counted
 from profilesvc.lab.guard import API
 from profilesvc.lab.record import body_of
 
