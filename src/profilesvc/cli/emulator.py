@@ -58,5 +58,5 @@ def new_guard(settings: Settings, host: str) -> "Guard":
 
 
 def control_line(settings: Settings, guard: "Guard") -> str:
-    """The line that shows the token of the control surface, and where it is kept."""
+    """The line that shows the token of the control API, and where it is kept."""
     return f"control token  {guard.token} (for /__emulator/; also in {settings.data_dir / CONTROL_FILE})"
