@@ -63,11 +63,11 @@ class DevIssuer:
         """Return the users who can sign in: all linked users. The first call links the demo users."""
         async with services.storage.read() as session:
             linked = await identities.of_issuer(session, self.url)
-            subjects, users = {user.subject for user in linked}, {}
+            subjects, candidates = {user.subject for user in linked}, {}
             for person in self._demo_users:
                 if (subject := f"demo-{person['id']}") not in subjects:
-                    users[subject] = await accounts.user_by_email(session, person["email"])
-        missing = {subject: user for subject, user in users.items() if user is not None}
+                    candidates[subject] = await accounts.user_by_email(session, person["email"])
+        missing = {subject: user for subject, user in candidates.items() if user is not None}
         if not missing:
             return linked
         async with services.storage.write() as session:
