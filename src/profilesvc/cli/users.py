@@ -8,7 +8,7 @@ from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
 if TYPE_CHECKING:
-    from profilesvc.storage.accounts import UserState
+    from profilesvc.storage.users import UserState
 
 app = typer.Typer(name="users", help="Manage the users of the dashboard.", no_args_is_help=True)
 

@@ -13,7 +13,7 @@ from jwt import PyJWTError
 
 from profilesvc.domain.world import SECOND
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, identities
+from profilesvc.storage import identities, users
 from profilesvc.storage.identities import Linked
 from profilesvc.tokens.id_tokens import PublicKey
 from profilesvc.tokens.jose import b64, is_compact, unverified
@@ -63,11 +63,11 @@ class DevIssuer:
         """Return the users who can sign in: all linked users. The first call links the demo users."""
         async with services.storage.read() as session:
             linked = await identities.of_issuer(session, self.url)
-            subjects, candidates = {user.subject for user in linked}, {}
+            subjects, demo_users = {user.subject for user in linked}, {}
             for person in self._demo_users:
                 if (subject := f"demo-{person['id']}") not in subjects:
-                    candidates[subject] = await accounts.user_by_email(session, person["email"])
-        missing = {subject: user for subject, user in candidates.items() if user is not None}
+                    demo_users[subject] = await users.user_by_email(session, person["email"])
+        missing = {subject: user for subject, user in demo_users.items() if user is not None}
         if not missing:
             return linked
         async with services.storage.write() as session:

@@ -20,7 +20,7 @@ async def exposition(services: Services) -> bytes:
         ServiceError: SERVICE_UNAVAILABLE.
     """
     async with services.storage.read() as session:
-        counts, counted_at = await stored.kept(session)
+        counts, counted_at = await stored.latest(session)
     return b"" if counted_at is None else exposition_of(counts, counted_at / SECOND)
 
 
@@ -32,7 +32,7 @@ async def renew(services: Services) -> None:
     """
     async with services.storage.advisory_locks.hold("counts"):
         async with services.storage.read() as session:
-            _, counted_at = await stored.kept(session)
+            _, counted_at = await stored.latest(session)
         if counted_at is None or abs(services.clock.now() - counted_at) > _RECENT:
             await count(services)
 
@@ -56,4 +56,4 @@ async def count(services: Services) -> None:
         "posts_created_this_month": {"counted": posts},
     }
     async with services.storage.write() as session:
-        await stored.keep(session, counts, now)
+        await stored.store(session, counts, now)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from profilesvc.operations.generate import DOMAIN
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, keys
+from profilesvc.storage import keys, users
 
 _LISTED = 5
 
@@ -12,9 +12,9 @@ _LISTED = 5
 async def traces(services: Services, emails: list[str], test_key_ids: Collection[str]) -> list[str]:
     """Return demo and generated users, their keys, and public signing keys. Users are found by their e-mail domains."""
     async with services.storage.read() as session:
-        users = await accounts.list_demo_users(session, emails, DOMAIN, _LISTED)
-        entries = [f"user {user.email}" for user in users]
-        for user in users:
+        demo_users = await users.list_demo_users(session, emails, DOMAIN, _LISTED)
+        entries = [f"user {user.email}" for user in demo_users]
+        for user in demo_users:
             rows = await keys.listing(session, user.id, services.clock.now())
             entries += [f"key {row.client_id}" for row in rows[:_LISTED]]
     for info in await services.signing_keys.listing():

@@ -12,14 +12,14 @@ from profilesvc.operations import counts
 from profilesvc.services import audit, idempotency
 from profilesvc.services.context import Services
 from profilesvc.storage import housekeeping
-from profilesvc.storage.housekeeping import What
+from profilesvc.storage.housekeeping import Kind
 
 log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
 COUNTS_PAUSES = (60.0, 60.0)
 Work = Callable[[Services], Awaitable[None]]
 # How long rows are kept, in milliseconds after the time that they contain.
-KEPT: dict[What, int] = {
+KEPT: dict[Kind, int] = {
     "audit": audit.KEPT,
     "syncs": audit.KEPT,
     "idempotency": 2 * idempotency.KEPT,
@@ -41,7 +41,7 @@ async def once(services: Services) -> None:
         while more:
             services.storage.renew()
             async with services.storage.write() as session:
-                more = await housekeeping.is_mine(session) and await housekeeping.prune(session, what, now - kept)
+                more = await housekeeping.try_lock(session) and await housekeeping.prune(session, what, now - kept)
 
 
 async def run(
