@@ -42,7 +42,7 @@ def upgrade(as_json: AsJson = False) -> None:
 
 @app.command()
 def current(as_json: AsJson = False) -> None:
-    """Show the revision of the database and the newest revision of this version."""
+    """Show the database's revision and the newest one."""
     from profilesvc.database import migrate
 
     show({"current": _with_engine(migrate.current), "head": migrate.head()}, as_json)
@@ -75,7 +75,7 @@ def generate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add users, keys, locations, posts, syncs and events, to test the service with much data."""
+    """Add generated data, to test the service with many users, keys, locations, posts, syncs and events."""
     from profilesvc.fixtures import load_world
     from profilesvc.operations import generate
     from profilesvc.settings import refuse_in_production

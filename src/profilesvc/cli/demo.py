@@ -49,7 +49,7 @@ curl -s {url}/api/v1/sync/{id} -H "Authorization: Bearer $TOKEN" -H 'Content-Typ
 
 
 def demo(port: Port = 8000) -> None:
-    """Run the service with demo data and one key, and the provider emulator on the next port."""
+    """Run the service with demo data. Create a key, and serve the provider emulator on the next port."""
     from profilesvc.bootstrap import World, create_app
     from profilesvc.cli._process.sqlite_lock import sole_server
     from profilesvc.server.serving import serve_forever
@@ -145,13 +145,13 @@ async def _new_key(services: "Services") -> dict[str, Any]:
 
     try:
         owner = await operator.act_for(services, OWNER)
-        made = await credentials.create(services, owner, checked(KeyCreate, _KEY, "body"))
+        created = await credentials.create(services, owner, checked(KeyCreate, _KEY, "body"))
     except ServiceError as error:
         raise SettingsError(
             f"the demo key cannot be created in this database ({error.message}); "
             f"set {PREFIX}DATA_DIR to a directory for the demo"
         ) from None
-    return made.model_dump(include={"client_id", "client_secret", "name", "assigned_location_id", "created_at"})
+    return created.model_dump(include={"client_id", "client_secret", "name", "assigned_location_id", "created_at"})
 
 
 def _introduction(url: str, key: dict[str, Any], issuer: "DevIssuer | None", provider: list[str]) -> str:

@@ -18,7 +18,7 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a deployment and print a hint for each problem; exit code 1 if a check fails."""
+    """Check a deployment. Print a hint for each problem, and exit with code 1 if a check fails."""
     checks = _inside() if url is None else _outside(url)
     if as_json:
         show([check._asdict() for check in checks], as_json)

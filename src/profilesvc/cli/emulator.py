@@ -23,8 +23,11 @@ def group() -> None:
 
 
 @app.command()
-def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max=65535)] = 8001) -> None:
-    """Serve only the emulator, for several services or for testing a plugin."""
+def serve(
+    host: Host = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")] = 8001,
+) -> None:
+    """Serve the emulator without the service, for several services or for tests of a plugin."""
     from profilesvc.cli._process.sqlite_lock import sole_emulator
     from profilesvc.domain.world import SystemClock, SystemEntropy
     from profilesvc.emulator.app import create_emulator

@@ -43,7 +43,7 @@ def create(  # noqa: PLR0913 - Typer makes an option of each parameter
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and print its secret, which cannot be shown again."""
+    """Create a key. Its secret is printed now and cannot be shown again."""
     body = {
         "name": name,
         "business_id": business,

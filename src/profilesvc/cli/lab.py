@@ -17,7 +17,7 @@ def lab(
     port: Annotated[int, typer.Option(help="0 selects a free port.")] = 8888,
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
 ) -> None:
-    """Open the notebooks in JupyterLab, with a kernel that can import profilesvc."""
+    """Open the notebooks in JupyterLab."""
     if find_spec("jupyterlab") is None:
         raise OSError("JupyterLab is not installed: pip install 'profilesvc[notebooks]'")
     folder = next((path for path in (Path("notebooks"), _CHECKOUT) if path.is_dir()), None)

@@ -53,7 +53,7 @@ def assign(
 
 @app.command()
 def unassign(location: Annotated[str, typer.Argument(callback=_location)], as_json: AsJson = False) -> None:
-    """Unassign a location from its business, which frees a place in the plan. It must not have active keys."""
+    """Unassign a location from its business. It must not have active keys. This frees a place in the plan."""
     from profilesvc.operations import operator
 
     lifted = run(lambda services: operator.unassign_location(services, location))

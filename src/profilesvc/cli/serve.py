@@ -21,7 +21,7 @@ def serve(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes; more than one requires PostgreSQL.")] = 1,
     demo: Annotated[bool, typer.Option("--demo", help="Load the demo data into an empty database.")] = False,
 ) -> None:
-    """Run the service until SIGTERM or SIGINT, then finish the open requests."""
+    """Run the service. On SIGTERM or SIGINT, finish the open requests, then stop."""
     from profilesvc.bootstrap import create_app, refuses_workers, warns_workers
     from profilesvc.cli._process.sqlite_lock import sole_server
     from profilesvc.cli._process.workers import serve_workers

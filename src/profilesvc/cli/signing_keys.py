@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="signing-keys",
-    help="Manage the keys that sign tokens: RS256 for access tokens, HS256 for refresh tokens.",
+    help="Manage signing keys. RS256 keys sign access tokens, HS256 keys sign refresh tokens.",
     no_args_is_help=True,
 )
 
@@ -45,7 +45,7 @@ def rotate(
     now: Annotated[bool, typer.Option("--now", help="Sign with the new key as soon as all processes have it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Publish the next key, which signs after TOKENS__ANNOUNCE_DAYS. Tokens of the previous key stay valid."""
+    """Create the next key, which signs after TOKENS__ANNOUNCE_DAYS. Tokens of the previous key stay valid."""
     alg: Algorithm = "HS256" if refresh else "RS256"
     show(_row(run(lambda services: services.signing_keys.rotate(alg, at_once=now))), as_json)
 

@@ -112,7 +112,7 @@ def billing(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Deactivate all keys of a user because of unpaid invoices, or reactivate them."""
+    """Record a billing event. Unpaid invoices deactivate all keys of the user."""
     from profilesvc.services import holds
 
     effect = run(lambda services: holds.billing_event(services, email, paid, version))

@@ -1,1 +1,1 @@
-"""The dashboard: a user's keys, sites and what is wrong with them, as pages; it calls what the API calls."""
+"""The dashboard: pages for a user's keys and sites. It calls the same services as the API."""

@@ -1,8 +1,7 @@
 """The dashboard's cookies. Scripts cannot read them, and requests from other sites do not carry them.
 
-Over https their names begin with `__Host-`: a browser then accepts them only from this very host and only over TLS,
-so that a page of a neighbouring domain cannot set a session of its own. Over plain http, which is for development,
-browsers refuse such a name.
+Over https their names start with `__Host-`, so browsers accept them only from this host and only over TLS, and another
+subdomain cannot set a session. Over http, which is for development, browsers reject such names.
 """
 
 from typing import Literal, TypedDict
@@ -35,7 +34,7 @@ def put(response: Response, running: Services, name: str, value: str, seconds: i
 
 
 def remove(response: Response, running: Services, name: str) -> None:
-    """Delete a cookie. Its attributes must be the same, because browsers apply the rules of the prefix here too."""
+    """Delete a cookie. Its attributes must be the same, because browsers apply the rules of `__Host-` here too."""
     response.delete_cookie(_name(running, name), **_attributes(running))
 
 

@@ -79,10 +79,12 @@ async def guard(response: Response) -> Response:
 
 async def failed(error: Exception) -> Response:
     """Return the error page, with the request id that is in our log."""
-    told, visit = refusal(error), request.scope.get(VISIT)
-    current().outcome = told.kind.code
-    response = page("error.html", told.kind.status, visit=visit, error=told, request_id=current().request_id or "")
-    response.headers.update({name: value for name, value in headers_of(told).items() if name != "WWW-Authenticate"})
+    failure, visit = refusal(error), request.scope.get(VISIT)
+    current().outcome = failure.kind.code
+    response = page(
+        "error.html", failure.kind.status, visit=visit, error=failure, request_id=current().request_id or ""
+    )
+    response.headers.update({name: value for name, value in headers_of(failure).items() if name != "WWW-Authenticate"})
     return response
 
 

@@ -50,7 +50,7 @@ def register(blueprint: Blueprint) -> None:
                 AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or it has expired. Start again."
             )
         token = await (await provider()).finish(attempt, request.args.to_dict())
-        response = pages.see(local(attempt.then))
+        response = pages.see(local(attempt.next_path))
         cookies.put(response, running, cookies.SESSION, token.access_token, token.expires_in)
         cookies.remove(response, running, cookies.SIGN_IN)
         return response

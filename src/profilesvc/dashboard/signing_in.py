@@ -1,4 +1,4 @@
-"""Signing in at the identity provider by OpenID Connect: authorization code with PKCE, state and nonce (D-15)."""
+"""Sign-in at the identity provider with OpenID Connect: authorization code with PKCE, state and nonce."""
 
 import asyncio
 import hmac
@@ -36,11 +36,11 @@ class Attempt:
     state: str
     nonce: str
     verifier: str
-    then: str
+    next_path: str
 
     def sealed(self, running: Services, until: int) -> str:
         """Return the value of the cookie, signed, and invalid after `until` (milliseconds)."""
-        return _seal(running).seal(json.dumps([self.state, self.nonce, self.verifier, self.then, until]))
+        return _seal(running).seal(json.dumps([self.state, self.nonce, self.verifier, self.next_path, until]))
 
     @classmethod
     def opened(cls, running: Services, value: str) -> "Attempt | None":
@@ -61,44 +61,44 @@ class Provider:
 
     def __init__(self, running: Services) -> None:
         self._services = running
-        self._found: dict[str, Any] | None = None
+        self._metadata: dict[str, Any] | None = None
 
     @cached_property
     def redirect_uri(self) -> str:
-        """Where the provider sends the browser back to; it must be registered there."""
+        """The URL to which the provider redirects the browser. It must be registered there."""
         return f"{self._services.settings.base_url}{PATH}/callback"
 
-    async def begin(self, then: str) -> tuple[str, Attempt]:
-        """Return where to send the browser, and what to store until it is back.
+    async def begin(self, next_path: str) -> tuple[str, Attempt]:
+        """Return the provider's URL for the browser, and the attempt to store until the browser is back.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached.
         """
-        found = await self._configuration()
-        made = {name: random_id(self._services.entropy) + random_id(self._services.entropy) for name in _SECRETS}
-        attempt = Attempt(**made, then=then)
-        async with self._client(found) as client:
+        metadata = await self._configuration()
+        secrets = {name: random_id(self._services.entropy) + random_id(self._services.entropy) for name in _SECRETS}
+        attempt = Attempt(**secrets, next_path=next_path)
+        async with self._client(metadata) as client:
             url, _ = client.create_authorization_url(
-                found["authorization_endpoint"], attempt.state, attempt.verifier, nonce=attempt.nonce
+                metadata["authorization_endpoint"], attempt.state, attempt.verifier, nonce=attempt.nonce
             )
         return str(url), attempt
 
-    async def finish(self, attempt: Attempt, answer: dict[str, str]) -> UserToken:
+    async def finish(self, attempt: Attempt, response: dict[str, str]) -> UserToken:
         """Return the user token of a sign-in that came back.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached, and the errors of `exchange`.
         """
         issuer = self._issuer
-        if not hmac.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
-            raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not started in this browser; start again.")
-        if answer.get("iss", issuer) != issuer:  # RFC 9207: a response of another provider
+        if not hmac.compare_digest(response.get("state", "").encode(), attempt.state.encode()):
+            raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not started in this browser. Start again.")
+        if response.get("iss", issuer) != issuer:  # RFC 9207: a response of another provider
             raise ServiceError(AUTH_INVALID_TOKEN, "The response is not from our identity provider.")
-        if "code" not in answer:
+        if "code" not in response:
             raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider did not sign you in.")
-        found = await self._configuration()
+        metadata = await self._configuration()
         # In a separate task, so that an issuer in this process does not change the context of this request.
-        id_token = await asyncio.create_task(self._redeem(found, answer["code"], attempt.verifier))
+        id_token = await asyncio.create_task(self._redeem(metadata, response["code"], attempt.verifier))
         grant = TokenExchangeGrant(
             grant_type="urn:ietf:params:oauth:grant-type:token-exchange",
             subject_token=id_token,
@@ -107,16 +107,14 @@ class Provider:
         )
         return await identity.exchange(self._services, grant)
 
-    async def _redeem(self, found: dict[str, Any], code: str, verifier: str) -> str:
+    async def _redeem(self, metadata: dict[str, Any], code: str, verifier: str) -> str:
         from authlib.common.errors import AuthlibBaseError
 
         try:
-            async with self._client(found) as client:
-                tokens = await client.fetch_token(found["token_endpoint"], code=code, code_verifier=verifier)
+            async with self._client(metadata) as client:
+                tokens = await client.fetch_token(metadata["token_endpoint"], code=code, code_verifier=verifier)
         except AuthlibBaseError as error:
-            raise ServiceError(
-                AUTH_INVALID_TOKEN, "The identity provider did not accept the code; start again."
-            ) from error
+            raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider rejected the code. Start again.") from error
         except (httpx.HTTPError, ValueError) as error:
             raise _unreachable() from error
         id_token = tokens.get("id_token")
@@ -127,27 +125,26 @@ class Provider:
     @property
     def _issuer(self) -> str:
         if self._services.identity is None:
-            raise ServiceError(SERVICE_UNAVAILABLE, "No identity provider is configured, so nobody can sign in here.")
+            raise ServiceError(SERVICE_UNAVAILABLE, "No identity provider is configured, so users cannot sign in.")
         return self._services.identity.issuer
 
     @property
     def _transport(self) -> httpx.AsyncBaseTransport | None:
-        """The network. The bundled issuer is called inside the process: its public name may not resolve here."""
+        """The network, or for the bundled issuer this process, because its public name may not resolve here."""
         if self._services.settings.identity.issuer:
             return None
         running = current_app._get_current_object()  # type: ignore[attr-defined]
         return httpx.ASGITransport(app=cast(Any, running))
 
-    def _client(self, found: dict[str, Any]) -> "AsyncOAuth2Client":
+    def _client(self, metadata: dict[str, Any]) -> "AsyncOAuth2Client":
         """Return the library's client. It is imported here because the import is slow and only sign-ins need it."""
-        with warnings.catch_warnings(record=True):  # it recommends a successor of httpx that is not released yet
+        with warnings.catch_warnings(record=True):  # it recommends httpx2 instead of httpx
             from authlib.integrations.httpx_client import AsyncOAuth2Client
 
-        wanted = self._services.settings.identity
-        secret = wanted.client_secret.get_secret_value()
-        methods = found.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        secret = self._services.settings.identity.client_secret.get_secret_value()
+        methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
-        assert self._services.identity is not None, "the configuration was found"
+        assert self._services.identity is not None, "`_configuration` has returned"
         return AsyncOAuth2Client(
             self._services.identity.client_id,
             secret or None,
@@ -161,23 +158,23 @@ class Provider:
 
     async def _configuration(self) -> dict[str, Any]:
         """Return the provider's configuration (OpenID Connect Discovery §4), read once."""
-        if self._found is None:
-            self._found = await asyncio.create_task(self._discover(self._issuer))
-        return self._found
+        if self._metadata is None:
+            self._metadata = await asyncio.create_task(self._discover(self._issuer))
+        return self._metadata
 
     async def _discover(self, issuer: str) -> dict[str, Any]:
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
             async with httpx.AsyncClient(transport=self._transport, timeout=_SECONDS) as client:
-                answer = (await client.get(url)).raise_for_status()
-            found = json.loads(answer.content[:_LARGEST])
-            if found["issuer"] != issuer:
+                response = (await client.get(url)).raise_for_status()
+            metadata = json.loads(response.content[:_LARGEST])
+            if metadata["issuer"] != issuer:
                 raise ValueError("issuer")
             for name in ("authorization_endpoint", "token_endpoint"):
-                self._check(found[name])
+                self._check(metadata[name])
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise _unreachable() from error
-        return cast(dict[str, Any], found)
+        return cast(dict[str, Any], metadata)
 
     def _check(self, url: str) -> None:
         """Check that codes and secrets are sent over TLS; development also allows plain HTTP.
@@ -191,4 +188,4 @@ class Provider:
 
 
 def _unreachable() -> ServiceError:
-    return ServiceError(SERVICE_UNAVAILABLE, "The identity provider cannot be reached right now; try again later.")
+    return ServiceError(SERVICE_UNAVAILABLE, "The identity provider cannot be reached. Try again later.")

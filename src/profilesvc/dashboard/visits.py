@@ -1,4 +1,4 @@
-"""Visits: a session that is our own user token in a cookie, and the proof that a form is ours."""
+"""Visits of signed-in users: the session is a user token in a cookie, and forms have a signed token."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ class Visit:
 
     @property
     def csrf(self) -> str:
-        """The value that every form carries; only pages of this session have it."""
+        """The value that every form contains. Only pages of this session have it."""
         return self._seal.seal("form")
 
     def is_own_form(self, csrf: str) -> bool:
@@ -47,7 +47,7 @@ class Visit:
 
     @property
     def now(self) -> int:
-        """Milliseconds."""
+        """The current time in milliseconds."""
         return self.services.clock.now()
 
     async def reach(self, location: str) -> Reached:
@@ -72,15 +72,15 @@ View = Callable[..., Awaitable[Response]]
 
 
 def local(path: str) -> str:
-    """Return the path to go on to, or the dashboard's own if it leads elsewhere."""
+    """Return the path if it is in the dashboard, else the dashboard's first page."""
     return path if _LOCAL.match(path) and "//" not in path else pages.PATH
 
 
-async def visit() -> Visit:
-    """Admit the user of the session.
+async def admit_visit() -> Visit:
+    """Admit the request of the session's user.
 
     Raises:
-        ServiceError: AUTH_INVALID_TOKEN if the browser is not signed in, or was signed out since.
+        ServiceError: AUTH_INVALID_TOKEN if there is no session or it has ended.
     """
     running = services()
     token = cookies.get(running, cookies.SESSION)
@@ -92,32 +92,32 @@ async def visit() -> Visit:
 
     caller, _ = await receive(running, this_request(), None, admit)
     assert caller is not None, "`admit` returns one"
-    here = Visit(running, caller, token or "")
-    cast(dict[str, Any], request.scope)[pages.VISIT] = here
-    return here
+    visit = Visit(running, caller, token or "")
+    cast(dict[str, Any], request.scope)[pages.VISIT] = visit
+    return visit
 
 
-async def recognise() -> None:
-    """Note the user of the session, if there is one: the page of an error then has the navigation."""
+async def note_visit() -> None:
+    """Note the user of the session, if there is one, so that the error page has the navigation."""
     with contextlib.suppress(ServiceError):
-        await visit()
+        await admit_visit()
 
 
 def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View], View]:
-    """Declare a page (GET) or an action (POST) for signed-in users; other visitors are sent to the sign-in."""
+    """Declare a page (GET) or an action (POST) for signed-in users. Other users are redirected to the sign-in."""
 
     def register(handler: View) -> View:
         async def serve(**path: Any) -> Response:
             try:
-                here = await visit()
+                visit = await admit_visit()
             except ServiceError as error:
                 if not pages.is_signed_out(error):
                     raise
                 return _sign_in()
             if method == "GET":
-                return await handler(here, **path)
-            await _require_ours(here)
-            return await here.services.background.finish(_awaited(handler(here, **path)))
+                return await handler(visit, **path)
+            await _require_own_form(visit)
+            return await visit.services.background.finish(_awaited(handler(visit, **path)))
 
         blueprint.add_url_rule(
             rule, f"{handler.__module__.rpartition('.')[2]}_{handler.__name__}", serve, methods=[method]
@@ -127,29 +127,29 @@ def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View
     return register
 
 
-async def _awaited(answer: Awaitable[Response]) -> Response:
-    return await answer
+async def _awaited(response: Awaitable[Response]) -> Response:
+    return await response
 
 
 def _sign_in() -> Response:
-    asked = request.path if request.method == "GET" and not pages.is_fragment() else pages.PATH
+    path = request.path if request.method == "GET" and not pages.is_fragment() else pages.PATH
     ended = "" if cookies.get(services(), cookies.SESSION) is None else "&ended=1"
-    return pages.see(f"{pages.PATH}/sign-in?next={local(asked)}{ended}")
+    return pages.see(f"{pages.PATH}/sign-in?next={local(path)}{ended}")
 
 
-async def _require_ours(here: Visit) -> None:
-    """Refuse a form that is not from one of our own pages, whatever cookie is sent with it.
+async def _require_own_form(visit: Visit) -> None:
+    """Reject a form that is not from one of our pages, even if it is sent with a valid cookie.
 
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
     """
-    require_own_origin(here.services)
-    if not here.is_own_form((await request.form).get("csrf", "")):
-        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The form is not from your session; open the page again.")
+    require_own_origin(visit.services)
+    if not visit.is_own_form((await request.form).get("csrf", "")):
+        raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "This form is not from your session. Reload the page.")
 
 
 def require_own_origin(running: Services) -> None:
-    """Refuse a request that the browser says was made by a page elsewhere.
+    """Reject a request that a page of another origin made.
 
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.

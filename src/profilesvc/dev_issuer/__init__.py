@@ -1,1 +1,1 @@
-"""The bundled development issuer: an OpenID provider where the demo users sign in without a password (D-15)."""
+"""The bundled development issuer: an OpenID provider where the demo users sign in without a password."""
