@@ -34,7 +34,6 @@ NOT_YET: tuple[str, ...] = (
     "src/profilesvc/database/",
     "src/profilesvc/dev_issuer/",
     "src/profilesvc/server/",
-    "src/profilesvc/services/",
     "src/profilesvc/storage/",
     "src/profilesvc/telemetry/",
 )
