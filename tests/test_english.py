@@ -18,7 +18,6 @@ from support.repository import git, text_files, without_code
 NOT_YET: tuple[str, ...] = (
     "README.md",
     "SECURITY.md",
-    "docs/architecture.md",
     "docs/emulator.md",
     "docs/identity.md",
     "docs/oauth.md",
@@ -27,15 +26,10 @@ NOT_YET: tuple[str, ...] = (
     "docs/plugin-authors.md",
     "docs/provider.md",
     "src/profilesvc/api/",
-    "src/profilesvc/cli/_process/",
     "src/profilesvc/dashboard/cookies.py",
     "src/profilesvc/dashboard/signing_in.py",
     "src/profilesvc/dashboard/visits.py",
-    "src/profilesvc/database/",
-    "src/profilesvc/dev_issuer/",
-    "src/profilesvc/server/",
-    "src/profilesvc/storage/",
-    "src/profilesvc/telemetry/",
+    "src/profilesvc/storage/users.py",
 )
 CHECKED = ("src/", "docs/", "README.md", "SECURITY.md", "CHANGELOG.md")
 BASE = "fddf844"  # the rules for commit subjects apply to its descendants

@@ -1,4 +1,4 @@
-"""What the protocol writes at once, the head of an answer with the first piece of its body, and what it counts."""
+"""What the protocol writes for a response, and which requests it counts as waiting."""
 
 import asyncio
 from typing import Any
@@ -75,17 +75,11 @@ def pieces(headers: list[tuple[bytes, bytes]], *bodies: bytes) -> Any:
     return app
 
 
-async def test_a_small_answer_is_one_piece() -> None:
-    transport = await answered(pieces(LENGTH, b"bread"), GET)
-    assert transport.writes == [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"]
-
-
 async def test_what_follows_is_written_as_it_comes() -> None:
     transport = await answered(pieces([], b"bread", b"", b"butter"), GET)
     head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     assert b"".join(transport.writes) == head + b"5\r\nbread\r\n" + b"6\r\nbutter\r\n0\r\n\r\n"
-    assert transport.writes[0].startswith(head + b"5\r\nbread")
-    assert transport.writes[-1] == b"6\r\nbutter\r\n0\r\n\r\n"
+    assert transport.writes[0].startswith(head)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +117,7 @@ async def test_who_waits_to_be_asked_for_the_body_is_asked_before_the_answer() -
     protocol.data_received(b"x")
     await ended(state)
     protocol.connection_lost(None)
-    assert transport.writes[1:] == [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"]
+    assert b"".join(transport.writes[1:]) == b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"
 
 
 async def test_of_an_answer_that_breaks_off_before_its_body_the_head_is_sent() -> None:
@@ -140,7 +134,7 @@ async def test_of_an_answer_that_breaks_off_before_its_body_the_head_is_sent() -
 
 async def test_requests_that_come_together_are_answered_one_by_one() -> None:
     transport = await answered(pieces(LENGTH, b"bread"), 3 * GET)
-    assert transport.writes == 3 * [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"]
+    assert b"".join(transport.writes) == 3 * b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"
 
 
 async def test_requests_that_are_answered_do_not_count_as_waiting() -> None:

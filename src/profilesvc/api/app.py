@@ -79,7 +79,7 @@ def build(
     )
     app.extensions["profilesvc.draining"] = asyncio.Event()
     app.extensions["profilesvc.documents"] = Documents()
-    app.extensions["profilesvc.checks"], app.extensions["profilesvc.telemetry.metrics"] = Sparing(0.02), Sparing(0.02)
+    app.extensions["profilesvc.checks"], app.extensions["profilesvc.metrics"] = Sparing(0.02), Sparing(0.02)
     converters.install(app.url_map)
     failures.install(app)
     app.before_request(request.begin)

@@ -14,7 +14,9 @@ from typing import Any, TypedDict, TypeVar, Unpack
 import orjson
 from pydantic import BaseModel
 from quart import Blueprint, Request, Response
+from quart.wrappers.response import DataBody
 from quart_schema import operation_id, tag
+from werkzeug.datastructures import Headers
 
 from profilesvc.api import failures, parsing
 from profilesvc.api.caching import tag_of
@@ -23,7 +25,6 @@ from profilesvc.api.request import (
     Admit,
     BodyRule,
     bearer_token,
-    end,
     header_values,
     receive,
     services,
@@ -138,7 +139,6 @@ class Routes:
 
     def __init__(self, noun: str) -> None:
         self.blueprint = Blueprint(noun, __name__)
-        self.blueprint.after_request(end)
         self._tag = tag([noun])
 
     def endpoint(
@@ -173,9 +173,9 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     running, asked = services(), this_request()
     query, fault = _query(endpoint, asked)
     arguments: dict[str, Any] = {"services": running, "query": query}
-    admit = (
-        None if endpoint.access.public else _admit(running, endpoint, asked, _prefetch(endpoint, query, path_values))
-    )
+    admit = None
+    if not endpoint.access.public:
+        admit = _admit(running, endpoint, asked, _prefetch(endpoint, query, path_values))
     arguments["caller"], raw = await receive(running, asked, endpoint.body_rule, admit)
     if fault is not None:
         raise fault
@@ -193,7 +193,7 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
 
 
 def _admit(running: Services, endpoint: Endpoint, asked: Request, prefetch: Prefetch | None) -> Admit:
-    """Return what admits the caller; the second time it neither counts nor uses what was read prefetch."""
+    """Return what admits the caller; the second time it neither counts nor uses what was prefetched."""
     authorization = header_values(asked, b"authorization")
 
     async def admit(is_first: bool) -> Caller:
@@ -267,16 +267,15 @@ def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
     """Wrap the result in Success; a model is serialized once, prepared bytes are passed on."""
     rendered = result if isinstance(result, Rendered) else Rendered(result.model_dump_json(by_alias=True).encode())
     body = b'{"status":"ok","data":' + rendered.data + b"}"
-    response = Response(body, endpoint.status, content_type="application/json")
-    headers = response.headers
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     if endpoint.is_tagged:
-        headers["Cache-Control"], headers["ETag"] = "private, no-cache", tag_of(body)
+        headers += [("Cache-Control", "private, no-cache"), ("ETag", tag_of(body))]
+    elif endpoint.no_store:
+        headers.append(("Cache-Control", "no-store"))
     if rendered.replayed:
-        headers["Idempotency-Replayed"] = "true"
+        headers.append(("Idempotency-Replayed", "true"))
     if rendered.data_age is not None:
-        headers["X-Data-Age"] = str(rendered.data_age)
+        headers.append(("X-Data-Age", str(rendered.data_age)))
     if endpoint.created_at is not None:
-        headers["Location"] = PREFIX + endpoint.created_at(orjson.loads(rendered.data))
-    if endpoint.no_store:
-        headers["Cache-Control"] = "no-store"
-    return response
+        headers.append(("Location", PREFIX + endpoint.created_at(orjson.loads(rendered.data))))
+    return Response(DataBody(body), endpoint.status, Headers(headers))

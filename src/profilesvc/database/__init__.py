@@ -1,1 +1,1 @@
-"""How the database is reached: engine, sessions, prepared statements, batches, locks, migrations."""
+"""Access to the database: engine, sessions, prepared statements, batches, locks, migrations."""

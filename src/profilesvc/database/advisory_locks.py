@@ -1,4 +1,4 @@
-"""Locks between the processes of a service, for work that is no transaction, such as reading the provider."""
+"""Locks between the processes of a service, for work outside a transaction, such as reading the provider."""
 
 import asyncio
 import contextlib
@@ -94,9 +94,9 @@ class PostgresAdvisoryLocks:
         try:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(**self._connect_args)
-            connection = self._connection  # may be replaced while this one waits
+            connection = self._connection  # another task may replace it meanwhile
             is_held = await connection.fetchval("SELECT pg_try_advisory_lock($1)", number)
-        except BaseException:  # the lock may be held without our knowing: end it with the connection
+        except BaseException:  # the lock may be held all the same: release it by closing the connection
             self.renew()
             raise
         return connection if is_held else None

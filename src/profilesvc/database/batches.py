@@ -56,7 +56,7 @@ class Batches(Generic[Item]):
         left = min(until for *_, until in batch) - time.monotonic()
         try:
             await self._storage.commit(self._work(self._storage.dialect, [item for item, *_ in batch]), left)
-        except Exception as error:  # raised to every caller of the batch
+        except Exception as error:  # every caller of the batch gets it
             failure = error
         for _, done, _ in batch:
             if done.done():

@@ -1,9 +1,9 @@
 """The database: two units of work, `read()` and `write()`, which fail alike whatever breaks underneath.
 
-Reads are single statements, each of which sees what is committed when it runs (`readers.py`); those of the hot paths
-are prepared once (`prepared.py`).
+A read is a single statement that sees what is committed when it runs (`readers.py`). The reads of the hot paths are
+prepared once (`prepared.py`).
 
-SQLite (one process): WAL, synchronous=FULL; writers begin IMMEDIATE, so that no update is lost (D-60), and queue in the
+SQLite (one process): WAL, synchronous=FULL; writers use BEGIN IMMEDIATE, so that no update is lost, and queue in the
 process, because the lock of the file is not fair. PostgreSQL: READ COMMITTED with conditional updates.
 """
 
@@ -37,7 +37,7 @@ _BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
 _RENEW_SECONDS = 1.0  # not every request opens new connections while a server stays read-only
 _OF_SQLALCHEMY = ("prepared_statement_cache_size", "prepared_statement_name_func")
-# "on" in a standby, too. One table stands for all; the privilege is NULL while the table does not exist.
+# "on" in a standby, too. One table is enough to check; the privilege is NULL while it does not exist.
 _IS_WRITABLE = text(
     "SELECT current_setting('transaction_read_only') = 'off' AND "
     "COALESCE(has_table_privilege(to_regclass('keys'), 'UPDATE'), true)"
@@ -105,7 +105,7 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
 def _prepare_sqlite(engine: AsyncEngine) -> None:
     @event.listens_for(engine.sync_engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # the driver must not begin transactions itself
+        connection.isolation_level = None  # the driver must not start transactions itself
         cursor = connection.cursor()
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")
@@ -130,8 +130,8 @@ class Executor(Protocol):
 class Storage:
     """Units of work over one database. Never await the provider inside them.
 
-    A unit takes 4.5 s at most, waiting included. The time of a slow unit is subtracted from the units that follow it in
-    the same request, down to a quarter of a second for cleaning up, so that the whole request stays within 6 s (A104).
+    A unit lasts 4.5 s at most, including waiting. The time of a slow unit is subtracted from the later units of the
+    same request, down to a quarter of a second for cleaning up, so that the whole request stays within 6 s.
     """
 
     def __init__(self, url: str, pool_size: int = 10) -> None:
@@ -157,12 +157,12 @@ class Storage:
         self._write_lock = asyncio.Lock()
 
     def read(self) -> "Reading":
-        """Begin a unit of statements that change nothing; each sees what is committed when it runs."""
+        """Start a unit of statements that change nothing; each sees what is committed when it runs."""
         return Reading(self)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """Begin a transaction; commit it at the end of the block, roll it back if anything is raised."""
+        """Start a transaction; commit it at the end of the block, roll it back if anything is raised."""
         with self._in_time() as seconds:
             async with (
                 self._may_write(seconds) as left,
@@ -180,14 +180,14 @@ class Storage:
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:
         """Yield the seconds that a unit may take."""
-        request, begun = current(), time.monotonic()
+        request, started_at = current(), time.monotonic()
         seconds = min(BUSY_SECONDS, request.database_seconds)
         try:
             with self.refusing():
                 yield seconds
             self.outage.worked(wrote=True)
         finally:
-            request.database_seconds = _left(seconds, begun)
+            request.database_seconds = _left(seconds, started_at)
 
     @contextlib.asynccontextmanager
     async def _may_write(self, seconds: float) -> AsyncIterator[float]:
@@ -196,29 +196,29 @@ class Storage:
             async with asyncio.timeout(seconds):
                 yield seconds
             return
-        begun = time.monotonic()
+        started_at = time.monotonic()
         async with asyncio.timeout(seconds):
             await self._write_lock.acquire()
         try:
-            yield max(0.0, seconds - (time.monotonic() - begun))
+            yield max(0.0, seconds - (time.monotonic() - started_at))
         finally:
             self._write_lock.release()
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
         """Raise the result of `refused` in place of the error."""
-        begun = time.monotonic()
+        started_at = time.monotonic()
         try:
             yield
         except Exception as error:
-            if (refused := self.refused(error, begun)) is not None:
+            if (refused := self.refused(error, started_at)) is not None:
                 raise refused from error
             raise
 
-    def refused(self, error: Exception, begun: float) -> ServiceError | None:
-        """Return what to raise for an error of a unit that began at `begun` (monotonic), or None for a defect."""
+    def refused(self, error: Exception, started_at: float) -> ServiceError | None:
+        """Return what to raise for an error of a unit; None for a defect. `started_at` is monotonic time."""
         if (refused := refusal(error)) is not None:
-            self.outage.failed(error, begun)
+            self.outage.failed(error, started_at)
             if sqlstate(error) == READ_ONLY:
                 self._renew_connections()
         return refused
@@ -277,9 +277,9 @@ class Storage:
         await self.engine.dispose()
 
 
-def _left(seconds: float, begun: float) -> float:
-    """Return the seconds of the next unit: all after a quick one, which shows that the database is well again."""
-    took = time.monotonic() - begun
+def _left(seconds: float, started_at: float) -> float:
+    """Return the seconds of the next unit: the full time after a quick one, because the database works again."""
+    took = time.monotonic() - started_at
     return BUSY_SECONDS if took < LAST_SECONDS else max(LAST_SECONDS, seconds - took)
 
 
@@ -290,7 +290,7 @@ class Reading:
         self._storage = storage
 
     async def __aenter__(self) -> FastReader:
-        self._begun, self._request = time.monotonic(), current()
+        self._started_at, self._request = time.monotonic(), current()
         self._unit = self._storage.readers.open(min(BUSY_SECONDS, self._request.database_seconds))
         try:
             return await self._unit.__aenter__()
@@ -308,8 +308,8 @@ class Reading:
 
     def _end(self, error: BaseException | None) -> None:
         storage = self._storage
-        self._request.database_seconds = _left(min(BUSY_SECONDS, self._request.database_seconds), self._begun)
+        self._request.database_seconds = _left(min(BUSY_SECONDS, self._request.database_seconds), self._started_at)
         if error is None:
             storage.outage.worked(wrote=False)
-        elif isinstance(error, Exception) and (refused := storage.refused(error, self._begun)) is not None:
+        elif isinstance(error, Exception) and (refused := storage.refused(error, self._started_at)) is not None:
             raise refused from error

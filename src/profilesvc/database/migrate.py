@@ -59,7 +59,7 @@ def fits(revision: str | None) -> bool:
 
 
 async def upgrade(engine: AsyncEngine) -> None:
-    """Bring the database to the newest revision; do nothing if it is there or ahead.
+    """Bring the database to the newest revision; do nothing if it is there already or ahead.
 
     On PostgreSQL a migration waits at most half a second for the lock of a table, because all later statements on the
     table wait behind it. Then it pauses and tries again, for about a minute.
@@ -68,11 +68,11 @@ async def upgrade(engine: AsyncEngine) -> None:
         return
     from alembic import command
 
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             await _run(engine, lambda config: command.upgrade(config, "head"))
         except DBAPIError as error:
-            if not left or getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+            if not tries_left or getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
                 raise
             await asyncio.sleep(_PAUSE_SECONDS)
         else:

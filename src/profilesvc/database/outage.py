@@ -22,9 +22,9 @@ class Outage:
         self._for_writing = False
         self._refused = 0
 
-    def failed(self, error: Exception, begun: float) -> None:
-        """Note a unit that began at `begun` and failed; a timeout means lost if no other unit succeeded meanwhile."""
-        is_timeout = isinstance(error, TimeoutError) and not sqlstate(error) and self._worked_at < begun
+    def failed(self, error: Exception, started_at: float) -> None:
+        """Note a unit that failed; a timeout means lost if no other unit has succeeded since `started_at`."""
+        is_timeout = isinstance(error, TimeoutError) and not sqlstate(error) and self._worked_at < started_at
         if not (is_timeout or is_lost(error)):
             return
         self._failed_at = self._now()

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-BUSY_SECONDS = 4.5  # the limit of a unit of work, which leaves room for the response within 6 s (A104)
+BUSY_SECONDS = 4.5  # the limit of a unit of work, which leaves room for the response within 6 s
 _CLOSE_SECONDS = 0.1
 
 
@@ -53,14 +53,14 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
             raise
 
 
-async def connect(*words: Any, **arguments: Any) -> Any:
+async def connect(*args: Any, **arguments: Any) -> Any:
     """Connect as the driver does.
 
     Raises:
         ConnectionError: the socket is missing; the message names its folder.
     """
     try:
-        return await asyncpg.connect(*words, **arguments)
+        return await asyncpg.connect(*args, **arguments)
     except FileNotFoundError as error:
         where = arguments.get("host") or "the default folder"
         raise ConnectionError(f"no server has its socket in {where}") from error

@@ -33,45 +33,45 @@ class PostgresPool:
     def __init__(self, connect_args: dict[str, Any], size: int) -> None:
         self._connect_args, self._size = connect_args, size
         self._pool: Any = None
-        self._wanted = 0
+        self._callers = 0
         self._must_renew = False
 
     def usage(self) -> PoolUsage:
         """Return how many connections are in use and how many callers wait."""
-        return PoolUsage(self._size, min(self._wanted, self._size), max(self._wanted - self._size, 0))
+        return PoolUsage(self._size, min(self._callers, self._size), max(self._callers - self._size, 0))
 
     async def run(
-        self, work: Callable[[Any], Awaitable[Result]], seconds: float, has_begun: Callable[[], bool] = lambda: False
+        self, work: Callable[[Any], Awaitable[Result]], seconds: float, has_started: Callable[[], bool] = lambda: False
     ) -> Result:
         """Call `work` with a connection that no other caller uses meanwhile, and again if it was cut while it was idle.
 
         If one connection was cut, all others are replaced before their next use, because a restart or a firewall cuts
-        them together. A call that `has_begun` to change something is not repeated.
+        them together. A call that `has_started` to change something is not repeated.
 
         Raises:
             TimeoutError: the connection or the work took longer than `seconds`.
         """
-        until, can_repeat = asyncio.get_running_loop().time() + seconds, True
+        deadline, can_repeat = asyncio.get_running_loop().time() + seconds, True
         while True:
             connection, is_intact = None, False
-            self._wanted += 1
+            self._callers += 1
             try:
-                async with asyncio.timeout_at(until):
+                async with asyncio.timeout_at(deadline):
                     connection = await (await self._opened()).acquire()
                     result = await work(connection)
             except CUT:
                 self.renew()
-                if connection is None or has_begun() or not can_repeat:
+                if connection is None or has_started() or not can_repeat:
                     raise
                 can_repeat = False
-            except asyncpg.PostgresError:  # a response, too
+            except asyncpg.PostgresError:  # the server has responded
                 is_intact = True
                 raise
             else:
                 is_intact = True
                 return result
             finally:
-                self._wanted -= 1
+                self._callers -= 1
                 if connection is not None:
                     await self._release(connection, is_intact)
 

@@ -17,16 +17,16 @@ from profilesvc.database.writers import Executions
 _DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 
 
-Places = list[tuple[str, Any]]  # name and default of each positional value
+Positionals = list[tuple[str, Any]]  # name and default of each positional value
 
 
-def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Places]:
+def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Positionals]:
     compiled: Any = statement.compile(dialect=_DIALECTS[dialect], column_keys=columns)
     return str(compiled), [(name, compiled.params[name]) for name in compiled.positiontup or []]
 
 
 def separated(text: ColumnElement[Any], separator: str) -> ColumnElement[Any]:
-    """Join strings in an aggregate, null if there are none: rows cost more to fetch than to find."""
+    """Join strings in an aggregate, null if there are none, because fetching rows costs more than finding them."""
     return func.aggregate_strings(text, literal_column(f"'{separator}'"))  # type: ignore[arg-type]  # in the text
 
 
@@ -48,8 +48,8 @@ class Prepared:
         """Return the SQL and the positional values for a database."""
         compiled = self._by_dialect.get(dialect)
         if compiled is None:
-            text, places = _compiled(self.statement, dialect)
-            compiled = self._by_dialect[dialect] = text, dict(places), [name for name, _ in places]
+            text, positionals = _compiled(self.statement, dialect)
+            compiled = self._by_dialect[dialect] = text, dict(positionals), [name for name, _ in positionals]
         text, defaults, names = compiled
         values = defaults | parameters
         return text, [values[name] for name in names]
@@ -57,8 +57,8 @@ class Prepared:
     def with_prefetch(self, other: "Prepared") -> "Prepared":
         """Return one statement for both: this row, then the first row of the other, or nulls if it has none."""
         if other not in self._with_prefetch:
-            mine, its = self.statement.subquery(), other.statement.limit(1).subquery()
-            both = select(*mine.c, *its.c).select_from(mine.outerjoin(its, true()))
+            first, second = self.statement.subquery(), other.statement.limit(1).subquery()
+            both = select(*first.c, *second.c).select_from(first.outerjoin(second, true()))
             self._with_prefetch[other] = Prepared(both)
         return self._with_prefetch[other]
 
@@ -80,15 +80,15 @@ class PreparedWrite:
 
     def __init__(self, build: Callable[[str], Any], columns: Sequence[str] | None = None) -> None:
         self._build, self._columns = build, columns
-        self._by_dialect: dict[str, tuple[str, Places]] = {}
+        self._by_dialect: dict[str, tuple[str, Positionals]] = {}
 
     def executions(self, dialect: str, rows: list[dict[str, Any]]) -> Executions:
         """Return the statement and its values for a database."""
         compiled = self._by_dialect.get(dialect)
         if compiled is None:
             compiled = self._by_dialect[dialect] = _compiled(self._build(dialect), dialect, self._columns)
-        text, places = compiled
-        return Executions(text, [[row.get(name, default) for name, default in places] for row in rows])
+        text, positionals = compiled
+        return Executions(text, [[row.get(name, default) for name, default in positionals] for row in rows])
 
 
 async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Units of reading on each database: statements that change nothing, each of which sees what is committed by then.
+"""Units of reading on each database: statements that change nothing and see what is committed when they run.
 
 A reader runs prepared SQL on the driver itself (`fetch`) and any other statement through SQLAlchemy (`execute`).
 """

@@ -32,11 +32,11 @@ _BUSY = ("25P03", "25P04", "40", "53", "55", "57", "58")
 
 def sqlstate(error: BaseException) -> str:
     """Return PostgreSQL's code of an error, or "" if it has none; SQLAlchemy wraps the error that has it."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if code := getattr(seen, "sqlstate", None):
+    cause: BaseException | None = error
+    while cause is not None:
+        if code := getattr(cause, "sqlstate", None):
             return str(code)
-        seen = getattr(seen, "orig", None) or seen.__cause__
+        cause = getattr(cause, "orig", None) or cause.__cause__
     return ""
 
 
@@ -55,7 +55,7 @@ def reason(error: BaseException) -> str:
 
 
 def refusal(error: BaseException) -> ServiceError | None:
-    """Return SERVICE_UNAVAILABLE for a database in trouble; None for a defect, such as a broken statement."""
+    """Return SERVICE_UNAVAILABLE if the database is unavailable, or None for a defect, such as a broken statement."""
     if isinstance(error, _UNAVAILABLE):
         return None if _is_wrong_statement(error) else _unavailable()
     if not isinstance(error, sqlalchemy.exc.DBAPIError | asyncpg.PostgresError):

@@ -75,16 +75,16 @@ class PostgresWriter:
         Raises:
             TimeoutError: they are not after `seconds`.
         """
-        begun = False
+        has_started = False
 
         async def work(connection: Any) -> None:
-            nonlocal begun
+            nonlocal has_started
             async with connection.transaction():
-                begun = True
+                has_started = True
                 for sql, rows in steps:
                     await connection.executemany(sql, rows)
 
-        await self._pool.run(work, seconds, lambda: begun)
+        await self._pool.run(work, seconds, lambda: has_started)
 
     async def close(self) -> None:
         """Close nothing: the readers use the same pool and close it."""

@@ -1,4 +1,4 @@
-"""The words for what is wrong with a value: one form for every validator.
+"""The texts for invalid values, in one form for all validators.
 
 A problem continues the name of its field: "`permissions` must be an array of strings".
 """
@@ -43,7 +43,7 @@ _BY_COUNT = {
     "too_short": ("at least", "min_length", "item"),
     "too_long": ("at most", "max_length", "item"),
 }
-_PLACES = {"body": "", "query": "query parameter ", "path": "path parameter ", "header": "header "}
+_PLACES = {"body": "", "form": "", "query": "query parameter ", "path": "path parameter ", "header": "header "}
 _CHOICE = re.compile(r"'([^']*)'")
 _PYTHON_SUBJECT = re.compile(r"^(?:Input|Value|\w+) should")
 
@@ -59,7 +59,7 @@ def choices(error: ErrorDetails) -> list[str]:
 
 
 def problem_of(error: ErrorDetails) -> str:
-    """Return what is wrong by one of pydantic's errors. It never repeats the input."""
+    """Return the problem for one of pydantic's errors. It never repeats the input."""
     kind, context = error["type"], error.get("ctx", {})
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
@@ -81,9 +81,9 @@ def _count(context: Mapping[str, Any], limit: str, name: str, noun: str) -> str:
 def sentence(where: str, field: str, problem: str) -> str:
     """Return the message of one problem: the field as the caller wrote it, then the rule.
 
-    `where` is body, query, path or header; without a field the problem is that of the whole body.
+    `where` is body, form, query, path or header; without a field the problem is that of the whole body.
     """
     if not field:
         return f"The {where} {problem}."
-    words = f"{_PLACES[where]}`{field}` {problem}."
-    return words[0].upper() + words[1:]
+    text = f"{_PLACES[where]}`{field}` {problem}."
+    return text[0].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Periodic work: record expired keys, delete old rows."""
+"""Periodic work: record expired keys, delete old rows, renew the counts."""
 
 import asyncio
 import contextlib
@@ -12,19 +12,19 @@ from profilesvc.operations import counts
 from profilesvc.services import audit, idempotency
 from profilesvc.services.context import Services
 from profilesvc.storage import housekeeping
-from profilesvc.storage.housekeeping import What
+from profilesvc.storage.housekeeping import Kind
 
 log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
 COUNTS_PAUSES = (60.0, 60.0)
 Work = Callable[[Services], Awaitable[None]]
 # How long rows are kept, in milliseconds after the time that they contain.
-KEPT: dict[What, int] = {
+KEPT: dict[Kind, int] = {
     "audit": audit.KEPT,
     "syncs": audit.KEPT,
     "idempotency": 2 * idempotency.KEPT,
     "contacts": HISTORY,
-    "revocations": HOUR,  # a clock may be set back
+    "revocations": HOUR,  # longer than necessary, because a clock can be set back
     "families": HOUR,
     "exchanges": HOUR,
     "secrets": HOUR,
@@ -33,7 +33,7 @@ KEPT: dict[What, int] = {
 
 
 async def once(services: Services) -> None:
-    """Run one round. One process works at a time, and repeating a round has no effect."""
+    """Run one round. Only one process at a time does so, and repeating a round has no effect."""
     await audit.note_expired(services)
     now = services.clock.now()
     for what, kept in KEPT.items():
@@ -41,7 +41,7 @@ async def once(services: Services) -> None:
         while more:
             services.storage.renew()
             async with services.storage.write() as session:
-                more = await housekeeping.is_mine(session) and await housekeeping.prune(session, what, now - kept)
+                more = await housekeeping.try_lock(session) and await housekeeping.prune(session, what, now - kept)
 
 
 async def run(
@@ -50,9 +50,9 @@ async def run(
     work: Work = once,
     pauses: tuple[float, float] = PAUSES,
 ) -> None:
-    """Run a round soon after the start and then periodically. The next round makes up for a failed one.
+    """Run a round soon after the start and then periodically. The next round also does the work of a failed one.
 
-    `stopped` waits for at most that many seconds; True ends the rounds.
+    `stopped` waits for at most the given seconds and returns True to end the rounds.
     """
     pause, then = pauses
     while not await stopped(pause):

@@ -16,7 +16,7 @@ _SUBJECT_LIMIT = 255
 
 
 class PlanChange(NamedTuple):
-    """The result of a plan change: the client ids of keys that are now held, and of keys that are released."""
+    """The result of a plan change: the client ids of keys that it deactivates, and of keys that it reactivates."""
 
     email: str
     plan: str
@@ -102,7 +102,7 @@ async def link(services: Services, email: str, subject: str, issuer: str | None 
     async with services.storage.write() as session:
         user = await _user(session, email)
         if not await identities.link(session, issuer, subject, user.id, services.clock.now()):
-            raise ServiceError(CONFLICT, f"{subject} of {issuer} is linked already; unlink it first.")
+            raise ServiceError(CONFLICT, f"{subject} of {issuer} is already linked. Unlink it first.")
         return Login(user.email, issuer, subject)
 
 
@@ -123,7 +123,7 @@ async def unlink(services: Services, subject: str, issuer: str | None = None) ->
 
 def _issuer(services: Services, issuer: str | None) -> str:
     if issuer is None and services.identity is None:
-        raise ServiceError(VALIDATION_ERROR, "No identity provider is configured: name the issuer.")
+        raise ServiceError(VALIDATION_ERROR, "No identity provider is configured. Name the issuer.")
     configured = "" if services.identity is None else services.identity.issuer
     return clean("The issuer", configured if issuer is None else issuer, _SUBJECT_LIMIT)
 
@@ -181,7 +181,7 @@ async def unassign_location(services: Services, name: str) -> list[str]:
             raise ServiceError(NOT_FOUND, f"There is no assigned location {name}.")
         user = await users.lock_user(session, row.user_id)
         if await keys.count_live(session, name, services.clock.now()):
-            raise ServiceError(CONFLICT, f"{name} has live keys; revoke them first.")
+            raise ServiceError(CONFLICT, f"{name} has live keys. Revoke them first.")
         await locations.change(session, name, business_id=None, assigned_at=None)
         return (await fit_plan(services, session, user)).lifted
 

@@ -1,1 +1,1 @@
-"""Run an ASGI app: here until a signal, on a thread, as several workers."""
+"""Run an ASGI app: in this process until a signal, on a thread, or in several workers."""

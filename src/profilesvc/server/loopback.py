@@ -15,4 +15,6 @@ def spare_loopback() -> None:
         return
     exempt = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     listed = [host.strip() for host in exempt.split(",") if host.strip()]
-    os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join([*listed, *(h for h in HOSTS if h not in listed)])
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join(
+        [*listed, *(host for host in HOSTS if host not in listed)]
+    )

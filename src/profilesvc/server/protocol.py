@@ -28,8 +28,8 @@ LINGER_SECONDS = 0.25
 class State(ServerState):
     """The connections of a server.
 
-    `waiting` has those that wait for their clients, the longest first. If `is_stopping`, each next response is the
-    last one on its connection, so that a busy client has gone elsewhere before its connection closes.
+    `waiting` holds those that wait for their clients, the longest first. If `is_stopping`, each connection closes after
+    its next response, so that a busy client connects to another process before this one ends.
     """
 
     def __init__(self) -> None:
@@ -57,9 +57,9 @@ class Protocol(HttpToolsProtocol):
     server_state: State
     _running: RequestResponseCycle | None = None  # uvicorn's `cycle` is the newest request, which may be queued
     _in_head, _head_bytes = False, 0
-    _waits_since = 0.0  # for a request head or, if `_is_deaf`, for the end of what the client sends
+    _waits_since = 0.0  # for a request head or, if `_is_discarding`, for the end of what the client sends
     _unread: tuple[int, float] | None = None  # bytes that the client has not read, and when they were counted
-    _is_deaf = False  # everything else that the client sends is discarded
+    _is_discarding = False  # everything else that the client sends is discarded
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Close the connection that has waited for its client the longest if there are too many connections."""
@@ -92,7 +92,7 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data, unless the connection is about to close, and limit the size of a request head."""
-        if self._is_deaf:
+        if self._is_discarding:
             return
         was_in_head = self._in_head
         super().data_received(data)
@@ -104,22 +104,22 @@ class Protocol(HttpToolsProtocol):
 
     def _note_waiting(self) -> None:
         """Note whether the connection waits for its client, and stop reading a body that the app has not asked for."""
-        is_answering = self._is_answering()
-        if is_answering and not self.cycle.more_body:
+        is_responding = self._is_responding()
+        if is_responding and not self.cycle.more_body:
             self.server_state.waiting.pop(self, None)
             return
         self.server_state.waiting.setdefault(self)
-        if is_answering and not self.transport.is_closing():
+        if is_responding and not self.transport.is_closing():
             self.flow.pause_reading()
 
     def on_message_begin(self) -> None:
-        """Begin a request. A queued request needs memory long before it runs, so limit how many there are."""
+        """Start a request. A queued request needs memory long before it runs, so limit how many there are."""
         if len(self.pipeline) >= MAX_PIPELINED:
             raise RuntimeError("too many requests are queued")  # the parser ends, and data_received closes
         self._in_head, self._head_bytes, self._waits_since = True, 0, self.loop.time()
         super().on_message_begin()
         unfinished = sum(not task.done() for task in self.tasks)  # a finished task is removed a moment later
-        self.scope[BEFORE] = unfinished  # type: ignore[literal-required]  # a name of our own
+        self.scope[BEFORE] = unfinished  # type: ignore[literal-required]  # our own name
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header, but not a trailer: that could replace what was checked in the head."""
@@ -136,7 +136,7 @@ class Protocol(HttpToolsProtocol):
             cycle.keep_alive = False
         if self.scope["http_version"] == "1.0" or (b"content-length", b"0") in self.headers:
             cycle.waiting_for_100_continue = False  # such a client does not wait for it (RFC 9110 §10.1.1)
-        self.scope[ARRIVED] = lambda: (len(cycle.body), cycle.more_body)  # type: ignore[literal-required]  # also ours
+        self.scope[ARRIVED] = lambda: (len(cycle.body), cycle.more_body)  # type: ignore[literal-required]  # our own name
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
@@ -151,18 +151,18 @@ class Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Count malformed input, and respond to it unless responses to the requests before it come first."""
-        self._in_head, self._is_deaf = False, True
+        self._in_head, self._is_discarding = False, True
         self.app_state.get(MALFORMED, lambda: None)()
         if not self._close_after_responses():
             super().send_400_response(msg)
 
     def _close_after_response(self) -> None:
-        """Close, but discard for 5 s what the client still sends.
+        """Close, but first discard for 5 s what the client still sends.
 
         The system resets a connection that is closed with unread data, and the client may lose the response.
         """
         if self._running is not None and self._running.more_body and not self.transport.is_closing():
-            self._is_deaf, self._waits_since = True, self.loop.time()
+            self._is_discarding, self._waits_since = True, self.loop.time()
             self.transport.write_eof()
         else:
             self.transport.close()
@@ -172,20 +172,20 @@ class Protocol(HttpToolsProtocol):
         if self.pipeline and self.cycle.more_body:  # the rest of this request will never arrive
             self.pipeline.popleft()
             self.cycle = self.pipeline[0][0] if self.pipeline else cast(RequestResponseCycle, self._running)
-        if not self._is_answering() or self.cycle.more_body:
+        if not self._is_responding() or self.cycle.more_body:
             return False
         self.cycle.keep_alive = False
         return True
 
     def shutdown(self) -> None:
         """Close after the response. Leave an idle connection open for a moment: a request may be on its way."""
-        if self._is_answering():
+        if self._is_responding():
             super().shutdown()
         else:
             self.loop.call_later(LINGER_SECONDS, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
-        if self._is_answering() or self.transport.is_closing():
+        if self._is_responding() or self.transport.is_closing():
             return
         connection = self.transport.get_extra_info("socket")
         if connection is not None and is_readable(connection):  # a request arrived while this process was busy
@@ -193,23 +193,23 @@ class Protocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _is_answering(self) -> bool:
+    def _is_responding(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
     def check(self, now: float) -> None:
         """Close the connection if its client is too slow. The server calls this every second."""
         if self.flow.write_paused or self.transport.is_closing():
-            left = self.transport.get_write_buffer_size()
-            before, since = self._unread or (left + MIN_READ_BYTES, now - READ_SECONDS)
+            unread = self.transport.get_write_buffer_size()
+            before, since = self._unread or (unread + MIN_READ_BYTES, now - READ_SECONDS)
             if now - since >= READ_SECONDS:
-                self._unread = left, now
-                if before - left < MIN_READ_BYTES:
+                self._unread = unread, now
+                if before - unread < MIN_READ_BYTES:
                     self.transport.abort()
-        elif not self._is_answering() and now - self._waits_since >= self._patience():
+        elif not self._is_responding() and now - self._waits_since >= self._timeout():
             self.transport.close()
 
-    def _patience(self) -> float:
+    def _timeout(self) -> float:
         """Return for how many seconds the connection may wait; between two requests uvicorn has its own timeout."""
-        if self._is_deaf:
+        if self._is_discarding:
             return DISCARD_SECONDS
         return HEAD_SECONDS if self.timeout_keep_alive_task is None else math.inf

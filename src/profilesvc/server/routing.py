@@ -1,4 +1,4 @@
-"""Routing rules that match paths and do not build them."""
+"""Routing rules that match paths but do not build them."""
 
 from typing import Any
 

@@ -25,14 +25,14 @@ from profilesvc.server.protocol import Protocol, State, is_readable
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
 _CHECK_SECONDS = 1
-_GARBAGE_THRESHOLD = 10_000  # objects, about those of some requests; the default collects several times per request
+_GARBAGE_THRESHOLD = 10_000  # objects, as many as a few requests create; the default collects several times per request
 _log = logging.getLogger(__name__)
 
 
 def bind(host: str, port: int) -> socket.socket:
     """Reserve a port; 0 picks a free one.
 
-    The socket does not listen yet: until the app can serve, a proxy must be refused, so that it asks another server.
+    The socket does not listen yet. Connections are refused until the app can serve, so a proxy uses another server.
 
     Raises:
         OSError: the port is taken.
@@ -43,11 +43,11 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-    return _bound(family, (host, port), reuse=True)  # only connections of an earlier server may be left
+    return _bound(family, (host, port), reuse=True)  # old connections of an earlier server may still use the port
 
 
 def _bound(family: socket.AddressFamily, address: tuple[str, int], *, reuse: bool = False) -> socket.socket:
-    """Return a bound socket. One that does not listen has its port for itself only if it was bound without `reuse`."""
+    """Return a bound socket. Without `reuse`, no other socket can bind to the port even before this one listens."""
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
     try:
@@ -71,7 +71,7 @@ def _max_connections() -> int:
 
 
 class _Lifespan(LifespanOn):
-    """uvicorn's lifespan, which forgets why the app did not start."""
+    """uvicorn's lifespan, which also stores why the app did not start."""
 
     failure = ""
 
@@ -85,7 +85,7 @@ class Server(uvicorn.Server):
     """uvicorn's server with a callback for each change of state, a drain period, and checks for slow clients.
 
     `ready` is called when requests are accepted, and `stopping` at the first signal. Requests are accepted for `drain`
-    more seconds after the first SIGTERM, so that a proxy that polls the readiness learns of it in time.
+    more seconds after the first SIGTERM, so that a proxy that polls `/readyz` notices in time.
     """
 
     failure = ""  # the reason for a failed start
@@ -135,7 +135,7 @@ class Server(uvicorn.Server):
         self._ready()
 
     async def _listen(self, listener: socket.socket) -> asyncio.Server:
-        # Connections inherit this option: those that are left at the end must not keep the next server from the port.
+        # Connections inherit this option, so that those left at the end do not keep the next server from the port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.listen(self.config.backlog)  # uvloop would not report an error
         return await asyncio.get_running_loop().create_server(
@@ -164,7 +164,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Start to stop. uvicorn would raise the signal again at the end, and an orderly stop must exit with 0."""
+        """Start to stop, with exit code 0; uvicorn would raise the signal again at the end."""
         self._stopping()
         self.server_state.is_stopping = True
         if self._drain and sig == signal.SIGTERM and self._drained_at == math.inf:
@@ -187,18 +187,18 @@ def serve_forever(
 ) -> bool:
     """Serve until SIGTERM or SIGINT; requests in flight finish. Return False if the app did not start; see its log."""
 
-    def settled() -> None:
+    def when_ready() -> None:
         freeze_heap()
         ready()
 
-    server = Server(app, settled, stopping, drain)
+    server = Server(app, when_ready, stopping, drain)
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
         server.run(sockets=listeners)
     return server.started
 
 
 def freeze_heap() -> None:
-    """Exclude the objects of the start from garbage collection, which takes 0.1 s for all of them."""
+    """Exclude the objects that exist after the start from garbage collection, which takes 0.1 s for all of them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GARBAGE_THRESHOLD, 20, 50)
@@ -210,8 +210,8 @@ class EmbeddedServer:
     def __init__(self, app: Any, port: int = 0) -> None:
         self._listener = bind("127.0.0.1", port)
         self.port: int = self._listener.getsockname()[1]
-        self._up = threading.Event()
-        self._server = Server(app, self._up.set)
+        self._has_started = threading.Event()
+        self._server = Server(app, self._has_started.set)
         self._thread = threading.Thread(target=self._run, name="profilesvc-server", daemon=True)
 
     @property
@@ -225,7 +225,7 @@ class EmbeddedServer:
                 self._server.run(sockets=[self._listener])
         finally:
             self._listener.close()
-            self._up.set()
+            self._has_started.set()
 
     def start(self) -> Self:
         """Return when requests are accepted.
@@ -234,7 +234,7 @@ class EmbeddedServer:
             RuntimeError: the app did not start; the message has the reason.
         """
         self._thread.start()
-        self._up.wait()
+        self._has_started.wait()
         if not self._server.started:
             self._thread.join()
             raise RuntimeError(f"the app did not start: {self._server.failure or 'see its log'}")

@@ -42,7 +42,7 @@ class _Worker(multiprocess.Process):
         self.process.join()
 
 
-# Multiprocess has no option for the class of its processes. uvicorn's own would run uvicorn's own server.
+# Multiprocess has no option for the class of its processes, and uvicorn's class runs uvicorn's server.
 multiprocess.Process = _Worker  # type: ignore[misc]
 
 
@@ -58,7 +58,7 @@ class Supervisor(multiprocess.Multiprocess):
     """uvicorn's supervisor: it replaces workers that have died, or all of them on SIGHUP.
 
     `create_server` is called in each worker. `ready` is called when all accept requests, and `ended` with the process
-    id of each worker that is gone.
+    id of each worker that has ended.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Supervisor(multiprocess.Multiprocess):
         super().__init__(config, sockets)
         self._ready, self._ended = ready, ended
         self._is_ready, self._has_failed = False, False
-        self._known: list[multiprocess.Process] = []
+        self._latest: list[multiprocess.Process] = []
 
     def serve(self) -> bool:
         """Serve until SIGTERM or SIGINT. Return False if a worker did not start at first; see its log."""
@@ -97,12 +97,12 @@ class Supervisor(multiprocess.Multiprocess):
         elif all(worker.is_ready(_BOOT_SECONDS) for worker in self.processes):
             self._is_ready = True
             self._ready()
-        for worker in self._known:
+        for worker in self._latest:
             if worker not in self.processes and worker.pid is not None:
                 if worker.exitcode:
                     _log.warning("worker %s ended with %s; starting another", worker.pid, worker.exitcode)
                 self._ended(worker.pid)
-        self._known = list(self.processes)
+        self._latest = list(self.processes)
 
     def terminate_all(self) -> None:
         """Close the sockets first: a connection to a socket that is no longer served would wait forever."""

@@ -1,1 +1,1 @@
-"""Tables, queries and migrations; rows never leave the services."""
+"""Tables, migrations and queries: one module of queries for each noun."""

@@ -1,4 +1,4 @@
-"""The audit trail: appended, read by owner or key (D-61)."""
+"""Queries on the audit trail."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from profilesvc.storage.tables import audit, keys
 
 Event = dict[str, Any]
 COLUMNS = ("at", "event", "user_id", "key_id", "actor", "ip_prefix", "request_id", "details")
-Place = tuple[int, int]  # time and id of an event
+Position = tuple[int, int]  # time and id of an event
 
 
 async def add(session: AsyncSession, events: list[Event]) -> None:
@@ -25,14 +25,14 @@ async def add(session: AsyncSession, events: list[Event]) -> None:
 def _count(dialect: str) -> Any:
     statement = insert_by(dialect, audit).inline()
     new = statement.excluded
-    # Processes write in any order: the first occurrence stays the earliest, and `details` (the last one, always of one
-    # form, so text is ordered as time is) the latest.
-    grown = {
+    # Processes write in any order, so keep the earliest time of the first occurrence and the latest of the last one.
+    # `details` holds the last one, always in one format, so that strings compare like times.
+    counted = {
         "times": audit.c.times + new.times,
         "at": case((new.at < audit.c.at, new.at), else_=audit.c.at),
         "details": case((audit.c.details > new.details, audit.c.details), else_=new.details),
     }
-    return statement.on_conflict_do_update(index_elements=[audit.c.once], set_=grown)
+    return statement.on_conflict_do_update(index_elements=[audit.c.once], set_=counted)
 
 
 _ADD = PreparedWrite(lambda _dialect: insert(audit).inline(), COLUMNS)
@@ -40,23 +40,23 @@ _COUNT = PreparedWrite(_count, (*COLUMNS, "once", "times"))
 
 
 def noting(dialect: str, added: list[Event], counted: list[Event]) -> list[Executions]:
-    """What appends events, and those that carry `once`; where one of these is there it grows."""
+    """Return the statements that append events, and append or count those that have `once`."""
     return [write.executions(dialect, events) for write, events in ((_ADD, added), (_COUNT, counted)) if events]
 
 
 async def note_expired(session: AsyncSession, now: int, since: int) -> None:
-    """Append the end of each key that expired after `since` and by now, once (D-61)."""
+    """Append the end of each key that expired after `since` and by now, unless it is recorded already."""
     once = literal("expired:") + cast(keys.c.id, String)
-    ended = keys.c.revoked_at.is_(None) & (keys.c.expires_at <= now) & (keys.c.expires_at > since)
+    has_expired = keys.c.revoked_at.is_(None) & (keys.c.expires_at <= now) & (keys.c.expires_at > since)
     ends = select(keys.c.expires_at, literal("key.expired"), keys.c.user_id, keys.c.id, literal("service"), once).where(
-        ended, ~exists().where(audit.c.once == once)
+        has_expired, ~exists().where(audit.c.once == once)
     )
     columns = ["at", "event", "user_id", "key_id", "actor", "once"]
     await session.execute(insert_into(session, audit).from_select(columns, ends).on_conflict_do_nothing())
 
 
-async def page(session: Executor, of: dict[str, int], before: Place | None, limit: int) -> list[Row[Any]]:
-    """Events newest first, older than a place; `of` is `key_id` or `user_id`, nothing for everyone's."""
+async def page(session: Executor, of: dict[str, int], before: Position | None, limit: int) -> list[Row[Any]]:
+    """Return events older than a position, newest first; `of` selects a `key_id` or `user_id`, or is empty for all."""
     query = (
         select(audit, keys.c.client_id)
         .outerjoin(keys, keys.c.id == audit.c.key_id)

@@ -1,4 +1,4 @@
-"""Many rows at once: COPY on PostgreSQL, executemany on SQLite, a piece per transaction."""
+"""Bulk inserts: COPY on PostgreSQL, executemany on SQLite, in one transaction per batch."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -10,17 +10,21 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.database.engine import Executor, Storage
 from profilesvc.storage.tables import businesses, keys, metadata, users
 
-PIECE = 20_000  # rows of a transaction: below the time that one may take, so that a running service goes on
+PIECE = 20_000  # rows of a transaction, which is short enough that a running service can write in between
 
 
 async def load(storage: Storage, table: Table, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
-    """Insert rows, tuples in the order of `columns`; how many there were. SERVICE_UNAVAILABLE."""
-    left, count = iter(rows), 0
-    while piece := list(islice(left, PIECE)):
+    """Insert rows, which are tuples in the order of `columns`; return how many there were.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
+    remaining, count = iter(rows), 0
+    while batch := list(islice(remaining, PIECE)):
         storage.renew()
         async with storage.write() as session:
-            await _insert(session, table, columns, piece)
-        count += len(piece)
+            await _insert(session, table, columns, batch)
+        count += len(batch)
     return count
 
 
@@ -36,19 +40,19 @@ async def _insert(session: AsyncSession, table: Table, columns: Sequence[str], r
 
 
 async def next_ids(session: Executor) -> tuple[int, int]:
-    """From where on the ids of users and of their businesses are free, and those of keys."""
+    """Return the first free id of users and businesses, and that of keys."""
     last = [(await session.execute(select(func.max(t.c.id)))).scalar_one() or 0 for t in (users, businesses, keys)]
     return max(last[:2]) + 1, last[2] + 1
 
 
 async def has_users_besides(session: Executor, emails: list[str], domain: str) -> bool:
-    """Whether there is anybody but these, and whoever has an address at this domain."""
+    """Return whether there are users other than these and those with an address at this domain."""
     others = select(users.c.id).where(users.c.email.not_in(emails), users.c.email.not_like(f"%@{domain}"))
     return (await session.execute(others.limit(1))).first() is not None
 
 
 async def settle(storage: Storage, tables: Sequence[Table]) -> None:
-    """Let numbering go on after rows that came with ids, and the planner know how much there is."""
+    """Continue the sequences after rows that were inserted with ids, and update the planner's statistics."""
     storage.renew()
     async with storage.write() as session:
         if storage.is_sqlite:

@@ -14,7 +14,7 @@ from profilesvc.storage.tables import connections, contacts, holds, keys
 
 
 class Watched(NamedTuple):
-    """A key as its owner sees it: whether it has ended or is held, and its last heartbeat."""
+    """A key as its owner sees it: when it ended, whether it has a hold, and its last heartbeat."""
 
     id: int
     created_at: int
@@ -93,26 +93,25 @@ _RUNNING = and_(contacts.c.key_id == _KEY, contacts.c.ended_at >= _NOW - ONLINE_
 
 
 def _extend(_dialect: str) -> Any:
-    """Extend the current run of contact."""
     return update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW)
 
 
-def _begin(dialect: str) -> Any:
-    """Begin a run of contact after a gap of more than the online window, unless one is running."""
-    begun = select(_KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
+def _start(dialect: str) -> Any:
+    """Start a run of contact after a gap of more than the online window, unless one is running."""
+    new = select(_KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
     insert = insert_by(dialect, contacts)
-    return insert.from_select(["key_id", "started_at", "ended_at"], begun).on_conflict_do_nothing()
+    return insert.from_select(["key_id", "started_at", "ended_at"], new).on_conflict_do_nothing()
 
 
-_UPSERT, _EXTEND, _BEGIN = PreparedWrite(_upsert, Beat._fields), PreparedWrite(_extend), PreparedWrite(_begin)
+_UPSERT, _EXTEND, _START = PreparedWrite(_upsert, Beat._fields), PreparedWrite(_extend), PreparedWrite(_start)
 
 
 def recording(dialect: str, beats: list[Beat]) -> list[Executions]:
-    """Return the statements that record heartbeats: the later one wins, fields not reported keep their value (D-55)."""
+    """Return the statements that record heartbeats: the later one wins, fields not reported keep their value."""
     # Two processes that lock rows in the same order cannot deadlock.
     rows = [beat._asdict() for beat in sorted(beats, key=lambda beat: beat[:2])]
     latest = list({row["key_id"]: row for row in rows}.values())
-    return [_UPSERT.executions(dialect, rows), _EXTEND.executions(dialect, latest), _BEGIN.executions(dialect, latest)]
+    return [_UPSERT.executions(dialect, rows), _EXTEND.executions(dialect, latest), _START.executions(dialect, latest)]
 
 
 async def spans(session: Executor, key_id: int, since: int) -> list[Span]:

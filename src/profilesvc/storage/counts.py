@@ -1,4 +1,4 @@
-"""Counts over whole tables for the operator's metrics, and the last ones that were stored."""
+"""Queries that count over whole tables for the operator's metrics, and the counts stored last."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,25 +13,25 @@ from profilesvc.storage.keys import live
 from profilesvc.storage.tables import connections, holds, keys, post_usage
 from profilesvc.storage.tables import counts as stored
 
-Counts = dict[str, dict[str, int]]  # {what: {state: how many}}
-_KEPT = Prepared(select(stored.c.name, stored.c.state, stored.c.amount, stored.c.counted_at))
+Counts = dict[str, dict[str, int]]  # {name: {state: amount}}
+_STORED = Prepared(select(stored.c.name, stored.c.state, stored.c.amount, stored.c.counted_at))
 
 
 async def keys_by_state(session: Executor, now: int) -> dict[str, int]:
     """Return {active, deactivated, revoked}; expired keys count as revoked."""
     held = select(holds.c.key_id).where(holds.c.key_id == keys.c.id).exists()
     counts = (func.count(), func.count().filter(live(now)), func.count().filter(live(now), held))
-    total, alive, deactivated = map(int, (await session.execute(select(*counts).select_from(keys))).one())
-    return {"active": alive - deactivated, "deactivated": deactivated, "revoked": total - alive}
+    total, live_keys, deactivated = map(int, (await session.execute(select(*counts).select_from(keys))).one())
+    return {"active": live_keys - deactivated, "deactivated": deactivated, "revoked": total - live_keys}
 
 
 async def connections_by_state(session: Executor, now: int, online_from: int, offline_before: int) -> dict[str, int]:
     """Return {online, idle} of live keys."""
-    heard = connections.c.last_heartbeat_at
+    last_at = connections.c.last_heartbeat_at
     query = (
-        select(func.count().filter(heard >= online_from), func.count().filter(heard < online_from))
+        select(func.count().filter(last_at >= online_from), func.count().filter(last_at < online_from))
         .select_from(connections.join(keys, keys.c.id == connections.c.key_id))
-        .where(heard > offline_before, live(now))
+        .where(last_at > offline_before, live(now))
     )
     online, idle = map(int, (await session.execute(query)).one())
     return {"online": online, "idle": idle}
@@ -43,7 +43,7 @@ async def posts_of_month(session: Executor, month: int) -> int:
     return int((await session.execute(query)).scalar_one())
 
 
-async def keep(session: AsyncSession, counts: Counts, now: int) -> None:
+async def store(session: AsyncSession, counts: Counts, now: int) -> None:
     """Replace the stored counts."""
     rows = [
         {"name": name, "state": state, "amount": amount, "counted_at": now}
@@ -55,10 +55,10 @@ async def keep(session: AsyncSession, counts: Counts, now: int) -> None:
     await session.execute(new.on_conflict_do_update(index_elements=["name", "state"], set_=values), rows)
 
 
-async def kept(session: Executor) -> tuple[Counts, int | None]:
+async def latest(session: Executor) -> tuple[Counts, int | None]:
     """Return the stored counts and when they were counted, or nothing and None before the first count."""
     counts: Counts = {}
-    rows: Sequence[Any] = await fetch(session, _KEPT)
+    rows: Sequence[Any] = await fetch(session, _STORED)
     for name, state, amount, _ in rows:
         counts.setdefault(name, {})[state] = amount
     return counts, min((row[3] for row in rows), default=None)

@@ -1,4 +1,4 @@
-"""Which keys take requests of which domains, so that a preflight is one look at an index (D-30)."""
+"""Queries on the domains from which keys accept requests, so that a preflight costs one look-up in an index."""
 
 from sqlalchemy import BigInteger, String, bindparam, delete, insert, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -6,7 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.database.engine import Executor
 from profilesvc.storage.tables import holds, key_domains, keys, users
 
-ANY = ""  # stands for every domain: the row of a key that has none
+ANY = ""  # the domain in the row of a key that accepts every domain
 NEVER = 2**63 - 1
 
 LIVE_KEY = (
@@ -28,18 +28,21 @@ LIVE_KEY = (
 
 
 async def allow(session: Executor, domain: str | None, now: int) -> bool:
-    """Whether a live key takes requests of this domain; None is a host that only keys without domains take."""
+    """Return whether a live key accepts requests from this domain.
+
+    None is a host that only keys without domains accept.
+    """
     query = LIVE_KEY.params(domain=ANY if domain is None else domain, now=now)
     return (await session.execute(query)).first() is not None
 
 
 async def add(session: AsyncSession, key_id: int, allowed: list[str], expires_at: int | None) -> None:
-    """Note the domains of a new key."""
+    """Store the domains of a new key."""
     until = NEVER if expires_at is None else expires_at
     rows = [{"domain": domain, "until": until, "key_id": key_id} for domain in allowed or [ANY]]
     await session.execute(insert(key_domains), rows)
 
 
 async def drop(session: AsyncSession, key_id: int) -> None:
-    """Forget those of a key that has ended for good."""
+    """Delete the domains of a revoked key."""
     await session.execute(delete(key_domains).where(key_domains.c.key_id == key_id))

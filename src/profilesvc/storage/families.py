@@ -1,4 +1,4 @@
-"""Queries on refresh token families: the exchange is one conditional write, never check then write (D-10)."""
+"""Queries on refresh token families. An exchange is one conditional write, so that no race has two winners."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from profilesvc.storage.tables import families
 
 
 class Family(NamedTuple):
-    """How far a family has come: the newest generation, since when, and the claims of its pair."""
+    """The state of a family: its newest generation, when that was issued, and the claims of its tokens."""
 
     generation: int
     rotated_at: int
@@ -19,7 +19,7 @@ class Family(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An exchange: generation `of` of a family gives way to the next one, whose claims are `successor`."""
+    """An exchange that replaces generation `of` of a family; `successor` holds the claims of the next generation."""
 
     family: str
     key_id: int
@@ -29,17 +29,17 @@ class Step(NamedTuple):
 
 
 async def advance(session: AsyncSession, step: Step, now: int) -> bool:
-    """Take the step if nobody took it before: True for exactly one caller.
+    """Record an exchange; return True for exactly one caller.
 
-    The family's row appears with the first step, so that a grant writes nothing.
+    The first exchange inserts the row of the family, so that a grant writes nothing.
     """
     values = {"generation": step.of + 1, "rotated_at": now, "successor": step.successor}
     if step.of == 0:
         first = insert_into(session, families).values(
             id=step.family, key_id=step.key_id, expires_at=step.expires_at, **values
         )
-        taken = await session.execute(first.on_conflict_do_nothing().returning(families.c.id))
-        return taken.first() is not None
+        inserted = await session.execute(first.on_conflict_do_nothing().returning(families.c.id))
+        return inserted.first() is not None
     later = case((families.c.expires_at < step.expires_at, step.expires_at), else_=families.c.expires_at)
     statement = (
         update(families)
@@ -51,7 +51,7 @@ async def advance(session: AsyncSession, step: Step, now: int) -> bool:
 
 
 async def find(session: Executor, family: str) -> Family | None:
-    """How far a family has come; None before its first exchange."""
+    """Return the state of a family, or None before its first exchange."""
     query = select(families.c.generation, families.c.rotated_at, families.c.successor).where(families.c.id == family)
     row = (await session.execute(query)).one_or_none()
     return None if row is None else Family._make(row)

@@ -1,4 +1,4 @@
-"""Queries on holds, the reasons why keys are deactivated (D-27)."""
+"""Queries on holds, the reasons why keys are deactivated."""
 
 from typing import NamedTuple
 
@@ -15,60 +15,60 @@ Which = ColumnElement[bool]
 
 
 class Changed(NamedTuple):
-    """A key that a hold was put on, or lifted from."""
+    """A key that a hold was added to or lifted from."""
 
     id: int
     client_id: str
 
 
 def of_key(key_id: int) -> Which:
-    """One key."""
+    """Select one key."""
     return keys.c.id == key_id
 
 
 def of_user(user_id: int) -> Which:
-    """Every key of a user."""
+    """Select every key of a user."""
     return keys.c.user_id == user_id
 
 
 def of_keys(ids: list[int]) -> Which:
-    """Some keys."""
+    """Select some keys."""
     return keys.c.id.in_(ids)
 
 
 def at_locations(names: list[str]) -> Which:
-    """Every key of some locations."""
+    """Select every key of some locations."""
     return keys.c.location_name.in_(names)
 
 
 async def on_key(session: Executor, key_id: int) -> list[Hold]:
-    """The holds of a key, the most severe first."""
+    """Return the holds of a key, the most severe first."""
     query = select(holds.c.reason, holds.c.set_at).where(holds.c.key_id == key_id).order_by(holds.c.severity.desc())
     return [Hold(row.reason, row.set_at) for row in await session.execute(query)]
 
 
 async def put(session: AsyncSession, which: Which, reason: str, now: int) -> list[Changed]:
-    """Put a hold on the live keys among these that do not have it."""
+    """Add a hold to the live keys among these that do not have it; return these keys."""
     held = select(holds.c.key_id).where(holds.c.key_id == keys.c.id, holds.c.reason == reason).exists()
     query = select(keys.c.id, keys.c.client_id).where(which, live(now), ~held).order_by(keys.c.id)
-    found = [Changed(row.id, row.client_id) for row in await session.execute(query)]
-    if found:
+    changed = [Changed(row.id, row.client_id) for row in await session.execute(query)]
+    if changed:
         hold = {"reason": reason, "severity": SEVERITY[reason], "set_at": now}
         statement = insert_into(session, holds).on_conflict_do_nothing()
-        await session.execute(statement, [{"key_id": key.id, **hold} for key in found])
-    return found
+        await session.execute(statement, [{"key_id": key.id, **hold} for key in changed])
+    return changed
 
 
 async def lift(session: AsyncSession, which: Which, reason: str) -> list[Changed]:
-    """Lift a hold from the keys among these that have it."""
+    """Lift a hold from the keys among these that have it; return these keys."""
     query = (
         select(keys.c.id, keys.c.client_id)
         .join(holds, holds.c.key_id == keys.c.id)
         .where(which, holds.c.reason == reason)
         .order_by(keys.c.id)
     )
-    found = [Changed(row.id, row.client_id) for row in await session.execute(query)]
-    if found:
-        ids = [key.id for key in found]
+    changed = [Changed(row.id, row.client_id) for row in await session.execute(query)]
+    if changed:
+        ids = [key.id for key in changed]
         await session.execute(delete(holds).where(holds.c.key_id.in_(ids), holds.c.reason == reason))
-    return found
+    return changed

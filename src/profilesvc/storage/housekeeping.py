@@ -1,4 +1,4 @@
-"""What has had its time is deleted, a piece at a time."""
+"""Queries that delete expired and old rows, a batch at a time."""
 
 from typing import Literal
 
@@ -7,10 +7,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage import tables
 
-What = Literal[
+Kind = Literal[
     "audit", "syncs", "revocations", "families", "exchanges", "idempotency", "contacts", "secrets", "key_domains"
 ]
-_AGES: dict[What, Column[int]] = {
+_AGES: dict[Kind, Column[int]] = {
     "audit": tables.audit.c.at,
     "syncs": tables.syncs.c.created_at,
     "revocations": tables.revocations.c.expires_at,
@@ -21,20 +21,20 @@ _AGES: dict[What, Column[int]] = {
     "secrets": tables.secrets.c.expires_at,
     "key_domains": tables.key_domains.c.until,
 }
-_TURN = 0x70726F66  # names this work among PostgreSQL's advisory locks
-PIECE = 5_000  # rows of one transaction: far below the time that a statement may take
+_LOCK = 0x70726F66  # the number of the advisory lock
+PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 
 
-async def prune(session: AsyncSession, what: What, before: int) -> bool:
-    """Delete a piece of what is older than an instant; True when there may be more."""
-    age = _AGES[what]
+async def prune(session: AsyncSession, kind: Kind, before: int) -> bool:
+    """Delete rows that are older than an instant, at most PIECE of them; return True if there may be more."""
+    age = _AGES[kind]
     key = tuple_(*age.table.primary_key)
     old = select(*age.table.primary_key).where(age < before).limit(PIECE)
     return len((await session.execute(delete(age.table).where(key.in_(old)).returning(age))).all()) == PIECE
 
 
-async def is_mine(session: AsyncSession) -> bool:
-    """True for one process at a time, until its transaction ends; SQLite has one process."""
+async def try_lock(session: AsyncSession) -> bool:
+    """Return True for one process at a time, until its transaction ends; SQLite has only one process."""
     if session.get_bind().dialect.name != "postgresql":
         return True
-    return bool((await session.execute(select(func.pg_try_advisory_xact_lock(_TURN)))).scalar_one())
+    return bool((await session.execute(select(func.pg_try_advisory_xact_lock(_LOCK)))).scalar_one())

@@ -1,4 +1,4 @@
-"""Queries on idempotency keys: insert first under a unique constraint, never check then insert (D-40)."""
+"""Queries on idempotency keys. The unique constraint decides which request is first, not a check before the insert."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from profilesvc.storage.tables import idempotency
 
 
 class Attempt(NamedTuple):
-    """An idempotency key: which attempt holds it, until when, and the response once there is one."""
+    """An idempotency key: which attempt holds it, until when, and the response once it is stored."""
 
     fingerprint: str
     fence: int

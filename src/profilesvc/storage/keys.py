@@ -15,7 +15,7 @@ from profilesvc.storage.tables import businesses, holds, keys, locations, secret
 
 
 class KeyState(NamedTuple):
-    """What a key's requests are decided upon, read anew for each of them (D-14)."""
+    """The columns that decide whether a request of a key is allowed. They are read for each request."""
 
     id: int
     client_id: str
@@ -42,11 +42,11 @@ class KeyState(NamedTuple):
         return None if self.hold_reason is None else Hold(self.hold_reason, self.hold_set_at or 0)
 
     def gone(self, now: int) -> bool:
-        """Revoked or expired, which is as good as revoked."""
+        """Return whether the key is revoked or expired."""
         return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
 
     def ended(self, now: int) -> bool:
-        """Gone, or its owner is suspended: its secret and tokens are worth nothing."""
+        """Return whether the key is gone or its owner is suspended, so that its secret and tokens are invalid."""
         return self.gone(now) or self.owner_suspended_at is not None
 
 
@@ -85,14 +85,15 @@ _OWN = Prepared(STATE.where(keys.c.user_id == bindparam("user_id")))
 
 
 async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None:
-    """The state of a key, one statement by unique index; `revoked` tells of the ids that a token of it carries."""
+    """Return the state of a key; its `revoked` shows whether one of a token's `ids` is revoked."""
     return (await token_key(session, client_id, ids))[0]
 
 
 async def own(session: Executor, client_id: str, user_id: int) -> KeyState | None:
-    """The state of a key of this user.
+    """Return the state of a key of this user.
 
-    The owner is in the condition, so that another user's key costs the same as one that does not exist.
+    The owner is part of the condition, so that reading another user's key takes as long as reading one that does not
+    exist.
     """
     rows = await fetch(session, _OWN, client_id=client_id, user_id=user_id, **revocations.ids_of())
     return KeyState._make(rows[0]) if rows else None
@@ -101,16 +102,16 @@ async def own(session: Executor, client_id: str, user_id: int) -> KeyState | Non
 async def token_key(
     session: Executor, client_id: str, ids: Iterable[str], prefetch: Prefetch | None = None
 ) -> tuple[KeyState | None, Sequence[Any]]:
-    """Return the same, and the prefetched row."""
+    """Return the state of a key as `state` does, and the prefetched row."""
     row, prefetched = await fetch_one(session, _STATE, prefetch, client_id=client_id, **revocations.ids_of(*ids))
     return (None if row is None else KeyState._make(row)), prefetched
 
 
 async def locked(session: AsyncSession, client_id: str, user_id: int | None) -> KeyState | None:
-    """The state of a user's key (None: of anyone's) that nobody else changes until the transaction ends.
+    """Lock a user's key (None: anyone's) until the transaction ends, and return its state.
 
-    Another user's key is not locked, because a lock is a write to its row. Two statements on purpose: what is read
-    after the lock was waited for is what the one before left.
+    Another user's key is not locked, because a lock is a write to its row. There are two statements, so that the second
+    one reads what the previous holder of the lock has committed.
     """
     lock = select(keys.c.id).where(keys.c.client_id == client_id).with_for_update(key_share=True)
     if user_id is not None:
@@ -124,28 +125,28 @@ _DIGESTS = (
     .correlate(keys)
     .scalar_subquery()
 )
-_one, _any = keys.alias("one"), keys.alias("any_key")
-_ASKED = select(_one.c.client_id).where(_one.c.client_id == bindparam("client_id")).scalar_subquery()
-_OTHER = select(func.min(_any.c.client_id)).scalar_subquery()
+_same, _any = keys.alias("same"), keys.alias("any_key")
+_REQUESTED = select(_same.c.client_id).where(_same.c.client_id == bindparam("client_id")).scalar_subquery()
+_DECOY = select(func.min(_any.c.client_id)).scalar_subquery()
 _CREDENTIALS = Prepared(
-    _STATES.where(keys.c.client_id == func.coalesce(_ASKED, _OTHER)).add_columns(_DIGESTS, signing_keys.STAMP)
+    _STATES.where(keys.c.client_id == func.coalesce(_REQUESTED, _DECOY)).add_columns(_DIGESTS, signing_keys.STAMP)
 )
 
 
 async def credentials(session: Executor, client_id: str, now: int) -> tuple[KeyState | None, list[str], str | None]:
-    """The state of a key, the digests of its secrets that are good now, and the stamp of the signing keys.
+    """Return the state of a key, the digests of its valid secrets, and the stamp of the signing keys.
 
-    All that a grant is decided upon, in one statement. For an unknown id it reads another key, whose digests come
-    without a state: a read that finds nothing is quicker, and would tell which ids there are.
+    One statement reads all that a grant needs. If the id is unknown, it reads a decoy key and returns its digests
+    without a state, so that timing does not reveal which ids exist.
     """
     rows = await fetch(session, _CREDENTIALS, client_id=client_id, **revocations.ids_of())
     if not rows:
         return None, [], None
     *state, digests, stamp = rows[0]
-    known = [each.split(":") for each in (digests or "").split()]
-    good = [digest for digest, expires_at in known if not expires_at or int(expires_at) > now]
+    stored = [each.split(":") for each in (digests or "").split()]
+    valid = [digest for digest, expires_at in stored if not expires_at or int(expires_at) > now]
     key = KeyState._make(state)
-    return (key if key.client_id == client_id else None), good, stamp
+    return (key if key.client_id == client_id else None), valid, stamp
 
 
 async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int:
@@ -157,37 +158,37 @@ async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int
 
 
 async def retiring_until(session: AsyncSession, key_id: int, now: int) -> int | None:
-    """When the secret before the present one ends; None when it has, or there was none (D-26)."""
+    """Return when the previous secret ends, or None if it has ended or there is none."""
     query = select(func.max(secrets.c.expires_at)).where(secrets.c.key_id == key_id, secrets.c.expires_at > now)
-    found = (await session.execute(query)).scalar_one()
-    return None if found is None else int(found)
+    until = (await session.execute(query)).scalar_one()
+    return None if until is None else int(until)
 
 
 async def replace_secret(session: AsyncSession, key_id: int, digest: str, now: int, until: int) -> None:
-    """Add a secret; those there are end at `until`, or before if they do anyway."""
+    """Add a secret; the older ones end at `until`, unless they end before."""
     older = or_(secrets.c.expires_at.is_(None), secrets.c.expires_at > until)
     await session.execute(update(secrets).where(secrets.c.key_id == key_id, older).values(expires_at=until))
     await session.execute(insert(secrets).values(key_id=key_id, digest=digest, created_at=now))
 
 
 async def client_id_taken(session: Executor, client_id: str) -> bool:
-    """True when a key, live or not, has this client id."""
+    """Return whether a key, live or not, has this client id."""
     return (await session.execute(select(keys.c.id).where(keys.c.client_id == client_id))).first() is not None
 
 
 async def count_live(session: Executor, location: str, now: int) -> int:
-    """Keys of a location that are neither revoked nor expired."""
+    """Return how many live keys a location has."""
     query = select(func.count()).where(keys.c.location_name == location, live(now))
     return int((await session.execute(query)).scalar_one())
 
 
 def live(now: int | ColumnElement[int]) -> ColumnElement[bool]:
-    """Neither revoked nor expired: a condition for other queries."""
+    """Return the condition that a key is neither revoked nor expired."""
     return and_(keys.c.revoked_at.is_(None), or_(keys.c.expires_at.is_(None), keys.c.expires_at > now))
 
 
 def _listing() -> Select[Any]:
-    worst = (
+    most_severe = (
         select(holds.c.reason)
         .where(holds.c.key_id == keys.c.id)
         .order_by(holds.c.severity.desc())
@@ -207,12 +208,12 @@ def _listing() -> Select[Any]:
         keys.c.last_used_at,
         keys.c.expires_at,
         keys.c.revoked_at,
-        worst.label("hold_reason"),
+        most_severe.label("hold_reason"),
     ).join(businesses, businesses.c.id == keys.c.business_id)
 
 
 async def listed(session: Executor, user_id: int, client_id: str) -> Row[Any] | None:
-    """A key of a user as the list has it."""
+    """Return one key of a user with the columns of `listing`."""
     query = _listing().where(keys.c.client_id == client_id, keys.c.user_id == user_id)
     return (await session.execute(query)).first()
 
@@ -220,15 +221,16 @@ async def listed(session: Executor, user_id: int, client_id: str) -> Row[Any] | 
 async def listing(
     session: Executor, user_id: int | None, live_at: int | None, before: int | None = None, limit: int | None = None
 ) -> list[Row[Any]]:
-    """The keys of a user (None: of everyone), newest first; those that are live at an instant, or all.
+    """Return the keys of a user (None: of everyone), newest first.
 
-    At most `limit` of them, from those older than the key with the id `before`.
+    `live_at` restricts them to those live at an instant, `before` to those older than the key with that id, and `limit`
+    their number.
     """
     return list(await session.execute(listing_query(user_id, live_at, before, limit)))
 
 
 def listing_query(user_id: int | None, live_at: int | None, before: int | None, limit: int | None) -> Select[Any]:
-    """The statement of `listing`."""
+    """Return the statement of `listing`."""
     query = _listing().order_by(keys.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(keys.c.id < before)
@@ -244,7 +246,7 @@ async def revoke(session: AsyncSession, key_id: int, now: int) -> None:
 
 
 async def set_last_used(session: AsyncSession, key_id: int, now: int) -> None:
-    """Note the use of a key; never backwards."""
+    """Store when a key was used, unless a later use is stored."""
     await session.execute(
         update(keys)
         .where(keys.c.id == key_id, (keys.c.last_used_at.is_(None)) | (keys.c.last_used_at < now))
@@ -253,7 +255,7 @@ async def set_last_used(session: AsyncSession, key_id: int, now: int) -> None:
 
 
 async def advance_billing(session: AsyncSession, which: ColumnElement[bool], version: int) -> list[int]:
-    """Note a billing event on the keys that have heard of none as new; their ids (D-27)."""
+    """Store a billing event on the keys that have no newer one; return their ids."""
     statement = update(keys).where(which, keys.c.billing_version < version).values(billing_version=version)
     return list((await session.execute(statement.returning(keys.c.id))).scalars())
 
@@ -264,10 +266,10 @@ async def raise_epoch(session: AsyncSession, key_id: int) -> None:
 
 
 def domains_of(stored: str) -> list[str]:
-    """The allowed domains as a list."""
+    """Return the allowed domains as a list."""
     return [str(domain) for domain in json.loads(stored)]
 
 
 async def set_badge(session: AsyncSession, key_id: int, digest: str | None) -> None:
-    """Show a status badge behind a link of which this is the digest, or none."""
+    """Store the digest of a badge's link, or None to remove the badge."""
     await session.execute(update(keys).where(keys.c.id == key_id).values(badge_digest=digest))

@@ -12,7 +12,7 @@ from profilesvc.storage.tables import businesses, locations
 
 
 class LocationState(NamedTuple):
-    """The columns of a location that the services read; profile, source and last_sync are JSON text."""
+    """The columns of a location that the services read; profile, source and last_sync are JSON strings."""
 
     name: str
     user_id: int
@@ -51,7 +51,7 @@ async def state(session: Executor, name: str) -> LocationState | None:
 
 
 async def own(session: Executor, name: str, user_id: int) -> LocationState | None:
-    """Return a location of this user; another user's takes as long as one that does not exist."""
+    """Return a location of this user; reading another user's takes as long as reading one that does not exist."""
     return _state(await fetch(session, _OWN, location=name, user_id=user_id))
 
 
@@ -85,7 +85,7 @@ async def count(session: Executor, user_id: int, only: str | None, unassigned: b
 async def page(
     session: Executor, user_id: int, only: str | None, unassigned: bool, window: tuple[int, int]
 ) -> list[Row[Any]]:
-    """Return one page in order of title, then name (D-70); `window` is (offset, limit)."""
+    """Return one page ordered by title, then name; `window` is (offset, limit)."""
     query = (
         select(
             locations.c.name,
@@ -147,7 +147,7 @@ async def assign(session: AsyncSession, name: str, business_id: int, now: int) -
 
 
 async def assigned(session: Executor, user_id: int) -> list[str]:
-    """Return the assigned locations of a user, the first assigned first; a plan counts them in this order (D-27)."""
+    """Return the assigned locations of a user, the first assigned first; a plan counts them in this order."""
     query = (
         select(locations.c.name)
         .where(locations.c.user_id == user_id, locations.c.business_id.is_not(None))

@@ -1,4 +1,4 @@
-"""What a dashboard shows of all of a user's locations and keys, each in one statement however many there are."""
+"""Queries for the dashboard: all locations, keys and posts of a user, each in one statement."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from profilesvc.storage.tables import businesses, connections, holds, keys, loca
 
 
 async def of_locations(session: Executor, user_id: int) -> list[Row[Any]]:
-    """A user's locations by title; profile and source are JSON text."""
+    """Return a user's locations by title; profile and source are JSON strings."""
     columns = ("name", "title", "profile", "profile_read_at", "source", "is_verified", "verification_state")
     query = (
         select(
@@ -29,9 +29,9 @@ async def of_locations(session: Executor, user_id: int) -> list[Row[Any]]:
 
 
 async def of_keys(session: Executor, user_id: int, now: int) -> list[Row[Any]]:
-    """A user's live keys, oldest first, each with its last contact, its holds by severity, and whether it has a badge.
+    """Return a user's live keys, oldest first, with their last contact, their holds, and whether they have a badge.
 
-    A key under several holds comes once for each, the most severe first.
+    A key with several holds has a row for each, the most severe first.
     """
     contact = ("last_heartbeat_at", "plugin_version", "wp_version", "php_version", "site_host")
     query = (
@@ -59,18 +59,18 @@ async def of_keys(session: Executor, user_id: int, now: int) -> list[Row[Any]]:
 
 
 async def of_posts(session: Executor, user_id: int) -> dict[tuple[str, str], int]:
-    """How many posts of a user's locations the mirror holds, by (location, state)."""
+    """Return how many cached posts of a user are rejected or in review, by (location, state)."""
     query = (
-        select(posts.c.location_name, posts.c.state, func.count().label("many"))
+        select(posts.c.location_name, posts.c.state, func.count().label("amount"))
         .join(locations, locations.c.name == posts.c.location_name)
         .where(locations.c.user_id == user_id, posts.c.state.in_(("REJECTED", "PROCESSING")))
         .group_by(posts.c.location_name, posts.c.state)
     )
-    return {(row.location_name, row.state): row.many for row in await session.execute(query)}
+    return {(row.location_name, row.state): row.amount for row in await session.execute(query)}
 
 
 class BadgeState(NamedTuple):
-    """A key as its badge shows it: its name, last contact and worst hold."""
+    """A key as its badge shows it: its name, last contact and most severe hold."""
 
     name: str
     last_heartbeat_at: int | None
@@ -89,6 +89,6 @@ _BADGE = Prepared(
 
 
 async def of_badge(session: Executor, digest: str, now: int) -> BadgeState | None:
-    """The live key that a badge's link stands for."""
+    """Return the live key whose badge link has this digest."""
     rows = await fetch(session, _BADGE, digest=digest, now=now)
     return BadgeState(*rows[0]) if rows else None

@@ -55,23 +55,23 @@ _AGE_COLUMNS = (
     .correlate(None)
     .scalar_subquery(),
 )
-_HERE = locations.c.name == bindparam("location")
-_AGE = Prepared(select(*_AGE_COLUMNS).where(_HERE))
+_IS_LOCATION = locations.c.name == bindparam("location")
+_AGE = Prepared(select(*_AGE_COLUMNS).where(_IS_LOCATION))
 
 
-def _page(*behind: ColumnElement[bool]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+def _page(*after: ColumnElement[bool]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
     """Return the documents of a page as one string, and the positions of its last post and of the one after it."""
     order = (posts.c.created_at.desc(), posts.c.post_id.desc())
-    listed = posts.c.location_name == bindparam("location")
+    is_listed = posts.c.location_name == bindparam("location")
     position = cast(posts.c.created_at, String) + "." + posts.c.post_id
-    shown = select(posts.c.document).where(listed, *behind).order_by(*order).limit(bindparam("size", type_=Integer))
-    ends = select(position.label("position")).where(listed, *behind).order_by(*order)
+    listed = select(posts.c.document).where(is_listed, *after).order_by(*order).limit(bindparam("size", type_=Integer))
+    ends = select(position.label("position")).where(is_listed, *after).order_by(*order)
     ends = ends.limit(2).offset(bindparam("last", type_=Integer))
-    return joined(shown, ","), joined(ends, " ")
+    return joined(listed, ","), joined(ends, " ")
 
 
 # The age of the cache decides whether the page is still valid, so one statement reads both.
-_FIRST_PAGE = Prepared(select(*_page(), *_AGE_COLUMNS).where(_HERE))
+_FIRST_PAGE = Prepared(select(*_page(), *_AGE_COLUMNS).where(_IS_LOCATION))
 _NEXT_PAGE = Prepared(
     select(
         *_page(
@@ -107,16 +107,16 @@ async def first_page(session: Executor, location: str, size: int) -> tuple[Cache
 def from_row(columns: Sequence[Any]) -> tuple[CacheAge, Page]:
     """Build the result from a row."""
     documents, ends, *age = columns
-    return CacheAge._make(age), _made(documents, ends)
+    return CacheAge._make(age), _to_page(documents, ends)
 
 
 async def page(session: Executor, location: str, size: int, after: Position) -> Page:
-    """Return the posts that follow a position (D-77)."""
-    place = {"location": location, "before": after[0], "before_id": after[1]}
-    return _made(*(await fetch(session, _NEXT_PAGE, **place, size=size, last=size - 1))[0])
+    """Return the posts that follow a position."""
+    position = {"location": location, "before": after[0], "before_id": after[1]}
+    return _to_page(*(await fetch(session, _NEXT_PAGE, **position, size=size, last=size - 1))[0])
 
 
-def _made(documents: str | None, ends: str | None) -> Page:
+def _to_page(documents: str | None, ends: str | None) -> Page:
     last, is_more, _ = (ends or "").partition(" ")
     return Page(documents or "", last if is_more else "")
 
@@ -137,8 +137,8 @@ async def put(session: AsyncSession, location: str, post: StoredPost, now: int) 
 
 async def change(session: AsyncSession, location: str, post: StoredPost, now: int) -> None:
     """Replace a cached post; one that was deleted meanwhile is not added again."""
-    mine = (posts.c.location_name == location, posts.c.post_id == post.post_id)
-    await session.execute(update(posts).where(*mine).values(**post._asdict(), read_at=now))
+    is_post = (posts.c.location_name == location, posts.c.post_id == post.post_id)
+    await session.execute(update(posts).where(*is_post).values(**post._asdict(), read_at=now))
 
 
 async def remove(session: AsyncSession, location: str, post_id: str) -> None:
@@ -157,7 +157,7 @@ async def replace(
 ) -> None:
     """Replace the cache by what the provider listed from `now` on.
 
-    `before` is what was cached when that reading began. A post that was created, changed or deleted through the
+    `before` is what was cached when that reading started. A post that was created, changed or deleted through the
     service since then is left as it is, because the list may not show it yet.
     """
     new = [
@@ -179,7 +179,7 @@ async def replace(
 
 
 async def reserve(session: AsyncSession, user_id: int, month: int, limit: int) -> bool:
-    """Count one post of a month; return False if the limit is reached. Exact under any number of callers (A140)."""
+    """Count one post of a month; return False if the limit is reached. Concurrent callers never exceed it."""
     first = insert_into(session, post_usage).values(user_id=user_id, month=month, used=0)
     await session.execute(first.on_conflict_do_nothing())
     statement = (

@@ -1,7 +1,7 @@
-"""What ended before its time: tokens (jti), families (fam) and signing keys (kid), in one list of ids.
+"""Queries on revoked tokens (jti), families (fam) and signing keys (kid).
 
-`any_of` goes into the statement that reads the caller on every request: one look at a primary key more, and a
-revocation holds on every process from the moment it is committed (D-14).
+`any_of` is part of the statement that reads the caller of every request. That costs one more look-up of a primary
+key, and makes a revocation effective in every process as soon as it is committed.
 """
 
 from typing import Literal
@@ -19,11 +19,11 @@ any_of = exists().where(revocations.c.id.in_([bindparam(name) for name in _IDS])
 
 
 def ids_of(*ids: str) -> dict[str, str]:
-    """The parameters of `any_of`; fewer ids leave the rest empty, which no id is."""
+    """Return the parameters of `any_of`; missing ids are empty strings, which are never revoked."""
     return dict(zip(_IDS, (*ids, "", "", ""), strict=False))
 
 
 async def add(session: AsyncSession, kind: Kind, revoked_id: str, now: int, expires_at: int) -> None:
-    """Revoke an id until what carries it has expired by itself; again is harmless."""
+    """Revoke an id until everything with this id has expired. A second call changes nothing."""
     values = {"id": revoked_id, "kind": kind, "revoked_at": now, "expires_at": expires_at}
     await session.execute(insert_into(session, revocations).values(values).on_conflict_do_nothing())

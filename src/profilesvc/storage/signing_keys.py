@@ -20,7 +20,7 @@ class StoredKey(NamedTuple):
 
 
 _DATES = [signing_keys.c[name] for name in KeyDates._fields]
-# It changes with the keys in use: a process that has seen this stamp need not read the keys again.
+# It changes with the keys in use, so a process that has seen this stamp does not need to read the keys again.
 STAMP = joined(
     select(signing_keys.c.kid + ":" + cast(signing_keys.c.active_from, String))
     .where(signing_keys.c.removed_at.is_(None))
@@ -53,8 +53,8 @@ async def add(session: AsyncSession, dates: KeyDates, private_pem: str) -> None:
 
 async def change(session: AsyncSession, kid: str, **values: int | str | None) -> None:
     """Set columns of a key that is not removed."""
-    there = (signing_keys.c.kid == kid) & signing_keys.c.removed_at.is_(None)
-    await session.execute(update(signing_keys).where(there).values(**values))
+    is_kept = (signing_keys.c.kid == kid) & signing_keys.c.removed_at.is_(None)
+    await session.execute(update(signing_keys).where(is_kept).values(**values))
 
 
 async def remove(session: AsyncSession, kid: str, now: int) -> None:

@@ -28,7 +28,7 @@ async def history(session: Executor, location: str, offset: int, limit: int) -> 
 
 
 async def take_lease(session: AsyncSession, location: str, holder: str, now: int, until: int) -> LocationState | None:
-    """Take the lease of a location and return its row; return None while another sync holds the lease (D-87)."""
+    """Take the lease of a location and return its row; return None while another sync holds the lease."""
     statement = (
         update(locations)
         .where(locations.c.name == location, or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now))

@@ -1,7 +1,7 @@
 """Every table. Invariants are constraints; instants are milliseconds since the epoch, UTC.
 
-Provider-shaped data is the provider's JSON document as text; the columns beside it are those that are
-searched, ordered or decided upon. There is no relationship(): queries join by hand.
+Provider-shaped data is the provider's JSON document as text; the other columns are those that queries filter or
+sort by and those that decide something. There is no relationship(): queries join explicitly.
 """
 
 from sqlalchemy import (
@@ -21,7 +21,7 @@ from sqlmodel import Field, SQLModel
 
 from profilesvc.database.schema import metadata as metadata
 
-ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by INTEGER PRIMARY KEY alone
+ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER PRIMARY KEY
 
 
 class Table(SQLModel, registry=registry(metadata=metadata)):
@@ -29,7 +29,7 @@ class Table(SQLModel, registry=registry(metadata=metadata)):
 
 
 class UserRow(Table, table=True):
-    """A dashboard user. `epoch` rises with a log-out and ends the tokens issued before."""
+    """A dashboard user. A log-out increments `epoch`, which ends the tokens issued before."""
 
     __tablename__ = "users"
 
@@ -40,7 +40,7 @@ class UserRow(Table, table=True):
     epoch: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
     suspended_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    # The newest billing event that was heard of: an older one that comes late changes nothing (D-27).
+    # The newest billing event that was received: an older one that arrives late changes nothing.
     billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
     unpaid_since: int | None = Field(default=None, sa_column=Column(BigInteger))
 
@@ -57,7 +57,7 @@ class BusinessRow(Table, table=True):
 
 
 class LocationRow(Table, table=True):
-    """The mirror of a provider location (D-70) and what the service knows about it."""
+    """A cached location of the provider, and the settings and state that the service adds."""
 
     __tablename__ = "locations"
     __table_args__ = (
@@ -84,7 +84,7 @@ class LocationRow(Table, table=True):
     sync_lease_until: int | None = Field(default=None, sa_column=Column(BigInteger))
 
 
-_NOT_REVOKED = text("revoked_at IS NULL")  # however many revoked keys there are, the live ones are found at once
+_NOT_REVOKED = text("revoked_at IS NULL")  # an index of the live keys stays small, however many keys are revoked
 
 
 class KeyRow(Table, table=True):
@@ -118,7 +118,7 @@ class KeyRow(Table, table=True):
 
 
 class KeyDomainRow(Table, table=True):
-    """A domain that a key takes requests of, until it expires; an empty one, when it takes all (D-30)."""
+    """A domain from which a key accepts requests until it expires; an empty one if it accepts every domain."""
 
     __tablename__ = "key_domains"
 
@@ -128,7 +128,7 @@ class KeyDomainRow(Table, table=True):
 
 
 class SecretRow(Table, table=True):
-    """The digest of a client secret, never the secret (D-21)."""
+    """The digest of a client secret; the secret itself is never stored."""
 
     __tablename__ = "secrets"
 
@@ -140,7 +140,7 @@ class SecretRow(Table, table=True):
 
 
 class HoldRow(Table, table=True):
-    """A reason why a key is deactivated; the most severe one is shown (D-27)."""
+    """A reason why a key is deactivated; the most severe one is shown."""
 
     __tablename__ = "holds"
     __table_args__ = (
@@ -166,7 +166,7 @@ class ConnectionRow(Table, table=True):
     wp_version: str | None = Field(default=None, sa_column=Column(Text))
     php_version: str | None = Field(default=None, sa_column=Column(Text))
     detected_plugins: str | None = Field(default=None, sa_column=Column(Text))
-    # The site that the heartbeats name, and the one before it: two within a day are a clone or a staging copy (D-30).
+    # The site that the heartbeats name, and the one before it: two within a day mean a clone or a staging copy.
     site_host: str | None = Field(default=None, sa_column=Column(String(253)))
     site_host_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     other_site_host: str | None = Field(default=None, sa_column=Column(String(253)))
@@ -174,7 +174,7 @@ class ConnectionRow(Table, table=True):
 
 
 class ContactRow(Table, table=True):
-    """An unbroken run of contact; the 30-day history is derived from these (D-55)."""
+    """An unbroken run of contact; the 30-day history is computed from these runs."""
 
     __tablename__ = "contacts"
 
@@ -184,7 +184,7 @@ class ContactRow(Table, table=True):
 
 
 class PostRow(Table, table=True):
-    """The mirror of a local post: the document as the list answers it, account segment removed (D-74)."""
+    """A cached post: the document as the list returns it, with names that do not contain the account."""
 
     __tablename__ = "posts"
     __table_args__ = (
@@ -201,7 +201,7 @@ class PostRow(Table, table=True):
 
 
 class PostUsageRow(Table, table=True):
-    """Posts created in a calendar month (UTC) by the owner of the locations (D-75)."""
+    """How many posts the owner of the locations created in a calendar month (UTC)."""
 
     __tablename__ = "post_usage"
     __table_args__ = (CheckConstraint("used >= 0", name="not_negative"),)
@@ -212,7 +212,7 @@ class PostUsageRow(Table, table=True):
 
 
 class SyncRow(Table, table=True):
-    """One entry of the sync history (D-86), pruned after 400 days."""
+    """An entry of the sync history, deleted after 400 days."""
 
     __tablename__ = "syncs"
     __table_args__ = (
@@ -231,7 +231,7 @@ class SyncRow(Table, table=True):
 
 
 class IdempotencyRow(Table, table=True):
-    """The first request with an idempotency key, and its answer once there is one (D-40)."""
+    """The latest attempt with an idempotency key, and its response once it is stored."""
 
     __tablename__ = "idempotency"
 
@@ -245,9 +245,9 @@ class IdempotencyRow(Table, table=True):
 
 
 class FamilyRow(Table, table=True):
-    """The refresh tokens that descend from one grant; the row appears with the first exchange (D-10).
+    """The refresh tokens that descend from one grant. The first exchange inserts the row.
 
-    `successor` holds the claims of the newest pair, from which the very same tokens can be signed again; the tokens
+    `successor` holds the claims of the newest pair, from which the same tokens can be signed again, so that the tokens
     themselves are not stored.
     """
 
@@ -263,7 +263,7 @@ class FamilyRow(Table, table=True):
 
 
 class RevocationRow(Table, table=True):
-    """What ended before its time: a token (jti), a family (fam) or a signing key (kid); consulted on every request."""
+    """A revoked token (jti), family (fam) or signing key (kid). Every request looks here."""
 
     __tablename__ = "revocations"
     __table_args__ = (CheckConstraint("kind IN ('token', 'family', 'signing_key')", name="kind"),)
@@ -275,7 +275,7 @@ class RevocationRow(Table, table=True):
 
 
 class SigningKeyRow(Table, table=True):
-    """A signing key: announced before `active_from`, active until a later one of its algorithm is, then retired."""
+    """A signing key: published before `active_from`, active until the next key of its algorithm is, then retired."""
 
     __tablename__ = "signing_keys"
     __table_args__ = (CheckConstraint("(private_pem IS NULL) = (removed_at IS NOT NULL)", name="removed_whole"),)
@@ -289,7 +289,7 @@ class SigningKeyRow(Table, table=True):
 
 
 class IdentityRow(Table, table=True):
-    """Who a user is at an external identity provider; never looked up by e-mail address (D-15)."""
+    """A user's subject at an external identity provider. It is never looked up by e-mail address, which can change."""
 
     __tablename__ = "identities"
 
@@ -300,7 +300,7 @@ class IdentityRow(Table, table=True):
 
 
 class ExchangeRow(Table, table=True):
-    """The digest of an ID token that was exchanged: each is good once (D-15)."""
+    """The digest of an ID token that was exchanged. Each can be exchanged only once."""
 
     __tablename__ = "exchanges"
 
@@ -309,10 +309,10 @@ class ExchangeRow(Table, table=True):
 
 
 class AuditRow(Table, table=True):
-    """One event of the audit trail (D-61), pruned after 400 days; appended; only what counts in `times` changes.
+    """An event of the audit trail, deleted after 400 days.
 
-    Events that are one however often they are noticed carry the same `once`: the failures of an hour, which are
-    counted in `times`, and the end of a key.
+    Rows are only appended, except that events with the same `once` share one row: the failures of an hour, which
+    `times` counts, and the end of a key.
     """
 
     __tablename__ = "audit"
@@ -332,7 +332,7 @@ class AuditRow(Table, table=True):
 
 
 class CountRow(Table, table=True):
-    """A count over a whole table for the operator's metrics: how many rows have a state, and when they were counted."""
+    """A count over a whole table for the operator's metrics: how many rows have a state, and when that was counted."""
 
     __tablename__ = "census"
 
@@ -342,7 +342,7 @@ class CountRow(Table, table=True):
     counted_at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
-# The same tables for queries that select columns (reads never build entities).
+# The same tables for queries that select columns; reads never build entities.
 users = metadata.tables["users"]
 businesses = metadata.tables["businesses"]
 locations = metadata.tables["locations"]

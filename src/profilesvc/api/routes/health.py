@@ -81,7 +81,7 @@ async def metrics() -> Response:
         sent = bearer_token(request.headers.getlist("Authorization"))
         if not hmac.compare_digest(sent.encode(), token.encode()):
             raise refused("invalid")
-    text = await current_app.extensions["profilesvc.telemetry.metrics"].get(_exposition, running.metrics.stamp())
+    text = await current_app.extensions["profilesvc.metrics"].get(_exposition, running.metrics.stamp())
     with contextlib.suppress(ServiceError):
         text += await counts.exposition(running)
     return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")

@@ -17,7 +17,7 @@ _ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
 
 @routes.endpoint("GET /reviews", access=either(Permission.READ), query=ReviewListQuery, data=ReviewList, errors=_ERRORS)
 async def list_reviews(services: Services, location: Reached, query: ReviewListQuery) -> Rendered:
-    """List the reviews of a location, last changed first. Ours.
+    """List the reviews of a location, last changed first. An addition of this service.
 
     They are read from the provider on every call; while it is down, the response is PROVIDER_API_ERROR.
     """
@@ -32,7 +32,7 @@ async def list_reviews(services: Services, location: Reached, query: ReviewListQ
     errors=_ERRORS,
 )
 async def get_review(services: Services, location: Reached, review_id: str) -> Rendered:
-    """Read one review, with its reply where it has one. Ours."""
+    """Read one review, with its reply where it has one. An addition of this service."""
     return await reviews.get(services, location, review_id)
 
 
@@ -46,7 +46,7 @@ async def get_review(services: Services, location: Reached, review_id: str) -> R
     errors=_ERRORS,
 )
 async def reply_to_review(services: Services, location: Reached, review_id: str, body: dict[str, Any]) -> Rendered:
-    """Set or replace the reply to a review; at most 4096 bytes. Ours.
+    """Set or replace the reply to a review; at most 4096 bytes. An addition of this service.
 
     The provider checks it: it is public once its `reviewReplyState` is APPROVED.
     """
@@ -61,5 +61,5 @@ async def reply_to_review(services: Services, location: Reached, review_id: str,
     errors=_ERRORS,
 )
 async def delete_reply(services: Services, location: Reached, review_id: str) -> ReplyDeleted:
-    """Delete the reply to a review. Ours."""
+    """Delete the reply to a review. An addition of this service."""
     return await reviews.delete_reply(services, location, review_id)

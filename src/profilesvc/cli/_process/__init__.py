@@ -1,1 +1,1 @@
-"""The process behind a command: its listening address, its workers, its end, its log."""
+"""The process of a command: the address it listens on, its workers, how it stops, its log."""

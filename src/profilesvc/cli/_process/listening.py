@@ -1,4 +1,4 @@
-"""The address of a server: binding it, telling it, publishing it for the commands."""
+"""The address of a server: bind it, print it, and store it for the other commands."""
 
 import socket
 from collections.abc import Callable
@@ -10,12 +10,16 @@ from profilesvc.cli.opening import BASE_URL_FILE, write_private
 from profilesvc.settings import Settings, SettingsError
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
-_REACHED_BY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # no client can call a wildcard
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")]
+_CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # clients cannot connect to a wildcard
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A listening socket; SettingsError with one line when that is not possible."""
+    """Reserve an address.
+
+    Raises:
+        SettingsError: it cannot be reserved.
+    """
     from profilesvc.server.serving import bind
 
     try:
@@ -29,23 +33,23 @@ def _url(host: str, port: int) -> str:
 
 
 def url_of(host: str, listener: socket.socket) -> str:
-    """Where the socket is reached, as it was asked for."""
+    """Return the URL of a socket, with the host as the caller wrote it."""
     return _url(host, listener.getsockname()[1])
 
 
 def with_base_url(settings: Settings, host: str, listener: socket.socket) -> Settings:
-    """The settings with the address as base URL, unless one is configured."""
+    """Return the settings with the address as base URL, unless one is configured."""
     if settings.base_url:
         return settings
-    return settings.model_copy(update={"base_url": url_of(_REACHED_BY.get(host, host), listener)})
+    return settings.model_copy(update={"base_url": url_of(_CLIENT_HOSTS.get(host, host), listener)})
 
 
 def publish(settings: Settings) -> None:
-    """Tell the commands whose tokens the server takes (issuer and audience)."""
+    """Store the base URL, from which the other commands learn the issuer and audience of the tokens."""
     write_private(settings.data_dir / BASE_URL_FILE, settings.base_url + "\n")
 
 
 def announce(host: str, listener: socket.socket) -> Callable[[], None]:
-    """The first line on stdout, once requests are answered; programs wait for it."""
+    """Return a function that prints the first line on stdout; programs wait for it before they send requests."""
     line = f"listening on {url_of(host, listener)}"
     return lambda: print(line, flush=True)

@@ -1,4 +1,4 @@
-"""The log: one JSON object per line on stderr, warnings and worse; on request a line for each request."""
+"""The log on stderr: one JSON object per warning or error, and optionally one per request."""
 
 import json
 import logging
@@ -9,10 +9,10 @@ from profilesvc.settings import Settings
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line; a traceback is a member of it."""
+    """A formatter that writes a record and its traceback as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """`{"time", "level", "logger", "message"}` and, where there are such, `"request_id"`, more, `"traceback"`."""
+        """Return `time`, `level`, `logger`, `message`, and if known `request_id`, further fields and `traceback`."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -26,23 +26,23 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Send the log of the whole process there."""
+    """Write the log of the whole process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def log_requests(settings: Settings) -> None:
-    """For a server: name the request that a line belongs to, and write one for each if that is asked for."""
+    """Add the request id to each line, and log each request if `access_log` is set."""
     from profilesvc.domain.request import current
 
-    def name(record: logging.LogRecord) -> bool:
+    def add_request_id(record: logging.LogRecord) -> bool:
         request_id = current().request_id
         if request_id is not None:
             record.more = {"request_id": request_id} | getattr(record, "more", {})
         return True
 
     for handler in logging.getLogger().handlers:
-        handler.addFilter(name)
+        handler.addFilter(add_request_id)
     if settings.access_log:
         logging.getLogger("profilesvc.access").setLevel(logging.INFO)

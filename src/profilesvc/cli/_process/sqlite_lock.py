@@ -1,4 +1,4 @@
-"""One process for a SQLite file: its locks, its counters and its caches are in that process (D-60)."""
+"""A lock that allows one process per SQLite file, because locks, counters and caches are in that process (D-60)."""
 
 import contextlib
 import fcntl
@@ -13,35 +13,44 @@ from profilesvc.settings import PREFIX, Settings, SettingsError
 
 @contextlib.contextmanager
 def sole_server(settings: Settings) -> Iterator[None]:
-    """A block that no other server on the same SQLite file is in. SettingsError.
+    """Lock the SQLite file against other servers.
 
-    Servers on PostgreSQL may share the file of their embedded emulator, but not with an emulator that is a server of
-    its own. Commands may use both files meanwhile.
+    Servers on PostgreSQL may share the file of their embedded emulator with each other, but not with a stand-alone
+    emulator. Commands do not need the lock.
+
+    Raises:
+        SettingsError: Another server runs on the file.
     """
     url = make_url(settings.effective_database_url)
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         if url.get_backend_name() == "sqlite" and url.database:
             other = f"set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
-            held.enter_context(_locked(Path(url.database), f"SQLite allows only one server: stop it, or {other}"))
+            locks.enter_context(
+                _locked(Path(url.database), f"SQLite allows only one server; stop the other one, or {other}")
+            )
         if settings.provider.embedded:
-            held.enter_context(_emulator_lock(settings, fcntl.LOCK_SH))
+            locks.enter_context(_emulator_lock(settings, fcntl.LOCK_SH))
         yield
 
 
 def sole_emulator(settings: Settings) -> contextlib.AbstractContextManager[None]:
-    """A block that no other process serves the emulator's file in. SettingsError."""
+    """Lock the emulator's file against other servers.
+
+    Raises:
+        SettingsError: Another server runs on the file.
+    """
     return _emulator_lock(settings, fcntl.LOCK_EX)
 
 
 def _emulator_lock(settings: Settings, kind: int) -> contextlib.AbstractContextManager[None]:
     from profilesvc.emulator.embedded import EMULATOR_FILE
 
-    return _locked(settings.data_dir / EMULATOR_FILE, "each emulator needs a file of its own: stop the other one", kind)
+    return _locked(settings.data_dir / EMULATOR_FILE, "each emulator needs its own file; stop the other one", kind)
 
 
 @contextlib.contextmanager
 def _locked(file: Path, advice: str, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """The lock ends with the process, however that ends; its file stays."""
+    """Lock a file until the block or the process ends. The lock file is not removed."""
     path = Path(f"{file}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -49,7 +58,7 @@ def _locked(file: Path, advice: str, kind: int = fcntl.LOCK_EX) -> Iterator[None
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        message = f"another server runs on {file}; {advice}, or name another folder in {PREFIX}DATA_DIR"
+        message = f"another server runs on {file}; {advice}, or set {PREFIX}DATA_DIR to another directory"
         raise SettingsError(message) from None
     finally:
         os.close(descriptor)

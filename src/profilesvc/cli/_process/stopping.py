@@ -1,4 +1,4 @@
-"""Commands that run until they are told to stop."""
+"""Commands that run until a signal stops them."""
 
 import contextlib
 import signal
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def until_stopped() -> Iterator[None]:
-    """A block that SIGTERM and SIGINT end without an error, at whatever point it is."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Run a block that SIGTERM and SIGINT end without an error."""
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with contextlib.suppress(KeyboardInterrupt):
             yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)

@@ -1,4 +1,4 @@
-"""`serve` in several processes: what each of them does, and what they share."""
+"""Several processes of `serve`: start them and create the server of each."""
 
 import os
 import socket
@@ -36,7 +36,6 @@ def serve_workers(
 
 
 def _create_server(settings: Settings, make: MakeApp) -> "Server":
-    """Create what a worker runs."""
     from profilesvc.cli._process.logs import log_requests, log_to_stderr
     from profilesvc.server.serving import Server, freeze_heap
 

@@ -140,7 +140,7 @@ def upgrade() -> None:
 
 
 def _fill(key_domains: sa.Table) -> None:
-    """The domains of the keys that are there; a key without any takes every domain, written as an empty one."""
+    """Insert the domains of the existing keys; an empty one for a key without domains, which accepts all."""
     query = sa.text("SELECT id, allowed_domains, expires_at FROM keys WHERE revoked_at IS NULL")
     op.bulk_insert(
         key_domains,
@@ -160,7 +160,7 @@ def downgrade() -> None:
 
     op.drop_table("key_domains")
 
-    op.drop_column("users", "unpaid_since")  # not by batch: SQLite would make a table anew that others refer to
+    op.drop_column("users", "unpaid_since")  # not in a batch: SQLite would recreate a table that others refer to
     op.drop_column("users", "billing_version")
 
     with op.batch_alter_table("syncs", schema=None) as batch_op:
