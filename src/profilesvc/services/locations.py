@@ -10,6 +10,7 @@ from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUN
 from profilesvc.contract.locations import MAX_LIMIT, LocationListQuery, SyncSwitched, VerificationRefreshed
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.problems import counted
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.world import SECOND
 from profilesvc.provider.port import Document, ProviderError, Verification
@@ -153,8 +154,8 @@ async def assign_within_plan(
     assigned = await locations.assigned(session, row.user_id)
     position = assigned.index(row.name) if row.name in assigned else len(assigned)
     if position >= plan.locations:
-        number = "1 location" if plan.locations == 1 else f"{plan.locations} locations"
-        raise ServiceError(PLAN_RESTRICTION, f"The plan {plan.display_name} includes {number}.", limit=plan.locations)
+        message = f"The plan {plan.display_name} includes {counted(plan.locations, 'location')}."
+        raise ServiceError(PLAN_RESTRICTION, message, limit=plan.locations)
     if row.business_id is None and not await locations.assign(session, row.name, business_id, services.clock.now()):
         raise ServiceError(CONFLICT, "The location has just been assigned.")
     return owner

@@ -11,6 +11,7 @@ from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document, normal
 from profilesvc.domain.posts import check_create, check_patch
+from profilesvc.domain.problems import counted
 from profilesvc.domain.world import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Prefetch, Reached, Rendered, Services
@@ -132,10 +133,9 @@ async def _reserve(services: Services, location: Reached, now: int) -> None:
         used = await posts.used(session, location.owner_id, month)
     services.metrics.limit_reached("posts-per-month")
     resets_at = month_start(now, 1)
-    number = "1 post" if limit == 1 else f"{limit} posts"
     raise ServiceError(
         QUOTA_EXCEEDED,
-        f"The monthly limit of {number} is used up. It resets on {iso(resets_at).partition('T')[0]}.",
+        f"The monthly limit of {counted(limit, 'post')} is used up. It resets on {iso(resets_at).partition('T')[0]}.",
         retry_after=-(-(resets_at - now) // SECOND),
         limit=limit,
         used=used,
