@@ -26,7 +26,6 @@ NOT_YET: tuple[str, ...] = (
     "docs/performance.md",
     "docs/plugin-authors.md",
     "docs/provider.md",
-    "src/profilesvc/api/",
     "src/profilesvc/dashboard/cookies.py",
     "src/profilesvc/dashboard/signing_in.py",
     "src/profilesvc/dashboard/visits.py",
