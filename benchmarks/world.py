@@ -21,8 +21,8 @@ from profilesvc.operations import seeding
 from profilesvc.services import credentials, tokens
 from profilesvc.services.context import Caller, Services
 from profilesvc.settings import load
-from profilesvc.storage import accounts
 from profilesvc.storage import posts as mirror
+from profilesvc.storage import users
 from profilesvc.storage.posts import StoredPost
 
 OWNER = "alice@example.com"
@@ -85,7 +85,7 @@ async def _store_posts(services: Services) -> None:
 
 async def _make_key(services: Services) -> Access:
     async with services.storage.read() as session:
-        user = await accounts.user_by_email(session, OWNER)
+        user = await users.user_by_email(session, OWNER)
     assert user is not None
     caller = Caller(user.id, services.plans.get(user.plan), frozenset(ALL))
     body = KeyCreate(name="Bench", business_id=10, assigned_location_id=LOCATION)

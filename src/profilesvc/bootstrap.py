@@ -166,7 +166,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         if settings.production:
             await _refuse_demo_data(services)
         await _open_signing_keys(services)
-        async with services.signing_keys.kept(), housekeeping.running(services) if provider else nullcontext():
+        async with services.signing_keys.running(), housekeeping.running(services) if provider else nullcontext():
             yield services
         services.background.spawn(services.notes.write(services))
         await services.background.drain()

@@ -14,7 +14,7 @@ from profilesvc.domain.world import DAY
 from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts
+from profilesvc.storage import users
 from support.api import ALICE, BOB, assert_error
 
 MESSAGES = {"locations": "There is no such location.", "key": "You have no such API key."}
@@ -185,7 +185,7 @@ async def callers(as_service: AsService, alice: httpx.AsyncClient, services: Ser
 async def _users(services: Services) -> dict[str, str | None]:
     """Alice logs out, which ends the tokens she had, and comes back."""
     async with services.storage.write() as session:
-        await accounts.raise_user_epoch(session, 1)
+        await users.raise_user_epoch(session, 1)
     emails = {"owner": ALICE, "other user": BOB}
     return {name: f"Bearer {await tokens.user_token(services, email)}" for name, email in emails.items()}
 

@@ -9,10 +9,10 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts
 from profilesvc.storage.holds import lift, of_key
 from profilesvc.storage.keys import raise_epoch
 from profilesvc.storage.tables import keys, users
+from profilesvc.storage.users import raise_user_epoch, update_user
 from support.api import ALICE, Site, assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
@@ -90,7 +90,7 @@ async def test_A082_a_suspended_owner(
     alice: httpx.AsyncClient, plugin: Site, http: httpx.AsyncClient, services: Services
 ) -> None:
     async with services.storage.write() as session:
-        await accounts.update_user(session, 1, suspended_at=services.clock.now())
+        await update_user(session, 1, suspended_at=services.clock.now())
     for client in (alice, plugin.http):
         assert assert_error(await client.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
     grant = {"grant_type": "client_credentials", **plugin.credentials}
@@ -99,7 +99,7 @@ async def test_A082_a_suspended_owner(
         with pytest.raises(ServiceError, match="no active user"):
             await tokens.user_token(services, email)
     async with services.storage.write() as session:
-        await accounts.update_user(session, 1, suspended_at=None)
+        await update_user(session, 1, suspended_at=None)
     assert_ok(await alice.get(LOCATIONS))
     assert_ok(await plugin.http.get(LOCATIONS))
 
@@ -108,7 +108,7 @@ async def test_a_logout_ends_the_users_tokens_and_not_the_keys(
     alice: httpx.AsyncClient, plugin: Site, services: Services
 ) -> None:
     async with services.storage.write() as session:
-        await accounts.raise_user_epoch(session, 1)
+        await raise_user_epoch(session, 1)
     assert assert_error(await alice.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
     assert_ok(await plugin.http.get(LOCATIONS))
 

@@ -10,7 +10,7 @@ from conftest import AsService, AsUser
 from profilesvc.domain.world import DAY, FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, keys, revocations
+from profilesvc.storage import keys, revocations, users
 from support.api import ALICE, BOB, CAROL, Site, assert_ok
 from support.oauth import (
     INACTIVE,
@@ -158,7 +158,7 @@ class TestFresh:
         assert await asked_by_user(alice, gone.tokens["access_token"]) == INACTIVE
         bob = await as_user(BOB)
         async with services.storage.write() as session:
-            await accounts.update_user(session, 2, suspended_at=1)
+            await users.update_user(session, 2, suspended_at=1)
         response = await bob.post(INTROSPECT, data={"token": bobs.tokens["access_token"]})
         assert_oauth_error(response, 401, "invalid_token")
 

@@ -15,7 +15,7 @@ from conftest import BASE_URL, ON_ONE_DATABASE, AsService, Change, Dial
 from profilesvc.domain.world import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts
+from profilesvc.storage import users
 from profilesvc.storage.domains import LIVE_KEY
 from support.api import Site, assert_error, assert_ok
 from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
@@ -356,7 +356,7 @@ class TestPreflight:
         self, http: httpx.AsyncClient, site: Site, services: Services
     ) -> None:
         async with services.storage.write() as session:
-            await accounts.update_user(session, 1, suspended_at=services.clock.now())
+            await users.update_user(session, 1, suspended_at=services.clock.now())
         assert not await preflight(http, GOOD_ORIGIN)
 
     async def test_A124_a_live_key_without_domains_takes_every_page(

@@ -180,7 +180,7 @@ class TestRotation:
         self, services: Services, clock: FrozenClock
     ) -> None:
         first = await services.signing_keys.rotate()
-        with pytest.raises(ServiceError, match="announced already; it signs from 2026-01-16T03:04:05"):
+        with pytest.raises(ServiceError, match="already announced; it signs from 2026-01-16T03:04:05"):
             await services.signing_keys.rotate()
         hasty = await services.signing_keys.rotate(at_once=True)
         assert hasty.dates.kid == first.dates.kid

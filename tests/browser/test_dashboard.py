@@ -61,7 +61,7 @@ def test_alice_from_a_new_key_to_a_repaired_site_and_bob_sees_none_of_it(
         assert page.evaluate("navigator.clipboard.readText()") == secret
         page.screenshot(path=PICTURES / "dashboard-secret.png")
         page.reload()  # shows the key, and not the secret, and makes no second key
-        page.get_by_role("heading", name="What happened to it").wait_for()
+        page.get_by_role("heading", name="History", exact=True).wait_for()
         assert secret not in page.content()
 
         page.goto(f"{demo.url}/dashboard")
@@ -75,12 +75,12 @@ def test_alice_from_a_new_key_to_a_repaired_site_and_bob_sees_none_of_it(
             _post_an_offer(alice)
             page.goto(f"{demo.url}/dashboard/keys/{client_id}")
             page.get_by_role("link", name="Revoke…").click()
-            page.get_by_role("button", name="Revoke for good").click()
+            page.get_by_role("button", name="Revoke permanently").click()
             page.wait_for_url("**/dashboard/keys")
             said, _ = site.communicate(timeout=30)
         finally:
             site.kill()
-        assert said.splitlines()[-1] == "stopped: the key was revoked, or its secret replaced; paste new credentials"
+        assert said.splitlines()[-1] == "stopped: the key was revoked or its secret was replaced; enter new credentials"
         assert site.returncode == 1
 
     with tab(chromium, demo) as bob:
@@ -105,9 +105,9 @@ def _drift_and_repair(alice: Tab, provider: httpx.Client) -> None:
     assert "Changed" in row.inner_text()
     page.screenshot(path=PICTURES / "dashboard-drift.png", full_page=True)
     page.get_by_role("button", name="Preview").click()
-    page.get_by_text("It would change at the provider: Website").wait_for()
+    page.get_by_text("It would change these fields at the provider: Website").wait_for()
     page.get_by_role("button", name="Sync now").click()
-    page.get_by_text("fields are as they should be").wait_for()
+    page.get_by_text("No field differs.").wait_for()
     assert "drift.example" not in page.content()
 
 
@@ -122,7 +122,7 @@ def _post_an_offer(alice: Tab) -> None:
     for label, text in (("First day", "2027-01-10"), ("Start", "00:00"), ("Last day", "2027-01-31"), ("End", "23:59")):
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_label("Terms").fill("One each.")
-    page.get_by_text("Nothing is missing.").wait_for()
+    page.get_by_text("The form is complete.").wait_for()
     page.get_by_role("button", name="Post it").click()
     offer = page.get_by_role("article").filter(has_text="WARM10")
     offer.wait_for()

@@ -52,13 +52,13 @@ def test_what_is_wrong_is_in_view_has_the_focus_and_leads_to_its_field(alice: Ta
     page.goto(f"{alice.url}/dashboard/keys")
     page.get_by_label("Name").fill(" ")
     page.get_by_label("Domain of the site").fill("not a domain")
-    page.get_by_label("Good until").fill("2020-01-01")
+    page.get_by_label("Valid until").fill("2020-01-01")
     page.get_by_role("button", name="Create the key").click()
     page.locator("#problems").wait_for()
     assert focused(page) == "problems"
     assert page.evaluate(IN_VIEW, "problems")
     assert page.locator("#problems li").count() == 3
-    page.locator("#problems").get_by_role("link", name=re.compile("Good until")).click()
+    page.locator("#problems").get_by_role("link", name=re.compile("Valid until")).click()
     assert focused(page) == "expires_on"
     assert page.evaluate(IN_VIEW, "expires_on")
     assert page.get_by_label("Domain of the site").input_value() == "not a domain"

@@ -13,19 +13,19 @@ pytestmark = pytest.mark.postgres
 COMMANDS = [("serve", "--port", "0"), ("users", "list"), ("db", "upgrade"), ("db", "current")]
 # What is wrong, by a statement or in the URL (user, database), and what is said.
 KINDS: dict[str, tuple[str, str, str, str]] = {
-    "password": ("", f"{ROLE}:not-that-secret", "", "refuses the login: password authentication failed"),
-    "no password": ("", ROLE, "", "refuses the login: password authentication failed"),
-    "role": ("", "nobody:not-that-secret", "", 'refuses the login: role "nobody" does not exist'),
-    "peer": ("", "stranger", "", "refuses the login: Peer authentication failed"),
+    "password": ("", f"{ROLE}:not-that-secret", "", "rejects the login: password authentication failed"),
+    "no password": ("", ROLE, "", "rejects the login: password authentication failed"),
+    "role": ("", "nobody:not-that-secret", "", 'rejects the login: role "nobody" does not exist'),
+    "peer": ("", "stranger", "", "rejects the login: Peer authentication failed"),
     "no login": (f"ALTER ROLE {ROLE} NOLOGIN", "", "", "not permitted to log in"),
-    "database": ("", "", "nowhere", 'refuses the connection: database "nowhere" does not exist'),
+    "database": ("", "", "nowhere", 'rejects the connection: database "nowhere" does not exist'),
     "privilege": (
         "REVOKE CONNECT ON DATABASE refusing FROM public",
         "",
         "",
         "denies access: permission denied for",
     ),
-    "too many": (f"ALTER ROLE {ROLE} CONNECTION LIMIT 0", "", "", "full of connections"),
+    "too many": (f"ALTER ROLE {ROLE} CONNECTION LIMIT 0", "", "", "has no free connection"),
 }
 
 

@@ -39,7 +39,10 @@ def test_a_database_of_a_newer_version_is_served_two_migrations_on_and_no_furthe
             f"the database is at revision {at}, and this version goes with {migrate.head()} and 2 more: start a newer"
         )
         assert said in refused(run("serve", "--port", "0"))
-        assert (found["migrations"]["status"], found["migrations"]["hint"]) == ("fail", "start a newer version")
+        assert (found["migrations"]["status"], found["migrations"]["hint"]) == (
+            "fail",
+            "run a newer version of profilesvc",
+        )
 
 
 async def execute(statement: str) -> None:

@@ -47,7 +47,7 @@ def test_the_settings_of_the_example_are_taken(tmp_path: Path) -> None:
     secret = base64.b64encode(bytes(32)).decode()
     (tmp_path / ".env").write_text(example.replace("=change-me", f"={secret}"), "utf-8")
     refused = command(tmp_path, *serve, **here).stderr
-    assert refused.startswith("profilesvc: the database does not answer"), refused  # and no warning before it
+    assert refused.startswith("profilesvc: the database does not respond"), refused  # and no warning before it
 
 
 def test_the_example_has_all_that_production_needs() -> None:
@@ -71,7 +71,7 @@ def test_the_settings_of_the_readme_are_taken(tmp_path: Path) -> None:
     settings = {name.removeprefix(PREFIX): value.replace("…", "x" * 40) for name, value in exported.items()}
     here = {"DATA_DIR": str(tmp_path), "DATABASE_URL": f"postgresql+asyncpg://profilesvc@/profilesvc?host={tmp_path}"}
     refused = command(tmp_path, "serve", "--workers", "4", "--port", "0", **settings | here).stderr
-    assert refused.startswith("profilesvc: the database does not answer"), refused
+    assert refused.startswith("profilesvc: the database does not respond"), refused
     assert len(base64.b64decode(settings["SECRET_PEPPER"])) == 32
 
 

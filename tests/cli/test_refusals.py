@@ -308,8 +308,8 @@ def test_a_database_that_was_not_migrated_is_refused(
 def test_a_database_that_does_not_answer_is_said_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://postgres:secret@127.0.0.1:1/none")
     for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
-        assert "the database does not answer" in (said := refused(run(*words)))
+        assert "the database does not respond" in (said := refused(run(*words)))
         assert "secret" not in said
     monkeypatch.setenv("PROFILESVC_DATABASE_URL", f"postgresql+asyncpg://postgres:secret@/none?host={Path.cwd()}")
     for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
-        assert f"the database does not answer: no server has its socket in {Path.cwd()}" in refused(run(*words))
+        assert f"the database does not respond: no server has its socket in {Path.cwd()}" in refused(run(*words))

@@ -29,7 +29,7 @@ def test_list_is_a_table_or_json(run: Run) -> None:
 def test_rotate_announces_one_key_and_now_brings_it_forward(run: Run, options: list[str], alg: str) -> None:
     made = printed(run("signing-keys", "rotate", *options, "--json"))
     assert (made["state"], made["alg"]) == ("announced", alg)
-    assert f"{made['kid']} is announced already" in refused(run("signing-keys", "rotate", *options))
+    assert f"{made['kid']} is already announced" in refused(run("signing-keys", "rotate", *options))
     hasty = printed(run("signing-keys", "rotate", *options, "--now", "--json"))
     assert hasty["kid"] == made["kid"]
     assert hasty["active_from"] < made["active_from"]

@@ -172,9 +172,9 @@ def test_nothing_shows_a_secret(
         told = caplog.text + repr(site) + str(site._auth) + repr(alice) + str(vars(alice)) + str(vars(site))
     auth = site._auth
     assert isinstance(auth, ServiceAuth)
-    assert auth._held is not None
-    for secret in (key.client_secret, token, auth._held.access_token, str(auth._refresh_token)):
-        assert secret not in told + repr(auth._held) + repr(auth._credentials)
+    assert auth._grant is not None
+    for secret in (key.client_secret, token, auth._grant.access_token, str(auth._refresh_token)):
+        assert secret not in told + repr(auth._grant) + repr(auth._credentials)
 
 
 def test_a_token_with_blanks_is_refused_without_repeating_it() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 import profilesvc.client as client
 from profilesvc.client import errors as e
-from profilesvc.client.answers import ERROR_CLASSES, failure_of
 from profilesvc.client.operations import list_keys
 from profilesvc.client.profiles import list_posts
+from profilesvc.client.responses import ERROR_CLASSES, failure_of
 from profilesvc.contract.errors import CATALOGUE
 
 
@@ -76,7 +76,7 @@ def test_retry_after_is_seconds(value: str, seconds: float | None) -> None:
     [b"", b"<html>", b"[]", b'{"status":"ok"}', b'{"status":"ok","data":{"credentials":[{"client_secret":"s3cret"}]}}'],
 )
 def test_a_success_that_cannot_be_read_is_told_without_repeating_it(body: bytes) -> None:
-    with pytest.raises(e.UnreadableAnswer) as caught:
+    with pytest.raises(e.UnreadableResponse) as caught:
         list_keys().read(httpx.Response(200, content=body))
     assert "s3cret" not in repr(caught.value) + str(caught.value)
     assert caught.value.__cause__ is None

@@ -54,10 +54,10 @@ async def test_the_form_takes_fewer_permissions_and_an_end(alice_there: Browser,
     [
         ({"name": " "}, 400, "Name: must have 1 to 100 characters"),
         ({"primary_domain": "not a domain"}, 400, "Domain of the site:"),
-        ({"permissions": None}, 400, "What the key may do:"),
+        ({"permissions": None}, 400, "Permissions:"),
         ({"location": "locations/211"}, 404, "You have no such business or location."),
         ({"location": "../111"}, 400, "Location:"),
-        ({"expires_on": "2020-01-01"}, 400, "Good until: must be in the future"),
+        ({"expires_on": "2020-01-01"}, 400, "Valid until: must be in the future"),
     ],
 )
 async def test_a_refusal_is_told_in_the_form_which_keeps_what_was_typed(
@@ -99,11 +99,11 @@ async def test_a_key_is_paused_and_goes_on(alice_there: Browser, http: httpx.Asy
     pair = await made(alice_there)
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     await alice_there.send("/deactivate", sure="on")
-    assert "You switched the key off." in alice_there.page.text
+    assert "You deactivated the key." in alice_there.page.text
     refused = (await token_of(http, pair)).json()["error"]
     assert refused["details"]["deactivation_reason"] == "user_requested"
     await alice_there.open("/dashboard")
-    assert "You switched the key off." in alice_there.page.text
+    assert "You deactivated the key." in alice_there.page.text
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     await alice_there.send("/reactivate")
     assert_ok(await token_of(http, pair))
@@ -221,7 +221,7 @@ async def test_all_problems_of_a_form_are_shown_at_once_at_the_top_and_beside_th
     bad = {"name": " ", "primary_domain": "not a domain", "allowed_domains": "good.example b_c", "permissions": None}
     await alice_there.send("/keys", 400, **bad, location="../111", expires_on="2020-01-01")
     fields = [text.partition(":")[0] for text in shown_problems(alice_there)]
-    labels = ["Name", "Location", "Domain of the site", "Further domains", "What the key may do", "Good until"]
+    labels = ["Name", "Location", "Domain of the site", "Additional domains", "Permissions", "Valid until"]
     assert fields == labels
     html = alice_there.answer.text
     assert html.index('id="problems"') < html.index("<h1>")
@@ -229,7 +229,7 @@ async def test_all_problems_of_a_form_are_shown_at_once_at_the_top_and_beside_th
     summary = html.partition('id="problems"')[2].partition(">")[0]
     assert {"autofocus", 'tabindex="-1"', 'role="alert"'} <= set(summary.split())
     await alice_there.send("/keys", 400, **bad, expires_on="tomorrow")
-    assert "Good until: must be a date such as 2027-01-02" in shown_problems(alice_there)
+    assert "Valid until: must be a date such as 2027-01-02" in shown_problems(alice_there)
     await alice_there.send(
         "/keys", name="Right", allowed_domains="", primary_domain="", expires_on="", permissions="business.read"
     )
@@ -242,7 +242,7 @@ async def test_what_cannot_be_undone_is_asked_about(alice_there: Browser, http: 
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     form = {"overlap_seconds": "0", "shown": "off"}
     await alice_there.send(f"/{action}", 400, **form)
-    assert shown_problems(alice_there) == ["Confirmation: tick the box to go on"]
+    assert shown_problems(alice_there) == ["Confirmation: tick the box to confirm"]
     assert "<h1>Website</h1>" in alice_there.answer.text
     assert_ok(await token_of(http, pair))
     assert (await http.get(f"{badge}.svg")).status_code == 200
@@ -255,7 +255,7 @@ async def test_a_refusal_of_an_action_keeps_the_page(alice_there: Browser) -> No
         await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
         await alice_there.send("/roll", status, overlap_seconds="3600")
     assert len(shown_problems(alice_there)) == 1
-    assert "What happened to it" in alice_there.page.text
+    assert "History When What" in alice_there.page.text
 
 
 async def test_without_a_script_there_are_no_buttons_that_need_one(alice_there: Browser) -> None:

@@ -105,7 +105,7 @@ async def test_a_sign_in_ends_in_time(visitor: Browser, clock: FrozenClock) -> N
     clock.advance(minutes=10)  # the browser would have dropped the cookie; this one did not
     visitor.http.cookies.set(SIGN_IN, visitor.http.cookies[SIGN_IN], path="/dashboard")
     await visitor.open(back, 401)
-    assert "too long ago" in visitor.page.text
+    assert "it has expired" in visitor.page.text
 
 
 async def test_a_sign_in_goes_on_while_the_signing_key_changes(
@@ -233,5 +233,5 @@ async def test_pages_keep_to_themselves(alice_there: Browser, app: Quart) -> Non
 
 async def test_errors_are_words_with_the_request_id(alice_there: Browser) -> None:
     await alice_there.open("/dashboard/nothing", 404, **{"X-Request-Id": "trace-12345678"})
-    assert "There is no such page." in alice_there.page.text
+    assert "Page not found." in alice_there.page.text
     assert "trace-12345678" in alice_there.page.text

@@ -52,7 +52,7 @@ async def test_what_is_wrong_comes_first(
     assert "A payment failed" in text
     await holds.billing_event(services, ALICE, paid=True, version=2)
     text = (await alice_there.open("/dashboard")).text
-    assert "Heartbeats name another site (staging.example)" in text
+    assert "Heartbeats come from another site (staging.example)" in text
     assert text.index("staging.example") < text.index("No key yet")
     assert "A payment failed" not in text
 

@@ -173,7 +173,7 @@ async def test_the_log_tells_which_check_a_genuine_token_fails_and_nothing_more(
     assert_refused(await exchanged(http, token))
     assert_refused(await exchanged(http, signed(claims(aud="other"), key=rsa_key(1))))
     ours = [record.getMessage() for record in caplog.records if record.name == "profilesvc"]
-    assert ours == [f"a genuine ID token of {ISSUER} is refused: aud"]
+    assert ours == [f"a signed ID token of {ISSUER} is rejected: aud"]
 
 
 async def test_A033_what_is_no_token_at_all(http: httpx.AsyncClient, issuer: FakeIssuer) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
-from profilesvc.storage import accounts
+from profilesvc.storage.users import list_users
 from support.api import ALICE, assert_error, assert_ok
 from support.identity import CLIENT, ISSUER, FakeIssuer, claims, exchanged, signed
 from support.tokens import claims as claims_of
@@ -21,7 +21,7 @@ def settings(settings: Settings, issuer: FakeIssuer) -> Settings:
 
 async def users(services: Services) -> list[tuple[str, str, str]]:
     async with services.storage.read() as session:
-        return [(user.email, user.name, user.plan) for user in await accounts.list_users(session)]
+        return [(user.email, user.name, user.plan) for user in await list_users(session)]
 
 
 DANA = {"sub": "dana", "email": "Dana@Example.com", "email_verified": True, "name": "Dana Novák"}

@@ -48,5 +48,5 @@ def test_the_doctor_finds_the_provider_and_names_nothing_of_the_machine(lab: Lab
     lab.provider.behave(refuse_refresh=True)
     refused = lab.operator.doctor()
     lab.provider.behave(refuse_refresh=False)
-    assert re.search(r"^fail +provider .*refused the service's own login", refused, re.MULTILINE)
+    assert re.search(r"^fail +provider .*rejected the service's own login", refused, re.MULTILINE)
     assert re.search(r"/tmp|127\.0\.0\.1|:\d{4}", found + refused) is None

@@ -117,7 +117,7 @@ def test_the_providers_own_paths_ask_for_the_providers_own_token(http: httpx.Cli
     ],
 )
 def test_the_host_it_was_asked_to_serve_on_is_its_own(served_on: str, host: str, let_in: bool) -> None:
-    assert Guard(TOKEN, served_on).is_ours(host) == let_in
+    assert Guard(TOKEN, served_on).is_own_host(host) == let_in
 
 
 def files(folder: Path) -> list[Path]:

@@ -80,7 +80,7 @@ def test_the_demo_tells_its_key_how_to_get_a_user_token_and_where_the_provider_i
     told = {line[:15].strip(): line[15:] for line in demo.lines}
     key = json.loads((demo.data_dir / "demo.json").read_text("utf-8"))
     assert [told["client id"], told["client secret"]] == [key["client_id"], key["client_secret"]]
-    assert told["key made"].endswith(" UTC")
+    assert told["key created"].endswith(" UTC")
     minted = subprocess.run(["sh", "-c", told["user token"]], env=environment(), capture_output=True, text=True)
     token = minted.stdout.removesuffix("\n")
     with caller(demo.server, token) as alice:

@@ -23,10 +23,11 @@ from profilesvc.operations import housekeeping, readiness
 from profilesvc.services import audit
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from profilesvc.storage import accounts, keys
+from profilesvc.storage import keys
 from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.tables import users
+from profilesvc.storage.users import list_users
 from support.api import Site, assert_error, assert_ok
 from support.database_login import PASSWORD, ROLE, Login, login, restart, standby, switch_over
 from support.tokens import PATH as TOKEN
@@ -296,7 +297,7 @@ async def test_after_a_switch_over_the_new_primary_is_found(
                         break
                     await asyncio.sleep(0.1)
                 async with services.storage.read() as session:
-                    assert (await accounts.list_users(session))[0].name == "After"
+                    assert (await list_users(session))[0].name == "After"
                 assert (await readiness.checks(services))["writable"]
             finally:
                 reset = "ALTER SYSTEM RESET default_transaction_read_only"

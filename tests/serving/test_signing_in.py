@@ -15,7 +15,7 @@ def test_the_demo_tells_where_to_sign_in_and_it_works(tmp_path: Path) -> None:
     with serving(tmp_path, "demo", "--port", "0") as demo, httpx.Client(trust_env=False) as browser:
         url = f"http://127.0.0.1:{demo.port}"
         told = next(line for line in demo.introduction() if line.startswith("sign in "))
-        assert told == f"sign in        by OpenID Connect: issuer {url}/dev/issuer, client dashboard, no password"
+        assert told == f"sign in        with OpenID Connect: issuer {url}/dev/issuer, client dashboard, no password"
         found = browser.get(f"{url}/dev/issuer/.well-known/openid-configuration").json()
         client = OAuth2Client("dashboard", scope="openid", redirect_uri=CALLBACK, code_challenge_method="S256")
         verifier, nonce = generate_token(48), generate_token(20)

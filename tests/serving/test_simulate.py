@@ -79,7 +79,7 @@ def test_a_deactivated_key_pauses_it_until_the_key_is_active_again(lab: Lab, rea
 
     with closing(plugin_of(lab, key, said, pause=pause)) as plugin:
         if rolled:
-            with pytest.raises(Stopped, match="its secret replaced; paste new credentials"):
+            with pytest.raises(Stopped, match="its secret was replaced; enter new credentials"):
                 plugin.run(60, 150, beats=6)
         else:
             plugin.run(60, 150, beats=6)
@@ -144,7 +144,7 @@ def test_the_command_comes_back_after_a_reactivation_and_ends_after_a_revocation
                         operate(tmp_path, "reactivate", key["client_id"])
                     elif line.startswith("resumed"):
                         operate(tmp_path, "revoke", key["client_id"])
-                assert line == "stopped: the key was revoked, or its secret replaced; paste new credentials\n"
+                assert line == "stopped: the key was revoked or its secret was replaced; enter new credentials\n"
                 assert site.wait(30) == 1
             finally:
                 site.kill()

@@ -158,7 +158,7 @@ async def test_without_the_server_a_process_counts_for_itself_and_says_so_once(
     assert await taken(windows, 4) == [True, True, True, False]
     assert [await windows.strike("y", Window(1, MINUTE)) for _ in range(2)] == [0, 1_000]
     assert [record.getMessage() for record in caplog.records] == [
-        "limits: the shared counters do not answer (ConnectionError); each process counts for itself"
+        "limits: the shared counters failed (ConnectionError); each process counts on its own"
     ]
     await windows.close()
 

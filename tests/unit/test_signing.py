@@ -195,7 +195,7 @@ class TestRead:
         ring = Keyring()
         ring.access, ring.refresh = Counted(), Counted()
         ring.replace([(KeyDates(key.kid, 0, DAY), key), (KeyDates(secret.kid, 0, DAY, alg="HS256"), secret)])
-        signer = Signer(ring, BASE, remembered=2)
+        signer = Signer(ring, BASE, cache_size=2)
         one, two, three = (signer.issue("at+jwt", {**CLAIMS, "jti": jti * 21 + "A"}, NOW, 60) for jti in "abc")
         refresh = signer.issue("rt+jwt", CLAIMS, NOW, 60)
 

@@ -14,7 +14,9 @@ from typing import Any, TypedDict, TypeVar, Unpack
 import orjson
 from pydantic import BaseModel
 from quart import Blueprint, Request, Response
+from quart.wrappers.response import DataBody
 from quart_schema import operation_id, tag
+from werkzeug.datastructures import Headers
 
 from profilesvc.api import failures, parsing
 from profilesvc.api.caching import tag_of
@@ -23,7 +25,6 @@ from profilesvc.api.request import (
     Admit,
     BodyRule,
     bearer_token,
-    end,
     header_values,
     receive,
     services,
@@ -140,7 +141,6 @@ class Routes:
 
     def __init__(self, noun: str) -> None:
         self.blueprint = Blueprint(noun, __name__)
-        self.blueprint.after_request(end)
         self._tag = tag([noun])
 
     def endpoint(
@@ -271,16 +271,15 @@ def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
     """Wrap the result in Success; a model is serialized once, prepared bytes are passed on."""
     rendered = result if isinstance(result, Rendered) else Rendered(result.model_dump_json(by_alias=True).encode())
     body = b'{"status":"ok","data":' + rendered.data + b"}"
-    response = Response(body, endpoint.status, content_type="application/json")
-    headers = response.headers
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     if endpoint.is_tagged:
-        headers["Cache-Control"], headers["ETag"] = "private, no-cache", tag_of(body)
+        headers += [("Cache-Control", "private, no-cache"), ("ETag", tag_of(body))]
+    elif endpoint.no_store:
+        headers.append(("Cache-Control", "no-store"))
     if rendered.replayed:
-        headers["Idempotency-Replayed"] = "true"
+        headers.append(("Idempotency-Replayed", "true"))
     if rendered.data_age is not None:
-        headers["X-Data-Age"] = str(rendered.data_age)
+        headers.append(("X-Data-Age", str(rendered.data_age)))
     if endpoint.created_at is not None:
-        headers["Location"] = PREFIX + endpoint.created_at(orjson.loads(rendered.data))
-    if endpoint.no_store:
-        headers["Cache-Control"] = "no-store"
-    return response
+        headers.append(("Location", PREFIX + endpoint.created_at(orjson.loads(rendered.data))))
+    return Response(DataBody(body), endpoint.status, Headers(headers))

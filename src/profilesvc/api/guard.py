@@ -18,6 +18,7 @@ from profilesvc.api.request import SLOT, headers_of
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.addresses import client_address, network
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.rates import Counted
 from profilesvc.domain.request import RequestInfo, serving
 from profilesvc.domain.world import Entropy
 from profilesvc.server.scope import BEFORE, MALFORMED
@@ -203,7 +204,7 @@ class RequestGuard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message.get("headers", ())
-                message["headers"] = [*headers, *extra, *cache_headers(path, headers)]
+                message["headers"] = [*headers, *extra, *cache_headers(path, headers), *_rate_limit(request.tightest)]
                 if b"expect" in names and not slot.reads:  # the client waits for 100 Continue before its body
                     message["headers"].append((b"connection", b"close"))
                 seconds = time.perf_counter() - started_at
@@ -272,6 +273,18 @@ def _framing_problem(names: dict[bytes, list[bytes]], version: str) -> tuple[Err
     if b"upgrade" in names and (codings or lengths):
         return VALIDATION_ERROR, "A request with an Upgrade header must have no body."
     return None
+
+
+def _rate_limit(tightest: Counted | None) -> list[tuple[bytes, bytes]]:
+    """Return the headers of the limit with the fewest requests left (draft-ietf-httpapi-ratelimit-headers-10)."""
+    if tightest is None:
+        return []
+    name, window, standing = tightest.name, tightest.window, tightest.standing
+    policy = f'"{name}";q={window.limit};w={window.seconds}'
+    return [
+        (b"ratelimit-policy", policy.encode()),
+        (b"ratelimit", f'"{name}";r={standing.left};t={tightest.seconds}'.encode()),
+    ]
 
 
 def _log(scope: Any, status: int, seconds: float, request: RequestInfo) -> None:

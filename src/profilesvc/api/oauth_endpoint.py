@@ -19,7 +19,7 @@ from profilesvc.api.caching import tag_of
 from profilesvc.api.endpoint import Handler
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
-from profilesvc.api.request import KB, BodyRule, bearer_token, end, header_values, receive, services, this_request
+from profilesvc.api.request import KB, BodyRule, bearer_token, header_values, receive, services, this_request
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, ErrorKind
 from profilesvc.contract.oauth2 import (
     ACCESS_DENIED,
@@ -79,7 +79,6 @@ class OAuthRoutes:
 
     def __init__(self, noun: str) -> None:
         self.blueprint = Blueprint(noun, __name__)
-        self.blueprint.after_request(end)
         self._tag = tag([noun])
 
     def endpoint(

@@ -14,6 +14,8 @@ from werkzeug.routing import MapAdapter
 from profilesvc.api.request import AwaitedBody
 from profilesvc.server.routing import MatchedRule
 
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 2_000, 128
+
 
 class FastConnection(ASGIHTTPConnection):
     """One request in the server's own task; its body is read when an endpoint needs it.
@@ -28,6 +30,23 @@ class FastConnection(ASGIHTTPConnection):
         limit = self.app.config["MAX_CONTENT_LENGTH"]
         request.body = AwaitedBody(request.content_length, limit, self.scope, receive)
         await self.handle_request(request, send)
+
+
+class RememberedRouting(MapAdapter):
+    """Routing that remembers its matches, because thousands of sites ask for the same few paths."""
+
+    def match(self, *args: Any, **options: Any) -> Any:
+        """Return the rule and its values, as Werkzeug does."""
+        if args or options != {"return_rule": True} or len(self.path_info) > _LONGEST_REMEMBERED:
+            return super().match(*args, **options)
+        remembered: dict[Any, Any] = self.map.__dict__.setdefault("remembered", {})
+        key = (self.default_method, self.path_info)
+        if key not in remembered:
+            if len(remembered) >= _MOST_REMEMBERED:
+                remembered.clear()
+            remembered[key] = super().match(*args, **options)
+        rule, values = remembered[key]
+        return rule, dict(values)
 
 
 class NoSessions(SessionInterface):
@@ -58,7 +77,7 @@ class FastApp(Quart):
         """Route by method and path only; the guard has checked the host."""
         if request is None:
             return super().create_url_adapter(None)
-        return MapAdapter(
+        return RememberedRouting(
             self.url_map, "localhost", "/", "", request.scheme, request.path, request.method, request.query_string
         )
 

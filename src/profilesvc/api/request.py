@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping
 from typing import Any, NamedTuple, cast
 
-from quart import Request, Response, after_this_request, current_app, request
+from quart import Request, after_this_request, current_app, request
 from quart.wrappers.request import Body
 
 from profilesvc.api import cors
@@ -92,15 +92,6 @@ async def begin() -> None:
     if info.origin_header is not None:
         origins.note(services().settings, info)
         after_this_request(cors.allow)
-
-
-async def end(response: Response) -> Response:
-    """Add the headers of the limit with the fewest requests left, also to an error."""
-    if (tightest := current().tightest) is not None:
-        name, window, standing = tightest.name, tightest.window, tightest.standing
-        response.headers["RateLimit-Policy"] = f'"{name}";q={window.limit};w={window.seconds}'
-        response.headers["RateLimit"] = f'"{name}";r={standing.left};t={tightest.seconds}'
-    return response
 
 
 async def receive(

@@ -1,4 +1,4 @@
-"""The command line: one module per group of commands; each opens the same services as the server."""
+"""The command line, with one module per group of commands. Commands open the same services as the server."""
 
 from typing import Annotated
 
@@ -34,8 +34,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"profilesvc {__version__}")
         raise typer.Exit
 
@@ -59,7 +59,7 @@ for group in (emulator, db, users, businesses, keys, plans, locations, signing_k
 
 
 def main() -> None:
-    """The entry point: 0, or 1 with one line on stderr, or 2 for wrong usage."""
+    """Run the command line. Exit with 0, with 1 and one line on stderr, or with 2 for wrong usage."""
     log_to_stderr()
     spare_loopback()
     app(prog_name="profilesvc")

@@ -1,4 +1,4 @@
-"""What `doctor` finds out about the deployment that the settings here describe."""
+"""The checks of `doctor` on the deployment that the local settings describe."""
 
 import asyncio
 import time
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "warn", "fail"]
 _CLOCK_WARN, _CLOCK_FAIL = 5, 60
+_REACHABLE = "check the address and the network"
 
 
 class Check(NamedTuple):
-    """One line: what was looked at, how it is, what was found, what to do about it."""
+    """The result of a check: its name, its status, a message, and a hint for a problem."""
 
     name: str
     status: Status
@@ -26,21 +27,24 @@ class Check(NamedTuple):
 
 
 def clock(date: str | None, now: float) -> Check:
-    """Our clock against the Date header of an answer that came just now; seconds since the epoch."""
+    """Compare the local clock (`now`, in seconds since the epoch) with the Date header of a new response."""
     try:
-        away = abs(parsedate_to_datetime(date or "").timestamp() - now)
+        difference = abs(parsedate_to_datetime(date or "").timestamp() - now)
     except ValueError:
-        return Check("clock", "warn", "the answer has no date to compare with")
-    if away <= _CLOCK_WARN:
-        return Check("clock", "ok", f"within {_CLOCK_WARN} s of theirs")
-    status: Status = "warn" if away <= _CLOCK_FAIL else "fail"
+        return Check("clock", "warn", "the response has no Date header to compare with")
+    if difference <= _CLOCK_WARN:
+        return Check("clock", "ok", f"differs by at most {_CLOCK_WARN} s")
+    status: Status = "warn" if difference <= _CLOCK_FAIL else "fail"
     return Check(
-        "clock", status, f"{away:.0f} s away from theirs", "run NTP on both machines: tokens live by the clock"
+        "clock",
+        status,
+        f"differs by {difference:.0f} s",
+        "run NTP on both machines, because tokens expire by the clock",
     )
 
 
 async def inside(settings: Settings) -> AsyncIterator[Check]:
-    """Secrets, sign-in, limits, database, migrations, signing keys and the provider, as the settings name them."""
+    """Check secrets, sign-in, limits, database, migrations, signing keys and provider."""
     from profilesvc.cli import checks_settings
 
     yield _environment(settings)
@@ -58,8 +62,8 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
         async for check in _readiness(settings):
             yield check
     if settings.provider.embedded:
-        yield Check("clock", "ok", "there is no other one to compare with here; `doctor URL` does")
-        yield Check("provider", "ok", "the emulator, inside the serving process")
+        yield Check("clock", "ok", "there is no remote clock; `doctor URL` compares with a server")
+        yield Check("provider", "ok", "the emulator, in the server process")
         return
     yield await _provider_clock(settings)
     yield await _provider(settings)
@@ -67,18 +71,18 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
 
 def _environment(settings: Settings) -> Check:
     if not settings.production:
-        hint = "set PROFILESVC_ENVIRONMENT=production where others can reach it"
-        return Check("settings", "ok", "development: shortcuts are allowed", hint)
+        hint = "set PROFILESVC_ENVIRONMENT=production on a server that others can reach"
+        return Check("settings", "ok", "development: insecure defaults are allowed", hint)
     return Check("settings", "ok", "production")
 
 
 def _metrics(settings: Settings) -> Check:
     if settings.metrics.port is not None:
-        return Check("metrics", "ok", f"on port {settings.metrics.port} alone")
+        return Check("metrics", "ok", f"only on port {settings.metrics.port}")
     if settings.metrics.token.get_secret_value():
         return Check("metrics", "ok", "only with the token")
-    hint = "set PROFILESVC_METRICS__TOKEN, or PROFILESVC_METRICS__PORT and keep that port to yourselves"
-    return Check("metrics", "warn", "everyone who reaches this service can read /metrics", hint)
+    hint = "set PROFILESVC_METRICS__TOKEN, or set PROFILESVC_METRICS__PORT and do not publish that port"
+    return Check("metrics", "warn", "everyone who can reach this service can read /metrics", hint)
 
 
 async def _database(settings: Settings) -> AsyncIterator[Check]:
@@ -96,18 +100,18 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
         return
     where = f"{url.get_backend_name()} {url.database}"
     if url.get_backend_name() == "sqlite" and not await asyncio.to_thread(Path(str(url.database)).is_file):
-        yield Check("database", "warn", f"{where} is not there yet", "the first `profilesvc serve` makes it")
+        yield Check("database", "warn", f"{where} does not exist yet", "`profilesvc serve` creates it")
         return
     engine = create_engine(settings.effective_database_url, 1)
     try:
         if url.get_backend_name() == "postgresql" and (mode := await pooling(engine)):
-            yield (found := _pooler(mode))
-            if found.status == "fail":
+            yield (check := _pooler(mode))
+            if check.status == "fail":
                 return
         current = await migrate.current(engine)
     except Exception as error:
         line = expected(error) or f"the database cannot be read: {type(error).__name__}"
-        yield Check("database", "fail", line, "is it running, and is PROFILESVC_DATABASE_URL right?")
+        yield Check("database", "fail", line, "start the database, or correct PROFILESVC_DATABASE_URL")
         return
     finally:
         await engine.dispose()
@@ -117,26 +121,26 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
 
 def _pooler(mode: str) -> Check:
     if mode == "full":
-        return Check("pooler", "warn", "it has no server process for a second client", "raise its pool_size")
-    hint = "set pool_mode = session in PgBouncer: the service needs prepared statements and advisory locks to last"
-    is_good = mode == "session"
-    return Check("pooler", "ok" if is_good else "fail", f"it pools by {mode}", "" if is_good else hint)
+        return Check("pooler", "warn", "it has no server connection for a second client", "raise its pool_size")
+    hint = "set pool_mode = session in PgBouncer, because the service needs prepared statements and advisory locks"
+    is_session = mode == "session"
+    return Check("pooler", "ok" if is_session else "fail", f"it pools by {mode}", "" if is_session else hint)
 
 
 def _migrations(current: str | None, at_start: bool) -> Check:
-    """Check the database's migrations; with `at_start`, the next start applies missing ones."""
+    """Check the revision of the database. With `at_start`, the next start applies missing migrations."""
     from profilesvc.database import migrate
 
-    found = f"at {current or 'none'}, this version has {migrate.head()}"
+    message = f"at {current or 'none'}, this version has {migrate.head()}"
     if migrate.fits(current):
-        return Check("migrations", "ok", found)
+        return Check("migrations", "ok", message)
     if migrate.ahead(current) > migrate.LEAD:
-        return Check("migrations", "fail", found, "start a newer version")
-    return Check("migrations", "warn" if at_start else "fail", found, "run `profilesvc db upgrade`")
+        return Check("migrations", "fail", message, "run a newer version of profilesvc")
+    return Check("migrations", "warn" if at_start else "fail", message, "run `profilesvc db upgrade`")
 
 
 async def _readiness(settings: Settings) -> AsyncIterator[Check]:
-    """What a server would find when it starts now."""
+    """Check whether a server would start."""
     from profilesvc.bootstrap import World, open_services
     from profilesvc.cli.failures import expected
     from profilesvc.operations import readiness
@@ -145,15 +149,15 @@ async def _readiness(settings: Settings) -> AsyncIterator[Check]:
         async with open_services(settings, World(), provider=False) as services:
             ring = services.signer.keyring
             yield Check("signing keys", "ok", f"{len(ring.access.dates) + len(ring.refresh.dates)} in use")
-            missing = [name for name, good in (await readiness.checks(services)).items() if not good]
+            failed = [name for name, passes in (await readiness.checks(services)).items() if not passes]
     except Exception as error:
         line = expected(error) or f"unexpected {type(error).__name__}"
-        yield Check("readiness", "fail", line, "`profilesvc serve` would not start either")
+        yield Check("readiness", "fail", line, "`profilesvc serve` fails for the same reason")
         return
-    if missing:
-        yield Check("readiness", "fail", f"not in order: {', '.join(missing)}")
+    if failed:
+        yield Check("readiness", "fail", f"failed: {', '.join(failed)}")
     else:
-        yield Check("readiness", "ok", "a server would answer")
+        yield Check("readiness", "ok", "a server would start")
 
 
 async def _provider_clock(settings: Settings) -> Check:
@@ -161,14 +165,14 @@ async def _provider_clock(settings: Settings) -> Check:
 
     try:
         async with httpx.AsyncClient(timeout=settings.provider.timeout_seconds) as http:
-            answer = await http.get(settings.provider.information_url or settings.provider.url)
+            response = await http.get(settings.provider.information_url or settings.provider.url)
     except httpx.HTTPError as error:
-        return Check("clock", "warn", f"the provider gave no time to compare with ({type(error).__name__})")
-    return clock(answer.headers.get("Date"), time.time())
+        return Check("clock", "warn", f"no Date header from the provider to compare with ({type(error).__name__})")
+    return clock(response.headers.get("Date"), time.time())
 
 
 async def _provider(settings: Settings) -> Check:
-    """A login and one read."""
+    """Log in to the provider and read its accounts."""
     from profilesvc.domain.world import SystemClock
     from profilesvc.provider.connect import open_provider
     from profilesvc.provider.port import ProviderError
@@ -180,21 +184,23 @@ async def _provider(settings: Settings) -> Check:
         ):
             accounts = await provider.accounts()
     except TimeoutError:
-        return Check("provider", "fail", "no answer in time", "is the address right and the network open?")
+        return Check("provider", "fail", "no response in time", _REACHABLE)
     except ProviderError as error:
         return Check("provider", "fail", str(error), _hint(error))
     if not accounts:
-        return Check("provider", "warn", "the login works and has no accounts", "consent with the owner's account")
-    return Check("provider", "ok", f"the login works and sees {len(accounts)} accounts")
+        return Check("provider", "warn", "the login works but sees no account", "consent with the account of the owner")
+    return Check(
+        "provider", "ok", f"the login works and sees {len(accounts)} {'account' if len(accounts) == 1 else 'accounts'}"
+    )
 
 
 def _hint(error: "ProviderError") -> str:
     if error.http_status == 429:
-        return "a project without access has no quota: ask for it (docs/provider.md, step 1)"
+        return "the project has no quota: apply for access (docs/provider.md, step 1)"
     if error.http_status in (403, 404):
-        return "switch the API on for the project, or check the address (docs/provider.md, steps 2 and 5)"
+        return "enable the API for the project, or check the address (docs/provider.md, steps 2 and 5)"
     if error.http_status is None and not error.retryable:
         return (
             "check PROFILESVC_PROVIDER__CLIENT_ID, __CLIENT_SECRET, __REFRESH_TOKEN; consent again (docs/provider.md)"
         )
-    return "is the address right and the network open?"
+    return _REACHABLE

@@ -1,4 +1,4 @@
-"""What `doctor URL` finds out about a deployment from outside, as any caller could."""
+"""The checks of `doctor URL` on a deployment, from outside and without credentials."""
 
 import ssl
 import time
@@ -17,23 +17,23 @@ _DAY = 86_400
 
 
 def outside(url: str, transport: httpx.BaseTransport | None = None) -> Iterator[Check]:
-    """Reachable, TLS, clock, readiness, metadata, public keys; after an unreachable one nothing more."""
+    """Check reachability, TLS, clock, readiness, metadata and public keys. Stop if the URL is not reachable."""
     if not _is_url(url):
-        yield Check("reachable", "fail", f"{url} is not a URL", "write https:// or http://, a host and its port")
+        yield Check("reachable", "fail", f"{url} is not a URL", "use the form https://host or http://host:port")
         return
     with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS, transport=transport) as http:
         try:
-            with http.stream("GET", "/healthz") as answer:
-                certificate = _certificate(answer)
-                answer.read()
+            with http.stream("GET", "/healthz") as response:
+                certificate = _certificate(response)
+                response.read()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            hint = "is the address right, the service running, and its certificate good?"
+            hint = "check the address, that the service runs, and its certificate"
             yield Check("reachable", "fail", f"{type(error).__name__}: {error}", hint)
             return
         now = time.time()
-        yield _alive(answer)
+        yield _alive(response)
         yield _tls(url, certificate, now)
-        yield clock(answer.headers.get("Date"), now)
+        yield clock(response.headers.get("Date"), now)
         yield from _ready(http)
         yield _metadata(http, url.rstrip("/"))
         yield _keys(http)
@@ -43,19 +43,19 @@ def _is_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the port
+    except ValueError:  # invalid port
         return False
 
 
-def _alive(answer: httpx.Response) -> Check:
-    if answer.status_code == 200 and _json(answer).get("status") == "ok":
-        return Check("reachable", "ok", "healthz answers")
-    hint = "something else answers at this address: give the service's base URL"
-    return Check("reachable", "fail", f"healthz answers {answer.status_code}", hint)
+def _alive(response: httpx.Response) -> Check:
+    if response.status_code == 200 and _json(response).get("status") == "ok":
+        return Check("reachable", "ok", "/healthz responds")
+    hint = "a different server responds at this address; use the base URL of the service"
+    return Check("reachable", "fail", f"/healthz responds with HTTP {response.status_code}", hint)
 
 
-def _certificate(answer: httpx.Response) -> dict[str, Any]:
-    stream = answer.extensions.get("network_stream")
+def _certificate(response: httpx.Response) -> dict[str, Any]:
+    stream = response.extensions.get("network_stream")
     secure: ssl.SSLObject | None = stream.get_extra_info("ssl_object") if stream else None
     return dict(secure.getpeercert() or {}) if secure else {}
 
@@ -64,55 +64,57 @@ def _tls(url: str, certificate: dict[str, Any], now: float) -> Check:
     parts = urlsplit(url)
     if parts.scheme != "https":
         if parts.hostname in _LOOPBACK:
-            return Check("tls", "ok", "none, on this machine")
-        return Check("tls", "fail", "none: secrets travel in the clear", "put a TLS-terminating proxy in front")
-    ends = certificate.get("notAfter")
-    if not isinstance(ends, str):
+            return Check("tls", "ok", "not needed on this machine")
+        return Check("tls", "fail", "no TLS: secrets are sent unencrypted", "put a proxy with TLS in front")
+    expires = certificate.get("notAfter")
+    if not isinstance(expires, str):
         return Check("tls", "ok", "the certificate is valid")
-    days = int((ssl.cert_time_to_seconds(ends) - now) // _DAY)
+    days = int((ssl.cert_time_to_seconds(expires) - now) // _DAY)
     if days < _CERTIFICATE_WARN_DAYS:
-        return Check("tls", "warn", f"the certificate ends in {days} {'day' if days == 1 else 'days'}", "renew it")
+        return Check("tls", "warn", f"the certificate expires in {days} {'day' if days == 1 else 'days'}", "renew it")
     return Check("tls", "ok", f"the certificate is valid for {days} days")
 
 
 def _ready(http: httpx.Client) -> Iterator[Check]:
-    answer = _get(http, "/readyz")
-    checks = _json(answer).get("checks") if answer else None
+    response = _get(http, "/readyz")
+    checks = _json(response).get("checks") if response else None
     if not isinstance(checks, dict):
-        yield Check("readiness", "fail", "readyz does not answer as it should", "read the service's log")
+        yield Check("readiness", "fail", "/readyz does not return the expected JSON", "read the log of the service")
         return
     hints = {
-        "database": "is it running? read the service's log",
-        "writable": "the server is read-only: is it a standby? name the primary in PROFILESVC_DATABASE_URL",
+        "database": "check that it runs, and read the log of the service",
+        "writable": "the server is read-only: set PROFILESVC_DATABASE_URL to the primary",
         "migrations": "run `profilesvc db upgrade`",
         "signing_key": "see `profilesvc signing-keys list`",
-        "accepting": "it is shutting down",
+        "accepting": "the service is shutting down",
     }
-    for name, good in checks.items():
-        found = "in order" if good else "not in order"
-        yield Check(name.replace("_", " "), "ok" if good else "fail", found, "" if good else hints.get(name, ""))
+    for name, passes in checks.items():
+        hint = "" if passes else hints.get(name, "")
+        yield Check(name.replace("_", " "), "ok" if passes else "fail", "passed" if passes else "failed", hint)
 
 
 def _metadata(http: httpx.Client, url: str) -> Check:
-    answer = _get(http, "/.well-known/oauth-authorization-server")
-    if answer is None or answer.status_code != 200:
-        return Check("metadata", "warn", "not served", "clients need the token endpoint in their configuration")
-    issuer = _json(answer).get("issuer")
+    response = _get(http, "/.well-known/oauth-authorization-server")
+    if response is None or response.status_code != 200:
+        return Check("metadata", "warn", "not served", "configure the token endpoint in each client")
+    issuer = _json(response).get("issuer")
     if issuer == url:
         return Check("metadata", "ok", f"issuer {url}")
-    return Check("metadata", "fail", f"the issuer is {issuer}", f"set PROFILESVC_BASE_URL={url}, or use that address")
+    return Check(
+        "metadata", "fail", f"the issuer is {issuer}", f"set PROFILESVC_BASE_URL={url}, or use the issuer's address"
+    )
 
 
 def _keys(http: httpx.Client) -> Check:
-    answer = _get(http, "/.well-known/jwks.json")
-    if answer is None or answer.status_code != 200:
-        return Check("public keys", "warn", "not served", "verifiers elsewhere cannot check tokens")
-    keys = _json(answer).get("keys")
+    response = _get(http, "/.well-known/jwks.json")
+    if response is None or response.status_code != 200:
+        return Check("public keys", "warn", "not served", "other servers cannot verify tokens")
+    keys = _json(response).get("keys")
     keys = [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else []
     if any("d" in key for key in keys):
-        return Check("public keys", "fail", "a private key is published", "rotate the signing keys at once")
+        return Check("public keys", "fail", "a private key is published", "rotate the signing keys immediately")
     if not any(key.get("kid") and key.get("kty") == "RSA" for key in keys):
-        return Check("public keys", "fail", "there is none", "see `profilesvc signing-keys list`")
+        return Check("public keys", "fail", "there are none", "see `profilesvc signing-keys list`")
     return Check("public keys", "ok", f"{len(keys)} published")
 
 
@@ -123,9 +125,9 @@ def _get(http: httpx.Client, path: str) -> httpx.Response | None:
         return None
 
 
-def _json(answer: httpx.Response) -> dict[str, Any]:
+def _json(response: httpx.Response) -> dict[str, Any]:
     try:
-        document = answer.json()
+        document = response.json()
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}

@@ -1,4 +1,4 @@
-"""What `doctor` finds out about secrets, sign-in and the counters of rate limits."""
+"""The checks of `doctor` on secrets, sign-in and rate limits."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,11 @@ from profilesvc.cli.checks import Check, Status
 from profilesvc.settings import PREFIX, IdentitySettings, Settings, is_placeholder
 
 _LEAST_CHARACTERS, _LEAST_DIFFERENT = 16, 6
-_MAKE = "make one with `openssl rand -base64 32`"
+_GENERATE = "generate one with `openssl rand -base64 32`"
 
 
 def secrets(settings: Settings) -> Iterator[Check]:
-    """The two secrets of the service's own: there, no placeholder, and not easy to guess."""
+    """Check that both secrets of the service are set, are not placeholders, and are hard to guess."""
     yield _secret("pepper", "SECRET_PEPPER", settings.secret_pepper.get_secret_value(), settings)
     yield _secret("passphrase", "TOKENS__KEY_PASSPHRASE", settings.tokens.key_passphrase.get_secret_value(), settings)
 
@@ -23,22 +23,22 @@ def _secret(name: str, variable: str, value: str, settings: Settings) -> Check:
             "passphrase": "the signing keys are stored unencrypted",
         }
         status: Status = "warn" if settings.production else "ok"
-        return Check(name, status, f"not set: {purpose[name]}", f"set {PREFIX}{variable}; {_MAKE}")
+        return Check(name, status, f"not set: {purpose[name]}", f"set {PREFIX}{variable}; {_GENERATE}")
     if is_placeholder(value):
-        return Check(name, worst, "still the placeholder of the example", f"replace {PREFIX}{variable}; {_MAKE}")
+        return Check(name, worst, "still a placeholder", f"replace {PREFIX}{variable}; {_GENERATE}")
     if len(value) < _LEAST_CHARACTERS or len(set(value)) < _LEAST_DIFFERENT:
-        return Check(name, worst, "too short to be a secret", f"replace {PREFIX}{variable}; {_MAKE}")
+        return Check(name, worst, "too short to be a secret", f"replace {PREFIX}{variable}; {_GENERATE}")
     return Check(name, "ok", "set")
 
 
 async def sign_in(settings: Settings) -> Check:
-    """Whether users can get a token without the operator: is there a provider, and can its keys be read?"""
+    """Check whether users can sign in: there is an identity provider, and its keys can be read."""
     if settings.identity.issuer:
         return await _issuer(settings.identity)
     if settings.with_dev_issuer:
-        return Check("sign-in", "ok", "by the bundled development issuer")
+        return Check("sign-in", "ok", "with the bundled development issuer")
     hint = f"set {PREFIX}IDENTITY__ISSUER, __JWKS_URL and __CLIENT_ID (docs/identity.md)"
-    return Check("sign-in", "warn", "no identity provider: users cannot sign in", hint)
+    return Check("sign-in", "warn", "no identity provider, so users cannot sign in", hint)
 
 
 async def _issuer(identity: IdentitySettings) -> Check:
@@ -47,33 +47,31 @@ async def _issuer(identity: IdentitySettings) -> Check:
     try:
         count = len(await read_keys(identity.jwks_url))
     except Exception as error:
-        hint = (
-            f"is {PREFIX}IDENTITY__JWKS_URL right, and does the provider answer? Users cannot sign in without its keys"
-        )
+        hint = f"check {PREFIX}IDENTITY__JWKS_URL and the provider, because users cannot sign in without its keys"
         return Check("sign-in", "fail", f"{identity.jwks_url} cannot be read ({type(error).__name__})", hint)
     if not count:
-        return Check(
-            "sign-in", "fail", f"{identity.jwks_url} has no key that can be used", "is it the provider's JWKS?"
-        )
-    return Check("sign-in", "ok", f"by {identity.issuer}")
+        return Check("sign-in", "fail", f"{identity.jwks_url} has no usable key", "set it to the provider's JWKS")
+    return Check("sign-in", "ok", f"with {identity.issuer}")
 
 
 async def limits(settings: Settings) -> Check:
-    """Whether the counters of rate limits are where all processes count together."""
+    """Check whether all processes share the counters of the rate limits."""
     if not settings.limits.enabled:
         status: Status = "warn" if settings.production else "ok"
         return Check("limits", status, "switched off", f"set {PREFIX}LIMITS__ENABLED=true")
     if settings.limits.shared:
         return await _counters(settings.limits.storage_url.get_secret_value())
-    hint = f"set {PREFIX}LIMITS__STORAGE_URL=redis://… to count together"
-    is_alone = not settings.production or settings.effective_database_url.startswith("sqlite")
-    return Check("limits", "ok" if is_alone else "warn", "each process counts for itself", "" if is_alone else hint)
+    hint = f"set {PREFIX}LIMITS__STORAGE_URL=redis://… to share the counters"
+    is_single = not settings.production or settings.effective_database_url.startswith("sqlite")
+    return Check(
+        "limits", "ok" if is_single else "warn", "each process has its own counters", "" if is_single else hint
+    )
 
 
 async def _counters(url: str) -> Check:
     from profilesvc.limits.redis import problem_with
 
-    hint = f"each process counts for itself meanwhile; is it running, and is {PREFIX}LIMITS__STORAGE_URL right?"
+    hint = f"start Redis, or correct {PREFIX}LIMITS__STORAGE_URL; until then each process has its own counters"
     if problem := await problem_with(url):
-        return Check("limits", "fail", f"the shared counters do not answer: {problem}", hint)
-    return Check("limits", "ok", "all processes count together")
+        return Check("limits", "fail", f"the shared counters do not respond: {problem}", hint)
+    return Check("limits", "ok", "all processes share the counters")

@@ -1,4 +1,4 @@
-"""`profilesvc db`: migrations, the demo world, and a generated one of any size."""
+"""`profilesvc db`: migrations, demo data and generated data."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,12 +12,12 @@ from profilesvc.cli.show import AsJson, show
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-app = typer.Typer(name="db", help="The database.", no_args_is_help=True)
+app = typer.Typer(name="db", help="Manage the database.", no_args_is_help=True)
 Result = TypeVar("Result")
 
 
 def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
-    """Work on the database as it is, whatever revision it has."""
+    """Run `work` on the database without a check of its revision."""
     from profilesvc.database.engine import create_engine
     from profilesvc.settings import load
 
@@ -33,7 +33,7 @@ def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
 
 @app.command()
 def upgrade(as_json: AsJson = False) -> None:
-    """Bring the database to the newest revision; harmless when it is there."""
+    """Apply all missing migrations."""
     from profilesvc.database import migrate
 
     _with_engine(migrate.upgrade)
@@ -42,7 +42,7 @@ def upgrade(as_json: AsJson = False) -> None:
 
 @app.command()
 def current(as_json: AsJson = False) -> None:
-    """Show the database's migration and the one that this version needs."""
+    """Show the revision of the database and the newest revision of this version."""
     from profilesvc.database import migrate
 
     show({"current": _with_engine(migrate.current), "head": migrate.head()}, as_json)
@@ -50,30 +50,32 @@ def current(as_json: AsJson = False) -> None:
 
 @app.command()
 def seed(as_json: AsJson = False) -> None:
-    """Load the demo world into an empty database."""
+    """Load the demo data into an empty database."""
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding as seed
     from profilesvc.settings import refuse_in_production
 
-    refuse_in_production("the demo world")
+    refuse_in_production("the demo data")
     world = load_world()
     run(lambda services: seed.load(services, world))
     show({name: len(world[name]) for name in ("users", "businesses", "locations")}, as_json)
 
 
-Count = Annotated[int, typer.Option(min=1, max=10_000_000)]
+Count = Annotated[int, typer.Option(min=1, max=10_000_000, help="Number of keys.")]
 
 
 @app.command()
 def generate(
     keys: Count = 1_000,
-    posts: Annotated[int, typer.Option(min=0, max=100_000_000)] = 10_000,
-    history: Annotated[int, typer.Option(min=0, max=100_000_000, help="Syncs in the history.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="The same one makes the same digests.")] = 1,
-    yes: Annotated[bool, typer.Option("--yes", help="Also where there are other users than the demo's.")] = False,
+    posts: Annotated[int, typer.Option(min=0, max=100_000_000, help="Number of posts.")] = 10_000,
+    history: Annotated[int, typer.Option(min=0, max=100_000_000, help="Number of syncs in the history.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the random digests.")] = 1,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Continue even if there are users who are not demo users.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add users, keys, locations, posts, syncs and events, to try how the service does with many."""
+    """Add users, keys, locations, posts, syncs and events, to test the service with much data."""
     from profilesvc.fixtures import load_world
     from profilesvc.operations import generate
     from profilesvc.settings import refuse_in_production

@@ -1,4 +1,4 @@
-"""`profilesvc demo`: everything at once, with a key to try it by."""
+"""`profilesvc demo`: the service, the emulator and demo data, with a key to try them."""
 
 import asyncio
 import json
@@ -36,11 +36,11 @@ _KEY = {
     "primary_domain": "harbour.example",
     "allowed_domains": ["localhost"],
 }
-_PICK = r"""sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p'"""
+_SED = r"""sed -n 's/.*"access_token":"\([^"]*\)".*/\1/p'"""
 _CALLS = """
-A token, the first posts, a sync; paste them into a shell:
+Get a token, list posts and sync. Paste these lines into a shell:
 
-TOKEN=$(curl -s {url}/api/v1/auth/token -H 'Content-Type: application/json' -d '{grant}' | {pick})
+TOKEN=$(curl -s {url}/api/v1/auth/token -H 'Content-Type: application/json' -d '{grant}' | {extract})
 
 curl -s '{url}/api/v1/posts?locationId={location}&pageSize=2' -H "Authorization: Bearer $TOKEN"
 
@@ -49,7 +49,7 @@ curl -s {url}/api/v1/sync/{id} -H "Authorization: Bearer $TOKEN" -H 'Content-Typ
 
 
 def demo(port: Port = 8000) -> None:
-    """Run the service with the demo world, one key, and the provider emulator on the next port."""
+    """Run the service with demo data and one key, and the provider emulator on the next port."""
     from profilesvc.bootstrap import World, create_app
     from profilesvc.cli._process.sqlite_lock import sole_server
     from profilesvc.server.serving import serve_forever
@@ -61,17 +61,16 @@ def demo(port: Port = 8000) -> None:
         key = asyncio.run(_prepare(settings))
         publish(settings)
         world, provider = World(), _next_port(listener, port) if settings.provider.embedded else None
-        told: list[str] = []
+        notes: list[str] = []
         if provider is not None:
             world.guard = new_guard(settings, HOST)
-            where = url_of(HOST, provider)
-            told.append(f"provider       {where} (the emulator; its controls are under /__emulator/)")
-            told.append(control_line(settings, world.guard))
+            notes.append(f"provider       {url_of(HOST, provider)} (the emulator; its controls are under /__emulator/)")
+            notes.append(control_line(settings, world.guard))
         app, announced = create_app(settings, world), announce(HOST, listener)
 
         def ready() -> None:
             announced()
-            print(_introduction(url_of(HOST, listener), key, world.issuer, told), flush=True)
+            print(_introduction(url_of(HOST, listener), key, world.issuer, notes), flush=True)
 
         both = app if provider is None else _Both(app, world, provider)
         listeners = [listener] if provider is None else [listener, provider]
@@ -80,24 +79,24 @@ def demo(port: Port = 8000) -> None:
 
 
 class _Both:
-    """The service and the emulator that it embeds, as one ASGI app on two ports: the port decides."""
+    """One ASGI app that serves the service on one port and its embedded emulator on another."""
 
     def __init__(self, service: "Quart", world: "World", provider: "socket.socket") -> None:
         self._service, self._world = service, world
         self._provider_port = provider.getsockname()[1]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """One ASGI call. The emulator's lifespan runs inside the service's."""
+        """Call the app of the port. The service's lifespan includes the emulator's."""
         on_provider = scope["type"] != "lifespan" and scope["server"][1] == self._provider_port
         app = self._world.emulator if on_provider else self._service
-        assert app is not None, "the emulator is open while the service is"
+        assert app is not None, "the emulator runs as long as the service"
         await app(scope, receive, send)
 
 
-def _next_port(listener: "socket.socket", asked: int) -> "socket.socket":
-    """A socket for the emulator: the port after the service's, or a free one."""
+def _next_port(listener: "socket.socket", requested: int) -> "socket.socket":
+    """Bind a socket for the emulator, on the port after the service's or else on a free one."""
     port = listener.getsockname()[1] + 1
-    if asked == 0 or port > 65_535:
+    if requested == 0 or port > 65_535:
         return bound(HOST, 0)
     try:
         return bound(HOST, port)
@@ -114,23 +113,23 @@ async def _prepare(settings: Settings) -> dict[str, Any]:
     path = settings.data_dir / DEMO_KEY_FILE
     async with open_services(settings, World()) as services:
         await seeding.load_if_empty(services, load_world())
-        key = await _still_good(services, _kept_key(path))
+        key = await _if_valid(services, _stored_key(path))
         if key is None:
             key = await _new_key(services)
             write_private(path, json.dumps(key, indent=2) + "\n")
     return key
 
 
-def _kept_key(path: Path) -> dict[str, Any]:
-    """What an earlier start kept; empty when there is nothing usable."""
+def _stored_key(path: Path) -> dict[str, Any]:
+    """Return the key that an earlier start stored, or an empty dict."""
     try:
-        kept = json.loads(path.read_text("utf-8"))
+        key = json.loads(path.read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return kept if isinstance(kept, dict) else {}
+    return key if isinstance(key, dict) else {}
 
 
-async def _still_good(services: "Services", key: dict[str, Any]) -> dict[str, Any] | None:
+async def _if_valid(services: "Services", key: dict[str, Any]) -> dict[str, Any] | None:
     from profilesvc.services.tokens import verify_secret
 
     pair = str(key.get("client_id")), str(key.get("client_secret"))
@@ -146,11 +145,11 @@ async def _new_key(services: "Services") -> dict[str, Any]:
 
     try:
         owner = await operator.act_for(services, OWNER)
-        made = await credentials.create(services, owner, checked(KeyCreate, _KEY, "key"))
-    except ServiceError as refusal:
+        made = await credentials.create(services, owner, checked(KeyCreate, _KEY, "body"))
+    except ServiceError as error:
         raise SettingsError(
-            f"no demo key can be made in this database ({refusal.message}): name a folder for the demo in "
-            f"{PREFIX}DATA_DIR"
+            f"the demo key cannot be created in this database ({error.message}); "
+            f"set {PREFIX}DATA_DIR to a directory for the demo"
         ) from None
     return made.model_dump(include={"client_id", "client_secret", "name", "assigned_location_id", "created_at"})
 
@@ -162,18 +161,18 @@ def _introduction(url: str, key: dict[str, Any], issuer: "DevIssuer | None", pro
         f"client id      {key['client_id']}",
         f"client secret  {key['client_secret']}",
         f"location       {key['assigned_location_id']}",
-        *([f"key made       {utc(key['created_at'])}"] if "created_at" in key else []),
+        *([f"key created    {utc(key['created_at'])}"] if "created_at" in key else []),
         f"user token     {_command()} users token {OWNER}",
         f"API page       {url}/docs",
     ]
     if issuer is not None:
-        lines.append(f"sign in        by OpenID Connect: issuer {issuer.url}, client {issuer.client_id}, no password")
+        lines.append(f"sign in        with OpenID Connect: issuer {issuer.url}, client {issuer.client_id}, no password")
     lines += provider
     grant = {"grant_type": "client_credentials", **{name: key[name] for name in ("client_id", "client_secret")}}
     calls = _CALLS.format(
         url=url,
         grant=json.dumps(grant, separators=(",", ":")),
-        pick=_PICK,
+        extract=_SED,
         location=key["assigned_location_id"],
         id=key["assigned_location_id"].removeprefix("locations/"),
         profile='{"websiteUri":"https://harbour.example/visit"}',
@@ -182,12 +181,12 @@ def _introduction(url: str, key: dict[str, Any], issuer: "DevIssuer | None", pro
 
 
 def _command() -> str:
-    """How this program was called, so that the line works where it is pasted."""
-    called = Path(sys.argv[0])
-    words = [sys.executable, "-m", "profilesvc"] if called.name == "__main__.py" else [sys.argv[0]]
-    found = shutil.which(called.name)
-    if found is not None and Path(found).absolute() == called.absolute():
-        words = [called.name]
+    """Return the command line of this program, so that the printed line works when it is pasted."""
+    program = Path(sys.argv[0])
+    words = [sys.executable, "-m", "profilesvc"] if program.name == "__main__.py" else [sys.argv[0]]
+    on_path = shutil.which(program.name)
+    if on_path is not None and Path(on_path).absolute() == program.absolute():
+        words = [program.name]
     data_dir = os.environ.get(f"{PREFIX}DATA_DIR")
     prefix = "" if data_dir is None else f"{PREFIX}DATA_DIR={shlex.quote(str(Path(data_dir).absolute()))} "
     return prefix + shlex.join(words)

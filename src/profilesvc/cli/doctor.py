@@ -1,4 +1,4 @@
-"""`profilesvc doctor`: is this deployment well?"""
+"""`profilesvc doctor`: check a deployment."""
 
 import asyncio
 from typing import Annotated
@@ -11,19 +11,22 @@ from profilesvc.cli.show import AsJson, show
 
 def doctor(
     url: Annotated[
-        str | None, typer.Argument(help="A deployed service, looked at from outside; else the settings here.")
+        str | None,
+        typer.Argument(
+            help="Base URL of a deployed service to check from outside (default: check the local settings)."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a deployment and print a hint for each problem; exit code 1 if a check fails."""
-    found = _inside() if url is None else _outside(url)
+    checks = _inside() if url is None else _outside(url)
     if as_json:
-        show([check._asdict() for check in found], as_json)
+        show([check._asdict() for check in checks], as_json)
     else:
-        for check in found:
+        for check in checks:
             hint = f" ({check.hint})" if check.hint else ""
             typer.echo(f"{check.status:<5} {check.name:<13} {check.message}{hint}")
-    if any(check.status == "fail" for check in found):
+    if any(check.status == "fail" for check in checks):
         raise typer.Exit(1)
 
 
@@ -37,10 +40,10 @@ def _inside() -> list[Check]:
     except SettingsError as error:
         return [Check("settings", "fail", str(error), "correct the environment or .env")]
 
-    async def collected() -> list[Check]:
+    async def collect() -> list[Check]:
         return [check async for check in inside(settings)]
 
-    return asyncio.run(collected())
+    return asyncio.run(collect())
 
 
 def _outside(url: str) -> list[Check]:

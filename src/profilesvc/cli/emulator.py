@@ -1,4 +1,4 @@
-"""`profilesvc emulator`: the provider's stand-in as a server of its own."""
+"""`profilesvc emulator`: serve the provider emulator without the service."""
 
 import secrets
 from typing import TYPE_CHECKING, Annotated
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from profilesvc.emulator.guard import Guard
 
 CONTROL_FILE = "emulator_token"
-app = typer.Typer(name="emulator", help="The provider emulator.", no_args_is_help=True)
+app = typer.Typer(name="emulator", help="Run the provider emulator.", no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """The provider emulator."""
+    """Run the provider emulator."""
 
 
 @app.command()
@@ -49,7 +49,7 @@ def serve(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=0, max
 
 
 def new_guard(settings: Settings, host: str) -> "Guard":
-    """A guard with the token of this start, which is kept in DATA_DIR for scripts."""
+    """Return a guard with a new token, and store the token in DATA_DIR for scripts."""
     from profilesvc.emulator.guard import Guard
 
     guard = Guard(secrets.token_urlsafe(32), host)
@@ -58,5 +58,5 @@ def new_guard(settings: Settings, host: str) -> "Guard":
 
 
 def control_line(settings: Settings, guard: "Guard") -> str:
-    """The line that shows the token of the control surface, and where it is kept."""
+    """Return the line that shows the control token and its file."""
     return f"control token  {guard.token} (for /__emulator/; also in {settings.data_dir / CONTROL_FILE})"

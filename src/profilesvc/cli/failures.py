@@ -5,18 +5,26 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-# By the beginning of PostgreSQL's code.
+# By the start of PostgreSQL's error code.
 _KINDS = [
-    ("28P01", "the database refuses the login", "check the user and the password in PROFILESVC_DATABASE_URL"),
+    ("28P01", "the database rejects the login", "check the user and the password in PROFILESVC_DATABASE_URL"),
     (
         "28",
-        "the database refuses the login",
+        "the database rejects the login",
         "check the user in PROFILESVC_DATABASE_URL and pg_hba.conf; `peer` needs the system user of that name",
     ),
-    ("3D000", "the database refuses the connection", "check its name in PROFILESVC_DATABASE_URL, or create it"),
+    (
+        "3D000",
+        "the database rejects the connection",
+        "check the database name in PROFILESVC_DATABASE_URL, or create the database",
+    ),
     ("42501", "the database denies access", "grant the privilege to the user in PROFILESVC_DATABASE_URL"),
-    ("25006", "the database is read-only", "name the primary in PROFILESVC_DATABASE_URL"),
-    ("53300", "the database is full of connections", "raise its max_connections or lower DATABASE_POOL_SIZE"),
+    ("25006", "the database is read-only", "set PROFILESVC_DATABASE_URL to the primary"),
+    (
+        "53300",
+        "the database has no free connection",
+        "raise its max_connections or lower PROFILESVC_DATABASE_POOL_SIZE",
+    ),
 ]
 _POOLER = (
     "PgBouncer needs pool_mode = session and "
@@ -25,10 +33,10 @@ _POOLER = (
 
 
 class Commands(TyperGroup):
-    """The root of all commands."""
+    """The root group of all commands."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+        """Run the command. Print an expected failure as one line and exit with 1."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -40,7 +48,7 @@ class Commands(TyperGroup):
 
 
 def expected(error: Exception) -> str | None:
-    """The line for a failure that is not a defect, None for a defect."""
+    """Return one line for an expected failure, or None for a defect."""
     from profilesvc.contract.errors import SERVICE_UNAVAILABLE
     from profilesvc.domain.errors import ServiceError
     from profilesvc.settings import SettingsError
@@ -59,19 +67,19 @@ def _database(error: Exception) -> str | None:
 
     from profilesvc.database.unavailable import reason, refusal, sqlstate
 
-    refused = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, TimeoutError, ConnectionError)
+    failures = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, TimeoutError, ConnectionError)
     code = sqlstate(error)
     if isinstance(error, exc.ArgumentError):
         return f"PROFILESVC_DATABASE_URL: {_one_line(error)}"
-    if not isinstance(error, refused) and (not code or refusal(error) is None):
+    if not isinstance(error, failures) and (not code or refusal(error) is None):
         return None
-    said = reason(error)
-    if "startup parameter" in said:
-        return f"the pooler refuses the connection: {said}; {_POOLER}"
-    for beginning, what, hint in _KINDS:
-        if code.startswith(beginning):
-            return f"{what}: {said}; {hint}"
-    return f"the database does not answer: {said}"
+    cause = reason(error)
+    if "startup parameter" in cause:
+        return f"the pooler rejects the connection: {cause}; {_POOLER}"
+    for start, failure, hint in _KINDS:
+        if code.startswith(start):
+            return f"{failure}: {cause}; {hint}"
+    return f"the database does not respond: {cause}"
 
 
 def _one_line(error: BaseException) -> str:

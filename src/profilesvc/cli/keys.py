@@ -1,4 +1,4 @@
-"""`profilesvc keys`: API keys for the operator."""
+"""`profilesvc keys`: manage the API keys of all users."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from profilesvc.contract.keys import KeyCreated, KeyEntry
     from profilesvc.services.context import Services
 
-app = typer.Typer(name="keys", help="API keys.", no_args_is_help=True)
+app = typer.Typer(name="keys", help="Manage API keys.", no_args_is_help=True)
 
 
 class Reason(StrEnum):
-    """Why a key is deactivated."""
+    """The reason of a deactivation."""
 
     SECURITY_CONCERN = "security_concern"
     BILLING_ISSUE = "billing_issue"
@@ -26,22 +26,24 @@ class Reason(StrEnum):
 
 
 Version = Annotated[
-    int | None, typer.Option(min=1, help="Of the billing event: one that comes late or twice changes nothing.")
+    int | None, typer.Option(min=1, help="Version of the billing event; a late or repeated event changes nothing.")
 ]
 
 
 @app.command()
 def create(  # noqa: PLR0913 - Typer makes an option of each parameter
-    email: Annotated[str, typer.Argument(help="The owner.")],
+    email: Annotated[str, typer.Argument(help="E-mail address of the owner.")],
     name: Annotated[str, typer.Option(help="1 to 100 characters.")],
-    business: Annotated[int, typer.Option(help="Id of a business of the owner.")],
-    location: Annotated[str, typer.Option(help="locations/<id>; an unassigned one is assigned to the business.")],
-    domain: Annotated[str | None, typer.Option(help="The site's own domain.")] = None,
-    allowed_domain: Annotated[list[str] | None, typer.Option(help="Another good domain; repeat it.")] = None,
-    permission: Annotated[list[str] | None, typer.Option(help="business.read or business.write; both.")] = None,
+    business: Annotated[int, typer.Option(help="Id of one of the owner's businesses.")],
+    location: Annotated[str, typer.Option(help="locations/<id>; an unassigned location is assigned to the business.")],
+    domain: Annotated[str | None, typer.Option(help="Primary domain of the site.")] = None,
+    allowed_domain: Annotated[list[str] | None, typer.Option(help="Another allowed domain (repeatable).")] = None,
+    permission: Annotated[
+        list[str] | None, typer.Option(help="business.read or business.write (repeatable; default: both).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key. Its secret is printed now and never again."""
+    """Create a key and print its secret, which cannot be shown again."""
     body = {
         "name": name,
         "business_id": business,
@@ -60,18 +62,18 @@ async def _create(services: "Services", email: str, body: dict[str, Any]) -> "Ke
     from profilesvc.services import credentials
 
     owner = await operator.act_for(services, email)
-    return await credentials.create(services, owner, checked(KeyCreate, body, "key"))
+    return await credentials.create(services, owner, checked(KeyCreate, body, "body"))
 
 
 @app.command("list")
 def list_all(
-    email: Annotated[str | None, typer.Argument(help="The owner; everyone's keys without it.")] = None,
-    revoked: Annotated[bool, typer.Option("--revoked", help="Revoked keys too.")] = False,
+    email: Annotated[str | None, typer.Argument(help="E-mail address of the owner (default: all owners).")] = None,
+    revoked: Annotated[bool, typer.Option("--revoked", help="Include revoked keys.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List keys, newest first."""
-    found = run(lambda services: _list(services, email, revoked))
-    show([key.model_dump() for key in found], as_json)
+    entries = run(lambda services: _list(services, email, revoked))
+    show([key.model_dump() for key in entries], as_json)
 
 
 async def _list(services: "Services", email: str | None, revoked: bool) -> "list[KeyEntry]":
@@ -80,18 +82,18 @@ async def _list(services: "Services", email: str | None, revoked: bool) -> "list
     from profilesvc.services import keys
 
     owner = None if email is None else await operator.act_for(services, email)
-    query, found = KeyListQuery(include_revoked="true" if revoked else "false", limit=MAX_LIMIT), []
+    query, entries = KeyListQuery(include_revoked="true" if revoked else "false", limit=MAX_LIMIT), []
     while True:
         page = await keys.list_all(services, owner, query)
-        found += page.credentials
+        entries += page.credentials
         if page.next_before is None:
-            return found
+            return entries
         query = query.model_copy(update={"before": page.next_before})
 
 
 @app.command()
 def revoke(client_id: str, as_json: AsJson = False) -> None:
-    """Revoke a key and all tokens issued with it, for good."""
+    """Revoke a key and all its tokens permanently."""
     from profilesvc.services import keys
 
     show(run(lambda services: keys.revoke(services, None, client_id)).model_dump(), as_json)
@@ -99,14 +101,14 @@ def revoke(client_id: str, as_json: AsJson = False) -> None:
 
 def _check_version(version: int | None, reason: Reason | None) -> None:
     if version is not None and reason is not Reason.BILLING_ISSUE:
-        raise typer.BadParameter("goes with --reason billing_issue only", param_hint="--version")
+        raise typer.BadParameter("requires --reason billing_issue", param_hint="--version")
 
 
 @app.command()
 def deactivate(
     client_id: str, reason: Annotated[Reason, typer.Option()], version: Version = None, as_json: AsJson = False
 ) -> None:
-    """Hold a key back for a reason; again is harmless. The most severe reason is shown."""
+    """Deactivate a key for a reason. A key can be deactivated for several reasons; the most severe is shown."""
     from profilesvc.services import keys
 
     _check_version(version, reason)
@@ -119,12 +121,12 @@ def reactivate(
     client_id: str,
     reason: Annotated[Reason | None, typer.Option(help="Lift only this hold (default: all).")] = None,
     roll: Annotated[
-        bool, typer.Option("--roll", help="Give the key a new secret; the old one and all tokens end.")
+        bool, typer.Option("--roll", help="Give the key a new secret; the old secret and all tokens end.")
     ] = False,
     version: Version = None,
     as_json: AsJson = False,
 ) -> None:
-    """Lift the holds of a key. A security concern needs --roll; what the plan holds back stays."""
+    """Lift the holds of a key. A security concern requires --roll; a hold of the plan stays."""
     from profilesvc.services import keys
 
     _check_version(version, reason)
@@ -138,11 +140,11 @@ def reactivate(
 def roll(
     client_id: str,
     overlap: Annotated[
-        int, typer.Option(min=0, max=604_800, help="Seconds for which the old secret stays valid.")
+        int, typer.Option(min=0, max=604_800, help="Seconds during which the old secret stays valid.")
     ] = 86_400,
     as_json: AsJson = False,
 ) -> None:
-    """Give a key a new secret, printed now and never again; with --overlap 0 the old one and all tokens end now."""
+    """Give a key a new secret and print it. With --overlap 0 the old secret and all tokens end immediately."""
     from profilesvc.contract.keys import KeyRoll
     from profilesvc.services import credentials
 
@@ -152,15 +154,17 @@ def roll(
 
 @app.command()
 def audit(
-    client_id: Annotated[str | None, typer.Argument(help="One key; everything without it.")] = None,
-    user: Annotated[str | None, typer.Option(help="E-mail address: a user and all of their keys.")] = None,
+    client_id: Annotated[str | None, typer.Argument(help="Client id of a key (default: all keys).")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="E-mail address of a user; lists their events and those of their keys.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100)] = 50,
-    before: Annotated[str | None, typer.Option(help="next_before of the page before.", metavar="ID")] = None,
+    before: Annotated[str | None, typer.Option(help="next_before of the previous page.", metavar="ID")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the events of a key, newest first (kept for 400 days)."""
     if client_id is not None and user is not None:
-        raise typer.BadParameter("name a key or a user, not both", param_hint="--user")
+        raise typer.BadParameter("cannot be combined with a client id", param_hint="--user")
     trail = run(lambda services: _audit(services, client_id, user, {"limit": limit, "before": before})).model_dump()
     if as_json:
         show(trail, as_json)
@@ -178,7 +182,7 @@ async def _audit(services: "Services", client_id: str | None, user: str | None, 
     from profilesvc.operations import operator
     from profilesvc.services import audit
 
-    query = checked(AuditQuery, page, "page")
+    query = checked(AuditQuery, page, "body")
     if client_id is not None:
         return await audit.of_key(services, None, client_id, query)
     owner = None if user is None else (await operator.act_for(services, user)).user_id

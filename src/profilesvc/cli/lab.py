@@ -1,4 +1,4 @@
-"""`profilesvc lab`: JupyterLab on the notebooks."""
+"""`profilesvc lab`: open the notebooks in JupyterLab."""
 
 import os
 import sys
@@ -15,24 +15,24 @@ _CHECKOUT = Path(__file__).parents[3] / "notebooks"
 
 def lab(
     port: Annotated[int, typer.Option(help="0 selects a free port.")] = 8888,
-    browser: Annotated[bool, typer.Option(help="Open the browser too.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
 ) -> None:
-    """Open JupyterLab on the notebooks, kernel ready."""
+    """Open the notebooks in JupyterLab, with a kernel that can import profilesvc."""
     if find_spec("jupyterlab") is None:
         raise OSError("JupyterLab is not installed: pip install 'profilesvc[notebooks]'")
-    folder = next((place for place in (Path("notebooks"), _CHECKOUT) if place.is_dir()), None)
+    folder = next((path for path in (Path("notebooks"), _CHECKOUT) if path.is_dir()), None)
     if folder is None:
-        raise FileNotFoundError("there is no folder notebooks here; run this in a checkout of profilesvc")
+        raise FileNotFoundError("there is no directory notebooks; run this command in a checkout of profilesvc")
     from profilesvc.lab.jupyter import options, trust_committed, without_news
 
     folder, data_dir = folder.resolve(), (load().data_dir / "jupyter").resolve()
     if not trust_committed(folder, data_dir):
         typer.echo(
-            "git does not know these pages, so their stored outputs are shown only when you trust them", err=True
+            "the notebooks are not committed in git, so Jupyter shows their outputs only after you trust them", err=True
         )
     command = [sys.executable, "-m", "jupyter", "lab", f"--port={port}", *options(folder, data_dir)]
     if not browser:
         command.append("--no-browser")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
-    os.execve(sys.executable, command, without_news(data_dir, os.environ))  # noqa: S606  Jupyter takes over: its signals, its exit code
+    os.execve(sys.executable, command, without_news(data_dir, os.environ))  # noqa: S606  Jupyter replaces this process, so signals and exit code are its own

@@ -8,7 +8,7 @@ import typer
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
-app = typer.Typer(name="locations", help="Locations.", no_args_is_help=True)
+app = typer.Typer(name="locations", help="Manage locations.", no_args_is_help=True)
 _ACCOUNT = re.compile(r"accounts/[A-Za-z0-9_-]{1,64}\Z")
 
 
@@ -30,10 +30,10 @@ def _location(value: str) -> str:
 @app.command("import")
 def import_account(
     email: str,
-    account: Annotated[str, typer.Option(help="accounts/N at the provider.", callback=_account)],
+    account: Annotated[str, typer.Option(help="Provider account, such as accounts/1.", callback=_account)],
     as_json: AsJson = False,
 ) -> None:
-    """Mirror every location of a provider account for a user."""
+    """Import all locations of a provider account for a user."""
     from profilesvc.services import locations
 
     names = run(lambda services: locations.import_account(services, email, account), provider=True)
@@ -53,7 +53,7 @@ def assign(
 
 @app.command()
 def unassign(location: Annotated[str, typer.Argument(callback=_location)], as_json: AsJson = False) -> None:
-    """Unassign a location from its business, which frees a location of the plan. It must not have live keys."""
+    """Unassign a location from its business, which frees a place in the plan. It must not have active keys."""
     from profilesvc.operations import operator
 
     lifted = run(lambda services: operator.unassign_location(services, location))

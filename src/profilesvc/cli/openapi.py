@@ -1,4 +1,4 @@
-"""`profilesvc openapi`: the document without a server."""
+"""`profilesvc openapi`: print the OpenAPI document without a server."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 
 def openapi(
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of stdout.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead of stdout.")] = None,
 ) -> None:
     """Print the OpenAPI document."""
     import orjson

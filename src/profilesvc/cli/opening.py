@@ -1,4 +1,4 @@
-"""What commands share: the settings as the running server has them, the services, and files in DATA_DIR."""
+"""Shared parts of the commands: settings, services, and files in DATA_DIR."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ DEFAULT_BASE_URL = "http://127.0.0.1:8000"
 
 
 def command_settings() -> Settings:
-    """The settings, with the base URL that `serve` or `demo` last published, so that tokens are the server's."""
+    """Return the settings with the base URL that `serve` or `demo` published last, which tokens must contain."""
     settings = load()
     if settings.base_url:
         return settings
@@ -30,7 +30,7 @@ def command_settings() -> Settings:
 
 
 def run(work: "Callable[[Services], Awaitable[Result]]", *, provider: bool = False) -> Result:
-    """Open the services, work with them and close them; the provider is opened only when asked for."""
+    """Open the services, run `work` with them and close them. The provider is opened only if `provider` is True."""
     from profilesvc.bootstrap import World, open_services
 
     async def opened() -> Result:
@@ -41,7 +41,7 @@ def run(work: "Callable[[Services], Awaitable[Result]]", *, provider: bool = Fal
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file atomically, readable only by its owner."""
+    """Replace a file atomically. Only its owner can read it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent)  # mode 0600
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

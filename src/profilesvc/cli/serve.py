@@ -1,4 +1,4 @@
-"""`profilesvc serve`: the service until a signal, in one process or in several."""
+"""`profilesvc serve`: run the service in one or several processes."""
 
 import asyncio
 import logging
@@ -18,10 +18,10 @@ log = logging.getLogger("profilesvc")
 def serve(
     host: Host = "127.0.0.1",
     port: Port = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes; more than one needs PostgreSQL.")] = 1,
-    demo: Annotated[bool, typer.Option("--demo", help="Load the demo world into an empty database.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes; more than one requires PostgreSQL.")] = 1,
+    demo: Annotated[bool, typer.Option("--demo", help="Load the demo data into an empty database.")] = False,
 ) -> None:
-    """Run the service until SIGTERM or SIGINT; requests in flight finish."""
+    """Run the service until SIGTERM or SIGINT, then finish the open requests."""
     from profilesvc.bootstrap import create_app, refuses_workers, warns_workers
     from profilesvc.cli._process.sqlite_lock import sole_server
     from profilesvc.cli._process.workers import serve_workers
@@ -29,13 +29,13 @@ def serve(
     from profilesvc.telemetry.watching import open_watcher
 
     if demo:
-        refuse_in_production("the demo world")
+        refuse_in_production("the demo data")
     settings = load()
     if settings.production and not settings.tokens.key_passphrase.get_secret_value():
         log.warning("signing keys are stored unencrypted: set PROFILESVC_TOKENS__KEY_PASSPHRASE")
     if refusal := refuses_workers(settings, workers):
         raise SettingsError(refusal)
-    open_watcher(settings)  # what it needs is missed before a worker starts
+    open_watcher(settings)  # fails here, before a worker starts, if a package is missing
     if warning := warns_workers(settings, workers):
         log.warning(warning)
     log_requests(settings)
@@ -57,7 +57,7 @@ def serve(
 
 
 async def prepare(settings: Settings, demo: bool) -> None:
-    """Open everything once, so that what is wrong is said in one line before anything is served; seed if asked."""
+    """Open the services once, so that problems are reported before the server starts. Load the demo data if `demo`."""
     from profilesvc.bootstrap import World, open_services
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding

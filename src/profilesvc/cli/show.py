@@ -1,4 +1,4 @@
-"""Print data: aligned text for people, JSON for programs."""
+"""Printing of data: aligned text for people, JSON for programs."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _TIME = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 
 
 def show(data: Row | Sequence[Row], as_json: bool) -> None:
-    """One object as lines of name and value, a list as a table with a heading."""
+    """Print an object as lines of name and value, and a list as a table with a heading."""
     if as_json:
         typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
     elif isinstance(data, dict):
@@ -23,7 +23,7 @@ def show(data: Row | Sequence[Row], as_json: bool) -> None:
 
 
 def utc(text: str) -> str:
-    """The text with RFC 3339 times as people write them: `2026-01-05 09:00:00 UTC`."""
+    """Write the RFC 3339 times in a text for people: `2026-01-05 09:00:00 UTC`."""
     return _TIME.sub(r"\1 \2 UTC", text)
 
 

@@ -1,4 +1,4 @@
-"""`profilesvc signing-keys`: the keys that sign tokens."""
+"""`profilesvc signing-keys`: manage the keys that sign tokens."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="signing-keys",
-    help="The keys that sign tokens: RS256 for access tokens, HS256 for refresh tokens.",
+    help="Manage the keys that sign tokens: RS256 for access tokens, HS256 for refresh tokens.",
     no_args_is_help=True,
 )
 
@@ -35,26 +35,26 @@ def _row(info: "KeyInfo") -> dict[str, str | None]:
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
-    """List all keys, also the removed ones, oldest first."""
+    """List all keys, including removed ones, oldest first."""
     show([_row(info) for info in run(lambda services: services.signing_keys.listing())], as_json)
 
 
 @app.command()
 def rotate(
     refresh: Annotated[bool, typer.Option("--refresh", help="Rotate the key of refresh tokens instead.")] = False,
-    now: Annotated[bool, typer.Option("--now", help="Sign with it as soon as every process has it.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Sign with the new key as soon as all processes have it.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Announce the next key; it signs after TOKENS__ANNOUNCE_DAYS. Tokens of the previous key stay valid."""
+    """Publish the next key, which signs after TOKENS__ANNOUNCE_DAYS. Tokens of the previous key stay valid."""
     alg: Algorithm = "HS256" if refresh else "RS256"
     show(_row(run(lambda services: services.signing_keys.rotate(alg, at_once=now))), as_json)
 
 
 class _WithKid(TyperCommand):
-    """A command whose argument can start with a dash, like every 64th kid: only its own options are options."""
+    """A command whose argument may start with a dash, because every 64th kid does."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put a `--` before everything that is not an option."""
+        """Put `--` before everything that is not an option."""
         options = [word for word in args if word in ("-h", "--help", "--json")]
         rest = [word for word in args if word not in (*options, "--")]
         return super().parse_args(ctx, [*options, "--", *rest])
@@ -62,5 +62,5 @@ class _WithKid(TyperCommand):
 
 @app.command(cls=_WithKid)
 def remove(kid: str, as_json: AsJson = False) -> None:
-    """End a key that leaked and every token that it signed; clients get new tokens with their credentials."""
+    """Remove a leaked key. All tokens that it signed end; clients get new tokens with their credentials."""
     show(_row(run(lambda services: services.signing_keys.remove(kid))), as_json)

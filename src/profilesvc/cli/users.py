@@ -1,4 +1,4 @@
-"""`profilesvc users`: the dashboard's users and their tokens."""
+"""`profilesvc users`: manage the users of the dashboard and their tokens."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,9 +8,9 @@ from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
 if TYPE_CHECKING:
-    from profilesvc.storage.accounts import UserState
+    from profilesvc.storage.users import UserState
 
-app = typer.Typer(name="users", help="Users of the dashboard.", no_args_is_help=True)
+app = typer.Typer(name="users", help="Manage the users of the dashboard.", no_args_is_help=True)
 
 
 def _row(user: "UserState") -> dict[str, Any]:
@@ -23,8 +23,10 @@ def _row(user: "UserState") -> dict[str, Any]:
 @app.command()
 def add(
     email: str,
-    name: Annotated[str | None, typer.Option(help="As shown; the part before the @ by default.")] = None,
-    plan: Annotated[str | None, typer.Option(help="The catalogue's first by default.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Display name (default: the part of the e-mail address before the @).")
+    ] = None,
+    plan: Annotated[str | None, typer.Option(help="Plan (default: the first one).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a user."""
@@ -43,7 +45,7 @@ def list_all(as_json: AsJson = False) -> None:
 
 @app.command()
 def token(email: str, as_json: AsJson = False) -> None:
-    """Print a user token and nothing else."""
+    """Print a user token."""
     from profilesvc.services import tokens
 
     minted = run(lambda services: tokens.user_token(services, email))
@@ -53,7 +55,7 @@ def token(email: str, as_json: AsJson = False) -> None:
         typer.echo(minted)
 
 
-_Issuer = Annotated[str | None, typer.Option(help="The configured one by default.")]
+_Issuer = Annotated[str | None, typer.Option(help="Issuer (default: the configured one).")]
 
 
 @app.command()
@@ -63,7 +65,7 @@ def link(
     issuer: _Issuer = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a login of the identity provider be this user."""
+    """Link a login of the identity provider to a user."""
     from profilesvc.operations import operator
 
     show(run(lambda services: operator.link(services, email, subject, issuer))._asdict(), as_json)
@@ -71,7 +73,7 @@ def link(
 
 @app.command()
 def unlink(subject: str, issuer: _Issuer = None, as_json: AsJson = False) -> None:
-    """Remove a link to a login."""
+    """Remove the link between a login and a user."""
     from profilesvc.operations import operator
 
     show(run(lambda services: operator.unlink(services, subject, issuer))._asdict(), as_json)
@@ -79,7 +81,7 @@ def unlink(subject: str, issuer: _Issuer = None, as_json: AsJson = False) -> Non
 
 @app.command()
 def suspend(email: str, as_json: AsJson = False) -> None:
-    """Refuse a user and all of their keys."""
+    """Suspend a user and all of their keys."""
     from profilesvc.operations import operator
 
     show(_row(run(lambda services: operator.suspend(services, email))), as_json)
@@ -87,7 +89,7 @@ def suspend(email: str, as_json: AsJson = False) -> None:
 
 @app.command()
 def resume(email: str, as_json: AsJson = False) -> None:
-    """Let a suspended user back in."""
+    """Resume a suspended user."""
     from profilesvc.operations import operator
 
     show(_row(run(lambda services: operator.resume(services, email))), as_json)
@@ -104,11 +106,13 @@ def logout(email: str, as_json: AsJson = False) -> None:
 @app.command()
 def billing(
     email: str,
-    paid: Annotated[bool, typer.Option("--paid/--failed", help="What the billing side says.")],
-    version: Annotated[int, typer.Option(min=1, help="Orders the events: a late or repeated one changes nothing.")],
+    paid: Annotated[bool, typer.Option("--paid/--failed", help="Whether the invoices are paid.")],
+    version: Annotated[
+        int, typer.Option(min=1, help="Version of the event; a late or repeated event changes nothing.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Hold back or let go all keys of a user, as their invoices are unpaid or paid."""
+    """Deactivate all keys of a user because of unpaid invoices, or reactivate them."""
     from profilesvc.services import holds
 
     effect = run(lambda services: holds.billing_event(services, email, paid, version))

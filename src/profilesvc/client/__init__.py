@@ -1,4 +1,4 @@
-"""A client of the service, for threads and for asyncio; it needs httpx and pydantic, and nothing of the server.
+"""A client of the service for threads and for asyncio. It needs httpx and pydantic but no server code.
 
 An example::
 
@@ -15,11 +15,11 @@ An example::
         for leaf in reading(profiles.compare("locations/111")):
             print(leaf.field, leaf.verdict)
 
-Tokens are requested, cached and renewed automatically; `ProfileClient.user(base_url, token)` uses a user token instead,
-and `ProfileClient.signed_in(base_url, id_token, nonce)` the ID token of a user who has just signed in.
-What fails for a moment is tried again where that cannot do anything twice: creating a post and a sync carry an
-idempotency key. Every failure is a ProfileError: ProfileApiError with the service's code, or TransportFailed.
-AsyncProfileClient has the same methods as coroutines, and the `iter_` ones for `async for`.
+Tokens are requested, cached and renewed automatically. `ProfileClient.user(base_url, token)` uses a user token instead,
+and `ProfileClient.signed_in(base_url, id_token, nonce)` uses the ID token of a user who has just signed in.
+Temporary failures are retried if a retry cannot do anything twice. `create_post` and `sync` send an idempotency key, so
+they are retried too. Every failure is a ProfileError: a ProfileApiError with the service's code, or TransportFailed.
+AsyncProfileClient has the same methods as coroutines. Its `iter_` methods are for `async for`.
 """
 
 from profilesvc.client.async_client import AsyncOptions, AsyncProfileClient
@@ -48,7 +48,7 @@ from profilesvc.client.errors import (
     ServiceUnavailable,
     SyncDisabled,
     TransportFailed,
-    UnreadableAnswer,
+    UnreadableResponse,
     UnsupportedMediaType,
     ValidationFailed,
 )
@@ -88,7 +88,7 @@ __all__ = [
     "SyncDisabled",
     "SyncOptions",
     "TransportFailed",
-    "UnreadableAnswer",
+    "UnreadableResponse",
     "UnsupportedMediaType",
     "ValidationFailed",
     "Verdict",

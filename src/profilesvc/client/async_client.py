@@ -1,4 +1,4 @@
-"""The client for asyncio: the operations, run by httpx.AsyncClient."""
+"""The client for asyncio, which runs the operations with httpx.AsyncClient."""
 
 import asyncio
 import time
@@ -13,20 +13,20 @@ from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import async_call, async_each
 from profilesvc.client.operation import Operation
 from profilesvc.client.retries import Retries, Tries
-from profilesvc.client.sending import HEADERS, TIMEOUT, Options, network_told, request_of
+from profilesvc.client.sending import HEADERS, TIMEOUT, Options, request_of, transport_errors
 
 T = TypeVar("T")
 
 
 class AsyncOptions(Options, total=False):
-    """And how to reach the service (proxies, certificates, tests), and how to wait."""
+    """The options of both clients, a transport (for proxies, certificates, tests) and a function that waits."""
 
     transport: httpx.AsyncBaseTransport
     sleep: Callable[[float], Awaitable[object]]
 
 
 class AsyncProfileClient:
-    """A caller of the service, for the tasks of one asyncio loop. Close it, or use it with `async with`."""
+    """A client of the service for the tasks of one event loop. Close it, or use it with `async with`."""
 
     def __init__(self, base_url: str, auth: httpx.Auth | None = None, **options: Unpack[AsyncOptions]) -> None:
         self._http = httpx.AsyncClient(
@@ -49,20 +49,25 @@ class AsyncProfileClient:
         permissions: list[str] | None = None,
         **options: Unpack[AsyncOptions],
     ) -> Self:
-        """A site or integration with an API key; `permissions` asks for fewer than the key has."""
+        """Create a client of a site or integration with an API key; `permissions` requests fewer than the key has."""
         clock = options.get("clock", time.monotonic)
         return cls(base_url, ServiceAuth(base_url, client_id, client_secret, permissions, clock), **options)
 
     @classmethod
     def user(cls, base_url: str, token: str, **options: Unpack[AsyncOptions]) -> Self:
-        """A dashboard user with a user token."""
+        """Create a client of a dashboard user with a user token."""
         return cls(base_url, BearerAuth(token), **options)
 
     @classmethod
     async def signed_in(
         cls, base_url: str, id_token: str, nonce: str | None = None, **options: Unpack[AsyncOptions]
     ) -> Self:
-        """A user who has just signed in at the identity provider. InvalidToken, InsufficientPermissions."""
+        """Create a client of a user who has just signed in at the identity provider.
+
+        Raises:
+            InvalidToken: The service rejected the ID token.
+            InsufficientPermissions: The login may not use the service.
+        """
         client = cls(base_url, None, **options)
         try:
             client._auth = BearerAuth((await client.exchange_id_token(id_token, nonce)).access_token)
@@ -86,7 +91,11 @@ class AsyncProfileClient:
         await self.aclose()
 
     def use_secret(self, client_secret: str) -> None:
-        """Go on with the new secret of a rolled key; the tokens stay. ValueError for a client without credentials."""
+        """Use the new secret of a rolled key from now on; the tokens stay valid.
+
+        Raises:
+            ValueError: This client has no API key.
+        """
         use_secret(self._auth, client_secret)
 
     async def aclose(self) -> None:
@@ -94,20 +103,20 @@ class AsyncProfileClient:
         await self._http.aclose()
 
     async def run(self, operation: Operation[T]) -> T:
-        """One operation with its retries; the methods below are made of it."""
+        """Run an operation with its retries. The methods below call it."""
         tries = Tries(self._retries, operation, self._clock)
         while True:
             try:
                 return operation.read(await self._send(operation))
             except ProfileError as error:
-                settled = tries.settled(error)
-                if settled is not None:
-                    return settled
+                removed = tries.removed_before(error)
+                if removed is not None:
+                    return removed
                 pause = tries.pause(error)
             await self._sleep(pause)
 
     async def _send(self, operation: Operation[T]) -> httpx.Response:
-        with network_told(operation):
+        with transport_errors(operation):
             return await self._http.send(
                 request_of(self._http, operation), auth=self._auth if operation.bearer else None
             )

@@ -1,4 +1,4 @@
-"""The client for threads: the operations, run by httpx.Client."""
+"""The client for threads, which runs the operations with httpx.Client."""
 
 import time
 from collections.abc import Callable
@@ -12,20 +12,20 @@ from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import call, each
 from profilesvc.client.operation import Operation
 from profilesvc.client.retries import Retries, Tries
-from profilesvc.client.sending import HEADERS, TIMEOUT, Options, network_told, request_of
+from profilesvc.client.sending import HEADERS, TIMEOUT, Options, request_of, transport_errors
 
 T = TypeVar("T")
 
 
 class SyncOptions(Options, total=False):
-    """And how to reach the service (proxies, certificates, tests), and how to wait."""
+    """The options of both clients, a transport (for proxies, certificates, tests) and a function that waits."""
 
     transport: httpx.BaseTransport
     sleep: Callable[[float], object]
 
 
 class ProfileClient:
-    """A caller of the service; safe to share between threads. Close it, or use it as a context manager."""
+    """A client of the service, safe to share between threads. Close it, or use it as a context manager."""
 
     def __init__(self, base_url: str, auth: httpx.Auth | None = None, **options: Unpack[SyncOptions]) -> None:
         self._http = httpx.Client(
@@ -48,18 +48,23 @@ class ProfileClient:
         permissions: list[str] | None = None,
         **options: Unpack[SyncOptions],
     ) -> Self:
-        """A site or integration with an API key; `permissions` asks for fewer than the key has."""
+        """Create a client of a site or integration with an API key; `permissions` requests fewer than the key has."""
         clock = options.get("clock", time.monotonic)
         return cls(base_url, ServiceAuth(base_url, client_id, client_secret, permissions, clock), **options)
 
     @classmethod
     def user(cls, base_url: str, token: str, **options: Unpack[SyncOptions]) -> Self:
-        """A dashboard user with a user token."""
+        """Create a client of a dashboard user with a user token."""
         return cls(base_url, BearerAuth(token), **options)
 
     @classmethod
     def signed_in(cls, base_url: str, id_token: str, nonce: str | None = None, **options: Unpack[SyncOptions]) -> Self:
-        """A user who has just signed in at the identity provider. InvalidToken, InsufficientPermissions."""
+        """Create a client of a user who has just signed in at the identity provider.
+
+        Raises:
+            InvalidToken: The service rejected the ID token.
+            InsufficientPermissions: The login may not use the service.
+        """
         client = cls(base_url, None, **options)
         try:
             client._auth = BearerAuth(client.exchange_id_token(id_token, nonce).access_token)
@@ -83,7 +88,11 @@ class ProfileClient:
         self.close()
 
     def use_secret(self, client_secret: str) -> None:
-        """Go on with the new secret of a rolled key; the tokens stay. ValueError for a client without credentials."""
+        """Use the new secret of a rolled key from now on; the tokens stay valid.
+
+        Raises:
+            ValueError: This client has no API key.
+        """
         use_secret(self._auth, client_secret)
 
     def close(self) -> None:
@@ -91,20 +100,20 @@ class ProfileClient:
         self._http.close()
 
     def run(self, operation: Operation[T]) -> T:
-        """One operation with its retries; the methods below are made of it."""
+        """Run an operation with its retries. The methods below call it."""
         tries = Tries(self._retries, operation, self._clock)
         while True:
             try:
                 return operation.read(self._send(operation))
             except ProfileError as error:
-                settled = tries.settled(error)
-                if settled is not None:
-                    return settled
+                removed = tries.removed_before(error)
+                if removed is not None:
+                    return removed
                 pause = tries.pause(error)
             self._sleep(pause)
 
     def _send(self, operation: Operation[T]) -> httpx.Response:
-        with network_told(operation):
+        with transport_errors(operation):
             return self._http.send(request_of(self._http, operation), auth=self._auth if operation.bearer else None)
 
     create_key = call(operations.create_key)

@@ -1,19 +1,19 @@
-"""What can go wrong, as types: one class per code of the catalogue, and one for the network."""
+"""The errors of the client: one class per error code, and one for the network."""
 
 from dataclasses import dataclass
 from typing import Any
 
 
 class ProfileError(Exception):
-    """The base of all errors of a client; `sent` is False if the operation was certainly not carried out."""
+    """The base of all errors of a client; `sent` is False if the operation was not carried out."""
 
     sent = True
 
 
 class TransportFailed(ProfileError):
-    """No answer came: the connection failed or took too long. The httpx error is the cause.
+    """A missing response: the connection failed or took too long. The httpx error is the cause.
 
-    With `sent` True the service may have carried out the operation.
+    If `sent` is True, the service may have carried out the operation.
     """
 
     def __init__(self, message: str, sent: bool = True) -> None:
@@ -26,9 +26,9 @@ class TransportFailed(ProfileError):
 
 @dataclass(eq=False)
 class ProfileApiError(ProfileError):
-    """The service rejected the request or failed (docs/api-contract.md#error-catalogue).
+    """An error response of the service (docs/api-contract.md#error-catalogue).
 
-    A code always has the same status. A code that this client does not know is passed through.
+    A code always has the same status. Unknown codes are kept as they are.
     `request_id` identifies the response in the service's log; `retry_after` is in seconds.
     """
 
@@ -43,12 +43,12 @@ class ProfileApiError(ProfileError):
         return f"{self.code} ({self.status}): {self.message}"
 
 
-class UnreadableAnswer(ProfileApiError):
-    """A success that is not the service's envelope or lacks what the contract promises: a proxy's page, say."""
+class UnreadableResponse(ProfileApiError):
+    """A successful response that does not match the contract, such as the HTML page of a proxy."""
 
 
 class ValidationFailed(ProfileApiError):
-    """Something in the request is not valid."""
+    """An invalid field in the request."""
 
     @property
     def errors(self) -> list[dict[str, str]]:
@@ -57,64 +57,64 @@ class ValidationFailed(ProfileApiError):
 
 
 class InvalidToken(ProfileApiError):
-    """The token, or the credentials that were to get one, are refused."""
+    """A rejected token or rejected credentials."""
 
     @property
     def reason(self) -> str | None:
-        """`missing`, `malformed`, `invalid`, `expired` or `revoked`; None if a grant was rejected."""
+        """`missing`, `malformed`, `invalid`, `expired` or `revoked`; None if the credentials were rejected."""
         return self.details.get("reason")
 
 
 class InsufficientPermissions(ProfileApiError):
-    """The caller may not do this."""
+    """A request that the caller may not make."""
 
     @property
     def required(self) -> str | None:
-        """The permission that a service token lacks, when that is the cause."""
+        """The permission that the service token lacks, if that is the cause."""
         return self.details.get("required")
 
 
 class KeyDeactivated(InsufficientPermissions):
-    """The API key is deactivated. It can be reactivated."""
+    """A deactivated API key. It can be reactivated."""
 
     @property
     def deactivation_reason(self) -> str:
-        """billing_issue, plan_downgrade, security_concern or user_requested."""
+        """`billing_issue`, `plan_downgrade`, `security_concern` or `user_requested`."""
         return str(self.details["deactivation_reason"])
 
     @property
     def deactivated_at(self) -> str | None:
-        """ISO 8601, UTC."""
+        """The time of the deactivation in ISO 8601, UTC."""
         return self.details.get("deactivated_at")
 
     @property
     def upgrade_url(self) -> str | None:
-        """The address where the owner can fix it."""
+        """The URL where the owner can fix the cause."""
         return self.details.get("upgrade_url")
 
 
 class PlanRestriction(ProfileApiError):
-    """The owner's plan does not include this."""
+    """A feature that the owner's plan does not include."""
 
 
 class NotFound(ProfileApiError):
-    """There is nothing there that the caller may see."""
+    """A resource that does not exist, or that the caller has no access to."""
 
 
 class MethodNotAllowed(ProfileApiError):
-    """The path does not take that method."""
+    """A method that the path does not support."""
 
 
 class RequestTimedOut(ProfileApiError):
-    """The request did not arrive in time."""
+    """A request that did not arrive in time."""
 
 
 class Conflict(ProfileApiError):
-    """The request conflicts with the current state."""
+    """A request that conflicts with the current state."""
 
 
 class LocationNotVerified(ProfileApiError):
-    """The location must be verified at the provider first."""
+    """A location that is not verified at the provider."""
 
     @property
     def verification_state(self) -> str | None:
@@ -123,58 +123,58 @@ class LocationNotVerified(ProfileApiError):
 
 
 class SyncDisabled(ProfileApiError):
-    """Sync is switched off for the location."""
+    """A location whose sync is switched off."""
 
 
 class IdempotencyInProgress(ProfileApiError):
-    """The first request with the same idempotency key is still running."""
+    """A request whose idempotency key is used by a request that is still running."""
 
 
 class IdempotencyKeyReused(ProfileApiError):
-    """The idempotency key was used with another request before."""
+    """An idempotency key that was used with a different request."""
 
 
 class PayloadTooLarge(ProfileApiError):
-    """The body is larger than the route accepts."""
+    """A body that is larger than the endpoint accepts."""
 
 
 class UnsupportedMediaType(ProfileApiError):
-    """The body was not sent as JSON."""
+    """A body that was not sent as JSON."""
 
 
 class HeadersTooLarge(ProfileApiError):
-    """The request headers are larger than the service accepts."""
+    """Request headers that are larger than the service accepts."""
 
 
 class RateLimited(ProfileApiError):
-    """Too many requests; nothing was done."""
+    """Too many requests. The request was not carried out."""
 
 
 class QuotaExceeded(ProfileApiError):
-    """The monthly post limit is reached; asking again does not help before `resets_at`."""
+    """A used-up monthly post limit. A retry before `resets_at` fails too."""
 
     @property
     def limit(self) -> int | None:
-        """Posts a month."""
+        """The limit in posts per month."""
         return self.details.get("limit")
 
     @property
     def used(self) -> int | None:
-        """Posts of this month."""
+        """The number of posts in this month."""
         return self.details.get("used")
 
     @property
     def resets_at(self) -> str | None:
-        """ISO 8601, UTC."""
+        """The time of the reset in ISO 8601, UTC."""
         return self.details.get("resets_at")
 
 
 class ProviderFailed(ProfileApiError):
-    """The external provider refused, failed or did not answer."""
+    """A failure of the external provider: it rejected the request, failed or did not respond."""
 
     @property
     def reason(self) -> str | None:
-        """rejected, unavailable, timeout or rate_limited."""
+        """`rejected`, `unavailable`, `timeout` or `rate_limited`."""
         return self.details.get("reason")
 
     @property
@@ -184,8 +184,8 @@ class ProviderFailed(ProfileApiError):
 
 
 class InternalError(ProfileApiError):
-    """The service failed."""
+    """A failure inside the service."""
 
 
 class ServiceUnavailable(ProfileApiError):
-    """The service cannot answer right now."""
+    """A temporary failure of the service."""

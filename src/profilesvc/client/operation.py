@@ -1,4 +1,4 @@
-"""What an operation is: a request as data, and how to read its answer."""
+"""Operations: a request as data, and how to read its response."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
-from profilesvc.client import answers
+from profilesvc.client import responses
 from profilesvc.contract.envelope import Success
 
 T = TypeVar("T")
@@ -18,25 +18,29 @@ PREFIX = "/api/v1"
 
 @dataclass(frozen=True)
 class Operation(Generic[T]):
-    """A request, and how to read its answer.
+    """A request, and how to read its response.
 
-    `repeatable`: doing it twice leaves what doing it once leaves, so an answer that was lost may be asked for again.
-    `gone`: the result when a repeat finds that an earlier attempt has already removed the thing.
+    `repeatable`: twice has the same effect as once, so a request whose response was lost may be sent again.
+    `gone`: the result if a retry gets NotFound because an earlier attempt has already deleted the resource.
     """
 
     method: str
     path: str
-    answer: type[Success[T]]
+    envelope: type[Success[T]]
     params: Mapping[str, str] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = field(default=None, repr=False)  # it can hold a secret
+    body: Mapping[str, Any] | None = field(default=None, repr=False)  # can contain a secret
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = False
     bearer: bool = True
     gone: T | None = None
 
     def read(self, response: httpx.Response) -> T:
-        """The data of the answer. ProfileApiError."""
-        return answers.read(response, self.answer)
+        """Return the data of the response.
+
+        Raises:
+            ProfileApiError: The response reports a failure or cannot be read.
+        """
+        return responses.read(response, self.envelope)
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,10 @@ class Pages(Generic[Page, Item]):
 
 
 def segment(value: str) -> str:
-    """One path segment, whatever is in it; dots too, because `..` would be resolved on the way."""
+    """Quote a string as one path segment. Dots are quoted too, because `..` would be resolved."""
     return quote(value, safe="").replace(".", "%2E")
 
 
 def location_id(location: str) -> str:
-    """The path segment of a location, from its id or its resource name."""
+    """Return the path segment of a location, from its id or its resource name."""
     return segment(location.removeprefix("locations/"))

@@ -1,8 +1,8 @@
 """The operations on keys, connections and tokens: what to send and how to read the response, without I/O.
 
 Both clients have these functions, and those of `profiles`, as methods. Every operation can raise InvalidToken,
-InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, InternalError and TransportFailed; further
-errors are named in its docstring.
+InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, InternalError and TransportFailed. `Raises:`
+in its docstring lists the others.
 """
 
 from typing import Required, TypedDict, Unpack
@@ -25,7 +25,7 @@ _KEYS = f"{PREFIX}/developer/credentials"
 
 
 class Connection(ConnectionStatus):
-    """The connection status; `history` is None unless it was asked for."""
+    """The connection status; `history` is None unless it was requested."""
 
     history: list[StatePeriod] | None = None
 
@@ -51,20 +51,26 @@ class Report(TypedDict, total=False):
     detected_plugins: list[str] | None
 
 
-def _key(client_id: str, what: str = "") -> str:
-    return f"{_KEYS}/{segment(client_id)}{what}"
+def _key(client_id: str, action: str = "") -> str:
+    return f"{_KEYS}/{segment(client_id)}{action}"
 
 
-def create_key(**members: Unpack[NewKey]) -> Operation[KeyCreated]:
-    """Create an API key; its `client_secret` is in this answer only. Never repeated: a second key would be made.
+def create_key(**fields: Unpack[NewKey]) -> Operation[KeyCreated]:
+    """Create an API key. Its `client_secret` is in this response only.
 
-    ValidationFailed, NotFound, Conflict, PlanRestriction.
+    There is no retry after a lost response, because it would create a second key.
+
+    Raises:
+        ValidationFailed: A field is invalid.
+        NotFound: There is no such business or location.
+        Conflict: The location belongs to another business, or it has too many keys.
+        PlanRestriction: The plan does not include another location.
     """
-    return Operation("POST", _KEYS, Success[KeyCreated], body=members)
+    return Operation("POST", _KEYS, Success[KeyCreated], body=fields)
 
 
 def list_keys(include_revoked: bool = False, limit: int | None = None, before: str | None = None) -> Operation[KeyList]:
-    """The user's keys, newest first. Revoked ones come in pages of 100: `before=page.next_before` gets the next one."""
+    """List the user's keys, newest first. A page has at most 100 keys; `before=page.next_before` gets the next one."""
     params = {"include_revoked": "true"} if include_revoked else {}
     params |= {} if limit is None else {"limit": str(limit)}
     params |= {} if before is None else {"before": before}
@@ -72,38 +78,59 @@ def list_keys(include_revoked: bool = False, limit: int | None = None, before: s
 
 
 def revoke_key(client_id: str) -> Operation[KeyRevoked]:
-    """Revoke a key for good; its tokens are worth nothing at once. NotFound.
+    """Revoke a key permanently; its tokens end immediately.
 
-    There is no retry after a lost response, because the response has the time. Call again: NotFound means it is done.
+    There is no retry after a lost response, because only that response has the time of the revocation. If you call
+    again, NotFound means that the key is revoked.
+
+    Raises:
+        NotFound: There is no such key.
     """
     return Operation("DELETE", _key(client_id), Success[KeyRevoked])
 
 
 def roll_key(client_id: str, overlap_seconds: int = 86_400) -> Operation[KeyRolled]:
-    """Give a key a new secret, in this response only; the old one is valid for the overlap. Never retried.
+    """Give a key a new secret, which is in this response only. The old secret stays valid for the overlap.
 
-    0 is for a secret that leaked: every older secret and all tokens end at once. NotFound, Conflict.
+    Use an overlap of 0 if a secret leaked: all older secrets and all tokens end immediately. There is no retry.
+
+    Raises:
+        NotFound: There is no such key.
+        Conflict: The key is deactivated or already has two valid secrets.
     """
     return Operation("POST", _key(client_id, "/roll"), Success[KeyRolled], body={"overlap_seconds": overlap_seconds})
 
 
 def deactivate_key(client_id: str) -> Operation[KeyStanding]:
-    """Switch a key off until it is switched on again. NotFound."""
+    """Deactivate a key until it is reactivated.
+
+    Raises:
+        NotFound: There is no such key.
+    """
     return Operation("POST", _key(client_id, "/deactivate"), Success[KeyStanding], repeatable=True)
 
 
 def reactivate_key(client_id: str) -> Operation[KeyStanding]:
-    """Switch a key on that its owner switched off. NotFound; KeyDeactivated for another reason, which it names."""
+    """Reactivate a key that its owner deactivated.
+
+    Raises:
+        NotFound: There is no such key.
+        KeyDeactivated: The key is deactivated for another reason, which the error names.
+    """
     return Operation("POST", _key(client_id, "/reactivate"), Success[KeyStanding], repeatable=True)
 
 
 def key_events(client_id: str, limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
-    """One page of what happened to a key, revoked or not, newest first; at most 100. NotFound."""
+    """List one page of at most 100 events of a key, newest first. The key may be revoked.
+
+    Raises:
+        NotFound: There is no such key.
+    """
     return Operation("GET", _key(client_id, "/audit"), Success[AuditTrail], _page(limit, before), repeatable=True)
 
 
 def iter_key_events(client_id: str, limit: int = 100, before: str | None = None) -> Pages[AuditTrail, AuditEntry]:
-    """All that happened to a key, newest first, fetched page by page."""
+    """Iterate over the events of a key, newest first, page by page."""
 
     def rest(page: AuditTrail) -> Pages[AuditTrail, AuditEntry] | None:
         return iter_key_events(client_id, limit, page.next_before) if page.next_before else None
@@ -112,7 +139,7 @@ def iter_key_events(client_id: str, limit: int = 100, before: str | None = None)
 
 
 def events(limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
-    """One page of the user's log-ins and of what happened to all of their keys, newest first; at most 100."""
+    """List one page of at most 100 events: the user's logins and the events of their keys, newest first."""
     return Operation("GET", f"{PREFIX}/audit", Success[AuditTrail], _page(limit, before), repeatable=True)
 
 
@@ -121,7 +148,11 @@ def _page(limit: int, before: str | None) -> dict[str, str]:
 
 
 def connection_status(client_id: str, history: bool = False) -> Operation[Connection]:
-    """Whether the site of a key is connected; with `history` its changes of the last 30 days. NotFound."""
+    """Return whether the site of a key is connected, and with `history` the changes of the last 30 days.
+
+    Raises:
+        NotFound: There is no such key.
+    """
     params = {"history": "true"} if history else {}
     path = f"{PREFIX}/api-keys/{segment(client_id)}/status"
     return Operation("GET", path, Success[Connection], params, repeatable=True)
@@ -133,24 +164,28 @@ def businesses() -> Operation[BusinessList]:
 
 
 def heartbeat(**report: Unpack[Report]) -> Operation[HeartbeatReceived]:
-    """Report that the site is alive. Missing fields keep their last value. ValidationFailed."""
+    """Report that the site is alive. Missing fields keep their last value.
+
+    Raises:
+        ValidationFailed: A field is invalid.
+    """
     return Operation("POST", f"{PREFIX}/api-keys/heartbeat", Success[HeartbeatReceived], body=report, repeatable=True)
 
 
 def validate_credentials(
     client_id: str, client_secret: str, site_domain: str | None = None
 ) -> Operation[CredentialsValid | CredentialsInvalid]:
-    """Check a pair and its site without getting a token; `valid` distinguishes the two responses."""
+    """Check credentials and their site without requesting a token; `valid` distinguishes the two responses."""
     body = {"client_id": client_id, "client_secret": client_secret, "site_domain": site_domain}
-    path, answer = f"{PREFIX}/auth/validate-service-credentials", Success[CredentialsValid | CredentialsInvalid]
-    return Operation("POST", path, answer, body=body, repeatable=True, bearer=False)
+    path, envelope = f"{PREFIX}/auth/validate-service-credentials", Success[CredentialsValid | CredentialsInvalid]
+    return Operation("POST", path, envelope, body=body, repeatable=True, bearer=False)
 
 
 def client_credentials(client_id: str, client_secret: str, permissions: list[str] | None = None) -> Operation[Token]:
-    """Exchange a key's id and secret for tokens; no permissions means all that the key has."""
+    """Exchange a key's id and secret for tokens. The default is all permissions of the key."""
     body = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
-    wanted = {"permissions": permissions} if permissions else {}
-    return Operation("POST", TOKEN_PATH, Success[Token], body={**body, **wanted}, repeatable=True, bearer=False)
+    subset = {"permissions": permissions} if permissions else {}
+    return Operation("POST", TOKEN_PATH, Success[Token], body={**body, **subset}, repeatable=True, bearer=False)
 
 
 def refresh(refresh_token: str) -> Operation[Token]:
@@ -162,8 +197,7 @@ def refresh(refresh_token: str) -> Operation[Token]:
 def exchange_id_token(id_token: str, nonce: str | None = None) -> Operation[UserToken]:
     """Exchange an ID token of the identity provider for a user token. The service accepts it once.
 
-    `nonce` is the value that the login was started with. There is no retry after a lost response: the user signs in
-    again.
+    `nonce` is the nonce of the sign-in request. There is no retry after a lost response; the user must sign in again.
 
     Raises:
         InvalidToken: The service rejected the ID token.

@@ -1,7 +1,7 @@
 """The operations on locations, posts, reviews and sync: what to send and how to read the response.
 
-Locations, posts and reviews are named by id or resource name. A PATCH is not retried after a lost response, because
-another change may have happened in between. `operations` lists the errors that every operation can raise.
+A location, post or review is an id or a resource name. A PATCH is not retried after a lost response, because another
+change may have happened in between. `Raises:` does not repeat the errors of every operation, which `operations` lists.
 """
 
 from collections.abc import Mapping
@@ -30,13 +30,17 @@ def _idempotency(key: str | None) -> dict[str, str]:
 
 
 def list_posts(location: str, page_size: int = 50, page_token: str = "") -> Operation[PostList]:
-    """One page of a location's posts, newest first; at most 100. NotFound, ProviderFailed."""
+    """List one page of a location's posts, newest first; at most 100.
+
+    Raises:
+        NotFound, ProviderFailed.
+    """
     params = {"locationId": location, "pageSize": str(page_size), "pageToken": page_token}
     return Operation("GET", f"{PREFIX}/posts", Success[PostList], params, repeatable=True)
 
 
 def iter_posts(location: str, page_size: int = 50, page_token: str = "") -> Pages[PostList, Post]:
-    """All posts of a location, newest first, fetched page by page."""
+    """Iterate over all posts of a location, newest first, page by page."""
 
     def rest(page: PostList) -> Pages[PostList, Post] | None:
         return iter_posts(location, page_size, page.nextPageToken) if page.nextPageToken else None
@@ -45,9 +49,10 @@ def iter_posts(location: str, page_size: int = 50, page_token: str = "") -> Page
 
 
 def create_post(location: str, post: Mapping[str, Any], *, idempotency_key: str | None = None) -> Operation[Post]:
-    """Create a post from the provider's LocalPost fields; it starts as PROCESSING. Its key makes a retry safe.
+    """Create a post from the provider's LocalPost fields; it starts as PROCESSING. The key makes a retry safe.
 
-    ValidationFailed, NotFound, PlanRestriction, QuotaExceeded, ProviderFailed, IdempotencyKeyReused.
+    Raises:
+        ValidationFailed, NotFound, PlanRestriction, QuotaExceeded, ProviderFailed, IdempotencyKeyReused.
     """
     return Operation(
         "POST",
@@ -61,18 +66,23 @@ def create_post(location: str, post: Mapping[str, Any], *, idempotency_key: str 
 
 
 def update_post(location: str, post: str, changes: Mapping[str, Any]) -> Operation[Post]:
-    """Change the given fields; None clears one. Return the whole post.
+    """Change these fields of a post and return the whole post; None clears a field.
 
-    ValidationFailed, NotFound, PlanRestriction, ProviderFailed.
+    Raises:
+        ValidationFailed, NotFound, PlanRestriction, ProviderFailed.
     """
     return Operation("PATCH", _child_path(location, "posts", post), Success[Post], {"locationId": location}, changes)
 
 
 def delete_post(location: str, post: str) -> Operation[PostDeleted]:
-    """Delete a post; one that an attempt without an answer has already deleted is a success. NotFound."""
-    params, done = {"locationId": location}, PostDeleted()
+    """Delete a post. If an attempt whose response was lost has already deleted it, that is a success.
+
+    Raises:
+        NotFound.
+    """
+    params, deleted = {"locationId": location}, PostDeleted()
     return Operation(
-        "DELETE", _child_path(location, "posts", post), Success[PostDeleted], params, repeatable=True, gone=done
+        "DELETE", _child_path(location, "posts", post), Success[PostDeleted], params, repeatable=True, gone=deleted
     )
 
 
@@ -86,7 +96,11 @@ def _child_path(location: str, collection: Literal["posts", "reviews"], name: st
 def list_reviews(
     location: str, page_size: int = 50, page_token: str = "", order_by: ReviewOrder = "updateTime desc"
 ) -> Operation[ReviewList]:
-    """One page of a location's reviews; at most 50. NotFound, PlanRestriction, ProviderFailed."""
+    """List one page of a location's reviews; at most 50.
+
+    Raises:
+        NotFound, PlanRestriction, ProviderFailed.
+    """
     page = {"pageSize": str(page_size), "pageToken": page_token, "orderBy": order_by}
     params = {"locationId": location, **page}
     return Operation("GET", f"{PREFIX}/reviews", Success[ReviewList], params, repeatable=True)
@@ -95,7 +109,7 @@ def list_reviews(
 def iter_reviews(
     location: str, page_size: int = 50, page_token: str = "", order_by: ReviewOrder = "updateTime desc"
 ) -> Pages[ReviewList, ReviewDetail]:
-    """All reviews of a location, fetched page by page."""
+    """Iterate over all reviews of a location, page by page."""
 
     def rest(page: ReviewList) -> Pages[ReviewList, ReviewDetail] | None:
         return iter_reviews(location, page_size, page.nextPageToken, order_by) if page.nextPageToken else None
@@ -104,15 +118,20 @@ def iter_reviews(
 
 
 def review(location: str, review: str) -> Operation[ReviewDetail]:
-    """One review, with its reply where it has one. NotFound, PlanRestriction, ProviderFailed."""
+    """Return a review, with its reply if it has one.
+
+    Raises:
+        NotFound, PlanRestriction, ProviderFailed.
+    """
     path = _child_path(location, "reviews", review)
     return Operation("GET", path, Success[ReviewDetail], {"locationId": location}, repeatable=True)
 
 
 def reply(location: str, review: str, comment: str) -> Operation[ReviewReply]:
-    """Set or replace the reply to a review; public once its `reviewReplyState` is APPROVED.
+    """Set or replace the reply to a review. It is public once its `reviewReplyState` is APPROVED.
 
-    ValidationFailed, NotFound, PlanRestriction, ProviderFailed.
+    Raises:
+        ValidationFailed, NotFound, PlanRestriction, ProviderFailed.
     """
     path, params, body = (
         f"{_child_path(location, 'reviews', review)}/reply",
@@ -123,15 +142,23 @@ def reply(location: str, review: str, comment: str) -> Operation[ReviewReply]:
 
 
 def delete_reply(location: str, review: str) -> Operation[ReplyDeleted]:
-    """Delete a reply. A reply that an attempt without a response has already deleted is a success. NotFound."""
-    path, params, done = f"{_child_path(location, 'reviews', review)}/reply", {"locationId": location}, ReplyDeleted()
-    return Operation("DELETE", path, Success[ReplyDeleted], params, repeatable=True, gone=done)
+    """Delete a reply. If an attempt whose response was lost has already deleted it, that is a success.
+
+    Raises:
+        NotFound.
+    """
+    path, params, deleted = (
+        f"{_child_path(location, 'reviews', review)}/reply",
+        {"locationId": location},
+        ReplyDeleted(),
+    )
+    return Operation("DELETE", path, Success[ReplyDeleted], params, repeatable=True, gone=deleted)
 
 
 def list_locations(
     kind: Literal["all", "unassigned"] = "all", page: int = 1, limit: int = 20
 ) -> Operation[LocationList]:
-    """One page of the locations that the caller may see, by title; at most 100."""
+    """List one page of the caller's locations, by title; at most 100."""
     params = {"type": kind, "page": str(page), "limit": str(limit)}
     return Operation("GET", f"{PREFIX}/external-business/locations", Success[LocationList], params, repeatable=True)
 
@@ -139,26 +166,38 @@ def list_locations(
 def iter_locations(
     kind: Literal["all", "unassigned"] = "all", page: int = 1, limit: int = 100
 ) -> Pages[LocationList, LocationEntry]:
-    """All locations that the caller may see, by title, fetched page by page."""
+    """Iterate over all of the caller's locations, by title, page by page."""
 
-    def rest(found: LocationList) -> Pages[LocationList, LocationEntry] | None:
-        return iter_locations(kind, page + 1, limit) if found.pagination.hasMore else None
+    def rest(listed: LocationList) -> Pages[LocationList, LocationEntry] | None:
+        return iter_locations(kind, page + 1, limit) if listed.pagination.hasMore else None
 
-    return Pages(list_locations(kind, page, limit), lambda found: found.locations, rest)
+    return Pages(list_locations(kind, page, limit), lambda listed: listed.locations, rest)
 
 
 def location(location: str) -> Operation[LocationDetail]:
-    """A location as the provider has it, at most a minute old. NotFound, ProviderFailed."""
+    """Return a location as the provider has it, at most a minute old.
+
+    Raises:
+        NotFound, ProviderFailed.
+    """
     return Operation("GET", _location_path(location), Success[LocationDetail], repeatable=True)
 
 
 def set_sync(location: str, enabled: bool) -> Operation[SyncSwitched]:
-    """Switch sync on or off; on needs a verified location. NotFound, LocationNotVerified, PlanRestriction."""
+    """Switch sync on or off. The location must be verified to switch it on.
+
+    Raises:
+        NotFound, LocationNotVerified, PlanRestriction.
+    """
     return Operation("PATCH", f"{_location_path(location)}/sync", Success[SyncSwitched], body={"syncEnabled": enabled})
 
 
 def refresh_verification(location: str) -> Operation[VerificationRefreshed]:
-    """Ask the provider whether the location is verified. NotFound, ProviderFailed."""
+    """Ask the provider whether the location is verified.
+
+    Raises:
+        NotFound, ProviderFailed.
+    """
     path = f"{_location_path(location)}/refresh-verification"
     return Operation("POST", path, Success[VerificationRefreshed], repeatable=True)
 
@@ -168,17 +207,22 @@ def _location_path(location: str) -> str:
 
 
 def compare(location: str) -> Operation[SyncComparison]:
-    """What was asked for, what the provider has now, what it last accepted; see `reading`. NotFound, ProviderFailed."""
+    """Compare the desired profile with the provider's; `reading` explains the result.
+
+    Raises:
+        NotFound, ProviderFailed.
+    """
     return Operation(
         "GET", f"{PREFIX}/sync/comparison/{location_id(location)}", Success[SyncComparison], repeatable=True
     )
 
 
 def sync(location: str, profile: Mapping[str, Any], *, idempotency_key: str | None = None) -> Operation[SyncResult]:
-    """Push some of the provider's Location fields to the provider. Its key makes a retry safe.
+    """Send fields of the provider's Location to the provider. The idempotency key makes a retry safe.
 
-    ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, Conflict, ProviderFailed,
-    IdempotencyKeyReused.
+    Raises:
+        ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, Conflict, ProviderFailed,
+        IdempotencyKeyReused.
     """
     path, headers = f"{PREFIX}/sync/{location_id(location)}", _idempotency(idempotency_key)
     return Operation("POST", path, Success[SyncResult], body=profile, headers=headers, repeatable=True)
@@ -187,23 +231,28 @@ def sync(location: str, profile: Mapping[str, Any], *, idempotency_key: str | No
 def preview_sync(location: str, profile: Mapping[str, Any]) -> Operation[SyncPreview]:
     """Return what `sync` would do with the same profile now, field by field, without changing anything.
 
-    ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, ProviderFailed.
+    Raises:
+        ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, ProviderFailed.
     """
     path, params = f"{PREFIX}/sync/{location_id(location)}", {"validateOnly": "true"}
     return Operation("POST", path, Success[SyncPreview], params, profile, repeatable=True)
 
 
 def sync_history(location: str, page: int = 1, limit: int = 20) -> Operation[SyncHistory]:
-    """One page of a location's syncs, newest first; at most 100. NotFound."""
+    """List one page of a location's syncs, newest first; at most 100.
+
+    Raises:
+        NotFound.
+    """
     params = {"page": str(page), "limit": str(limit)}
     path = f"{PREFIX}/sync/history/{location_id(location)}"
     return Operation("GET", path, Success[SyncHistory], params, repeatable=True)
 
 
 def iter_sync_history(location: str, page: int = 1, limit: int = 100) -> Pages[SyncHistory, SyncHistoryEntry]:
-    """All syncs of a location, newest first, fetched page by page."""
+    """Iterate over all syncs of a location, newest first, page by page."""
 
-    def rest(found: SyncHistory) -> Pages[SyncHistory, SyncHistoryEntry] | None:
-        return iter_sync_history(location, page + 1, limit) if len(found.history) >= min(limit, MAX_LIMIT) else None
+    def rest(syncs: SyncHistory) -> Pages[SyncHistory, SyncHistoryEntry] | None:
+        return iter_sync_history(location, page + 1, limit) if len(syncs.history) >= min(limit, MAX_LIMIT) else None
 
-    return Pages(sync_history(location, page, limit), lambda found: found.history, rest)
+    return Pages(sync_history(location, page, limit), lambda syncs: syncs.history, rest)

@@ -1,4 +1,4 @@
-"""When to try again, and how long to wait before it."""
+"""When to retry, and how long to wait before it."""
 
 import random
 from collections.abc import Callable
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Retries:
-    """At most `attempts` in total, none started later than `budget` seconds after the first.
+    """The retry policy: at most `attempts` in total, and none later than `budget` seconds after the first.
 
-    The wait is chosen evenly between nothing and a limit that starts at `first` seconds and doubles up to `longest`
-    (full jitter); a longer Retry-After is kept to, or given up on where it exceeds the budget.
+    The wait is random between 0 and a limit that starts at `first` seconds and doubles up to `longest` (full jitter).
+    A longer Retry-After is respected; if it exceeds the budget, there is no retry.
     """
 
     attempts: int = 4
@@ -43,31 +43,31 @@ class Tries(Generic[T]):
     operation: Operation[T]
     clock: Callable[[], float]
     made: int = 0
-    unsure: bool = False  # an attempt that may have been carried out had no answer
+    may_be_done: bool = False  # an attempt without a response may have been carried out
 
     def __post_init__(self) -> None:
-        self.began = self.clock()
+        self.started = self.clock()
 
     def pause(self, error: ProfileError) -> float:
-        """Seconds to wait before the next attempt; raises the error when there will be none."""
+        """Return the seconds to wait before the next attempt, or raise the error if there is none."""
         self.made += 1
-        if self.made >= self.policy.attempts or not _worth_repeating(error, self.operation):
+        if self.made >= self.policy.attempts or not _is_retryable(error, self.operation):
             raise error
         limit = min(self.policy.longest, self.policy.first * 2.0 ** (self.made - 1))
-        asked = error.retry_after if isinstance(error, ProfileApiError) else None
-        pause = max(limit * self.policy.chance(), asked or 0.0)
-        if self.clock() - self.began + pause > self.policy.budget:
+        retry_after = error.retry_after if isinstance(error, ProfileApiError) else None
+        pause = max(limit * self.policy.chance(), retry_after or 0.0)
+        if self.clock() - self.started + pause > self.policy.budget:
             raise error
-        self.unsure = self.unsure or (error.sent and not isinstance(error, RateLimited))
+        self.may_be_done = self.may_be_done or (error.sent and not isinstance(error, RateLimited))
         return pause
 
-    def settled(self, error: ProfileError) -> T | None:
-        """The result when what was to be removed is missing because an earlier attempt has removed it."""
-        return self.operation.gone if self.unsure and isinstance(error, NotFound) else None
+    def removed_before(self, error: ProfileError) -> T | None:
+        """Return the result if the resource is missing because an earlier attempt has deleted it."""
+        return self.operation.gone if self.may_be_done and isinstance(error, NotFound) else None
 
 
-def _worth_repeating(error: ProfileError, operation: Operation[Any]) -> bool:
-    """Passing troubles, as long as a repeat cannot do the operation twice."""
+def _is_retryable(error: ProfileError, operation: Operation[Any]) -> bool:
+    """Return True for a temporary failure whose retry cannot carry out the operation twice."""
     if isinstance(error, RateLimited | IdempotencyInProgress):
         return True
     if isinstance(error, TransportFailed | ServiceUnavailable):

@@ -1,4 +1,4 @@
-"""What both clients share: their options, how a request is built, and network trouble told as TransportFailed."""
+"""Shared parts of both clients: options, requests and network errors."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Options(TypedDict, total=False):
-    """What a client may be given: time limits per request, when to retry, and a clock in seconds."""
+    """Options of both clients: timeout per request, retry policy, and a clock in seconds."""
 
     timeout: float | httpx.Timeout
     retries: Retries
@@ -26,7 +26,7 @@ class Options(TypedDict, total=False):
 
 
 def request_of(http: httpx.Client | httpx.AsyncClient, operation: Operation[T]) -> httpx.Request:
-    """The operation as a request of that client."""
+    """Build the request of an operation."""
     body = None if operation.body is None else dict(operation.body)
     return http.build_request(
         operation.method, operation.path, params=operation.params, json=body, headers=operation.headers
@@ -34,16 +34,21 @@ def request_of(http: httpx.Client | httpx.AsyncClient, operation: Operation[T]) 
 
 
 @contextlib.contextmanager
-def network_told(operation: Operation[T]) -> Iterator[None]:
-    """Network trouble as TransportFailed; what cannot be sent at all, as to a URL without a scheme, as ValueError.
+def transport_errors(operation: Operation[T]) -> Iterator[None]:
+    (
+        """Convert network errors of httpx.
 
-    A failure to get a token is reported as such: the operation itself was not sent.
+    Raises:
+        TransportFailed: There is no response. If the token request failed, the operation was not sent.
+        ValueError: The request cannot be sent, for example because the URL has no scheme.
     """
+        ""
+    )
     try:
         yield
     except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
-        raise ValueError(f"the request cannot be sent: {error}") from error
+        raise ValueError(f"The request cannot be sent: {error}") from error
     except httpx.RequestError as error:
-        for_token = operation.bearer and error.request.url.path.endswith(operations.TOKEN_PATH)
-        sent = not (isinstance(error, _UNSENT) or for_token)
+        is_token_request = operation.bearer and error.request.url.path.endswith(operations.TOKEN_PATH)
+        sent = not (isinstance(error, _UNSENT) or is_token_request)
         raise TransportFailed(f"{type(error).__name__}: {error}", sent) from error

@@ -1,1 +1,1 @@
-"""What is visible on the wire: bodies, queries, the envelope and the error catalogue."""
+"""The wire format: bodies, queries, the envelope and the error catalogue."""

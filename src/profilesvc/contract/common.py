@@ -90,7 +90,7 @@ def _location_name(value: str) -> str:
 
 
 # Pydantic writes a constraint into the JSON schema only if it precedes the validator.
-STORABLE = AfterValidator(_storable)  # after a length limit, which counts characters only on a plain str
+STORABLE = AfterValidator(_storable)  # must follow a length limit, which counts characters only of a plain str
 Text = Annotated[str, STORABLE]
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), BeforeValidator(whole_number)]
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(whole_number)]

@@ -33,11 +33,11 @@ SERVER_ERROR = ErrorKind("server_error", 500, INTERNAL_ERROR.message)
 TOO_MANY = ErrorKind("temporarily_unavailable", 429, RATE_LIMITED.message)
 UNAVAILABLE = ErrorKind("temporarily_unavailable", 503, SERVICE_UNAVAILABLE.message)
 
-_OWN = {
+_STANDARD = {
     *(INVALID_REQUEST, TOO_LARGE, COMPRESSED, INVALID_CLIENT, INVALID_GRANT, INVALID_SCOPE),
     *(UNSUPPORTED_GRANT_TYPE, INVALID_TOKEN, ACCESS_DENIED, SERVER_ERROR, UNAVAILABLE, TOO_MANY),
 }
-_WORDS = {
+_CODES = {
     AUTH_INVALID_TOKEN: INVALID_TOKEN.code,
     AUTH_INSUFFICIENT_PERMISSIONS: ACCESS_DENIED.code,
     RATE_LIMITED: UNAVAILABLE.code,
@@ -57,16 +57,16 @@ class OAuthError(BaseModel):
     error: str = Field(
         description="An error code of the standard.",
         examples=["invalid_client"],
-        json_schema_extra={"enum": [*sorted({kind.code for kind in _OWN})]},
+        json_schema_extra={"enum": [*sorted({kind.code for kind in _STANDARD})]},
     )
     error_description: str = Field(description="For people; can change.")
 
 
 def error_members(kind: ErrorKind, message: str, details: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of an error in the standard's codes, without details that only our catalogue defines."""
-    word = kind.code if kind in _OWN else _WORDS.get(kind, INVALID_REQUEST.code)
-    extra = details if kind in _OWN else {}
-    return {"error": word, "error_description": _NOT_IN_DESCRIPTION.sub("'", message), **extra}
+    """Return the fields of an error with the standard's code, without details that only our catalogue defines."""
+    code = kind.code if kind in _STANDARD else _CODES.get(kind, INVALID_REQUEST.code)
+    extra = details if kind in _STANDARD else {}
+    return {"error": code, "error_description": _NOT_IN_DESCRIPTION.sub("'", message), **extra}
 
 
 _ClientId = Annotated[str | None, Field(description="Required unless the client uses HTTP Basic.")]

@@ -1,4 +1,4 @@
-"""The status badge: anyone with the link sees a key's name and state, and nothing else."""
+"""The status badge, which shows a key's name and state to anyone who has its link."""
 
 import json
 from html import escape
@@ -19,25 +19,25 @@ _SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" ro
 </svg>
 """
 _LONGEST = 40
-_KEPT = {"Cache-Control": "public, max-age=60"}
+_CACHED = {"Cache-Control": "public, max-age=60"}
 
 
 def register(blueprint: Blueprint) -> None:
-    """Declare it."""
+    """Declare the badge."""
 
     @blueprint.get("/badge/<badge>")
     async def badge(badge: str) -> Response:
-        """Serve `<secret>.svg` or `<secret>.json`; counted by address like every request without a caller."""
+        """Serve `<secret>.svg` or `<secret>.json`. The client is counted by address because it has no session."""
         running = services()
         await receive(running, this_request(), None, None)
         secret, _, form = badge.rpartition(".")
         name, state, seen = await badges.read(running, secret if form in {"svg", "json"} else "")
         if form == "svg":
-            return Response(_picture(name, state), 200, _KEPT, content_type="image/svg+xml")
-        told = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}
-        # The fields in the first line are those of shields.io.
+            return Response(_picture(name, state), 200, _CACHED, content_type="image/svg+xml")
+        fields = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}
+        # shields.io reads these four fields.
         shields = {"schemaVersion": 1, "label": name, "message": words.STATES[state], "color": _COLOURS[state]}
-        return Response(json.dumps(shields | told), 200, _KEPT, content_type="application/json")
+        return Response(json.dumps(shields | fields), 200, _CACHED, content_type="application/json")
 
 
 def _picture(name: str, state: str) -> str:

@@ -1,4 +1,4 @@
-"""From the form of a key to the API's body, with every problem of it at once."""
+"""Convert the key form to the API's body, and report all its problems at once."""
 
 import contextlib
 from collections.abc import Callable, Iterable
@@ -19,15 +19,16 @@ _ANY = 1
 _ORDER = tuple(KeyCreate.model_fields)
 
 
-def wanted(services: Services, form: "MultiDict[str, str]", choices: list[Choice]) -> KeyCreate:
-    """The key that a filled-in form means; a location that is in a business brings its business along.
+def body_of(services: Services, form: "MultiDict[str, str]", choices: list[Choice]) -> KeyCreate:
+    """Return the key that the form describes. If the location has a business, the key gets that business.
 
-    VALIDATION_ERROR, also for what making the key would refuse later, so that nothing is left to find out.
+    Raises:
+        ServiceError: VALIDATION_ERROR with every problem, including those that `credentials.create` would find.
     """
     values = _values(form, choices)
     development = not services.settings.production
     domains = values["primary_domain"], values["allowed_domains"] or []
-    found = _problems(
+    problems = _problems(
         [
             lambda: _require_permission(values),
             lambda: checked(KeyCreate, values, "body"),
@@ -36,8 +37,8 @@ def wanted(services: Services, form: "MultiDict[str, str]", choices: list[Choice
             lambda: _require_future(values, services.clock.now()),
         ]
     )
-    if found:
-        raise invalid_many(found)
+    if problems:
+        raise invalid_many(problems)
     return checked(KeyCreate, values, "body")
 
 
@@ -56,25 +57,25 @@ def _values(form: "MultiDict[str, str]", choices: list[Choice]) -> dict[str, Any
     if day := form.get("expires_on", ""):
         values["expires_at"] = f"{day}T23:59:59Z"
     if location not in {choice.name for choice in choices}:
-        values["business_id"] = values["business_id"] or _ANY  # it is refused for the location
+        values["business_id"] = values["business_id"] or _ANY  # the location is rejected anyway
     return values
 
 
 def _problems(rules: Iterable[Callable[[], Any]]) -> list[tuple[str, str, str]]:
-    """What the rules refuse, one problem for each field (the first that was found), in the order of the form."""
-    found: dict[str, tuple[str, str, str]] = {}
+    """Return the first problem of each field, in the order of the form."""
+    problems: dict[str, tuple[str, str, str]] = {}
     for rule in rules:
         try:
             rule()
         except ServiceError as error:
             for one in error.details["errors"]:
-                found.setdefault(one["field"], (one["in"], one["field"], one["problem"]))
-    return sorted(found.values(), key=lambda problem: _ORDER.index(problem[1].partition(".")[0]))
+                problems.setdefault(one["field"], (one["in"], one["field"], one["problem"]))
+    return sorted(problems.values(), key=lambda problem: _ORDER.index(problem[1].partition(".")[0]))
 
 
 def _require_permission(values: dict[str, Any]) -> None:
     if not values["permissions"]:
-        raise invalid("body", "permissions", "tick at least one")
+        raise invalid("body", "permissions", "select at least one")
 
 
 def _require_future(values: dict[str, Any], now: int) -> None:

@@ -1,4 +1,4 @@
-"""Making pages: templates with everything escaped, and the headers that keep a page to itself."""
+"""Render pages from templates that escape everything, with headers that protect them."""
 
 from functools import cache
 from typing import Any
@@ -14,14 +14,14 @@ from profilesvc.domain.request import current
 from profilesvc.domain.world import iso
 
 PATH = "/dashboard"
-VISIT = "profilesvc.visit"  # where a request's scope keeps who is visiting, for a page of an error
-FRAGMENT = "X-Fragment"  # sent by live.js, which asks for a part of a page
-# No script or style but the files of our own; nothing is loaded from or sent to anywhere else.
+VISIT = "profilesvc.visit"  # the key of the visit in a request's scope, for error pages
+FRAGMENT = "X-Fragment"  # sent by live.js, which requests parts of pages
+# Only our own scripts and styles. Nothing is loaded from or sent to other origins.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-# With `no-referrer` browsers would send `Origin: null` with our own forms.
+# With `Referrer-Policy: no-referrer`, browsers would send `Origin: null` with our own forms.
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "Referrer-Policy": "same-origin",
@@ -32,19 +32,19 @@ _HEADERS = {
 
 @cache
 def _templates() -> Environment:
-    """Not Quart's own, which renders as a coroutine: several times slower for a page of hundreds of rows."""
-    made = Environment(
+    """Return our environment. Quart's renders in a coroutine, which is several times slower for hundreds of rows."""
+    environment = Environment(
         loader=PackageLoader("profilesvc.dashboard"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
+    environment.filters.update(
         iso=iso, utc=words.utc, exactly=words.exactly, ago=words.ago, field=values.field, event=words.event
     )
-    made.globals.update(words=words, columns=values.columns)
-    return made
+    environment.globals.update(words=words, columns=values.columns)
+    return environment
 
 
 def text(template: str, **shown: Any) -> str:
@@ -60,28 +60,28 @@ def page(template: str, status: int = 200, **shown: Any) -> Response:
 
 
 def is_fragment() -> bool:
-    """Whether a script asks for a part of a page."""
+    """Return whether a script requests a part of a page."""
     return FRAGMENT in request.headers
 
 
 def see(path: str) -> Response:
-    """Go on there by GET; also for a script's request, which must not swap a page in for a fragment."""
+    """Redirect to a path. A script gets the path in `X-Go-To`, because it must not show a page as a part."""
     if is_fragment():
         return Response(status=204, headers={"X-Go-To": path, "Cache-Control": "no-store"})
     return Response(status=303, headers={"Location": path, "Cache-Control": "no-store"})
 
 
 async def guard(response: Response) -> Response:
-    """Add the headers of every answer under /dashboard."""
+    """Add the headers of every response under /dashboard."""
     response.headers.update(_HEADERS)
     return response
 
 
 async def failed(error: Exception) -> Response:
-    """The refusal in words, with the id by which our log knows it."""
-    told, here = refusal(error), request.scope.get(VISIT)
+    """Return the error page, with the request id that is in our log."""
+    told, visit = refusal(error), request.scope.get(VISIT)
     current().outcome = told.kind.code
-    response = page("error.html", told.kind.status, visit=here, error=told, request_id=current().request_id or "")
+    response = page("error.html", told.kind.status, visit=visit, error=told, request_id=current().request_id or "")
     response.headers.update({name: value for name, value in headers_of(told).items() if name != "WWW-Authenticate"})
     return response
 

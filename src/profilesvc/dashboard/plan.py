@@ -1,4 +1,4 @@
-"""Plan and usage: what is used of what, and what a larger plan would bring."""
+"""The page of the plan and its usage."""
 
 from quart import Blueprint, Response
 
@@ -8,9 +8,9 @@ from profilesvc.services import overview
 
 
 def register(blueprint: Blueprint) -> None:
-    """Declare it."""
+    """Declare the page."""
 
     @view(blueprint, "/plan")
-    async def show(here: Visit) -> Response:
-        used = await overview.usage(here.services, here.caller)
-        return pages.page("plan.html", visit=here, used=used, upgrade_url=here.services.settings.upgrade_url)
+    async def show(visit: Visit) -> Response:
+        usage = await overview.usage(visit.services, visit.caller)
+        return pages.page("plan.html", visit=visit, usage=usage, upgrade_url=visit.services.settings.upgrade_url)

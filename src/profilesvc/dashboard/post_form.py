@@ -1,4 +1,4 @@
-"""From the form of a post to the provider's LocalPost, and from its problems back to the words of the form."""
+"""Convert the post form to the provider's LocalPost, and its problems to those of the form."""
 
 from typing import Any
 
@@ -11,25 +11,25 @@ from profilesvc.domain.posts import check_create
 
 
 def document(kind: str, form: "MultiDict[str, str]") -> Document:
-    """The post that a filled-in form means; what was left empty is left out."""
-    given = {name: text.strip() for name, text in form.items() if text.strip()}
+    """Return the post that the form describes, without empty fields."""
+    values = {name: text.strip() for name, text in form.items() if text.strip()}
     post: Document = {"topicType": kind}
-    if "summary" in given:
-        post["summary"] = given["summary"]
-    if "action" in given and kind != "OFFER":  # the form of an offer has no button
-        post["callToAction"] = _present({"actionType": given["action"], "url": given.get("action_url")})
+    if "summary" in values:
+        post["summary"] = values["summary"]
+    if "action" in values and kind != "OFFER":  # the form of an offer has no button
+        post["callToAction"] = _present({"actionType": values["action"], "url": values.get("action_url")})
     if kind in {"EVENT", "OFFER"}:
-        post["event"] = _present({"title": given.get("title"), "schedule": _schedule(given)})
+        post["event"] = _present({"title": values.get("title"), "schedule": _schedule(values)})
     if kind == "OFFER":
-        coupon, url, terms = (given.get(name) for name in ("coupon", "redeem_url", "terms"))
+        coupon, url, terms = (values.get(name) for name in ("coupon", "redeem_url", "terms"))
         post["offer"] = _present({"couponCode": coupon, "redeemOnlineUrl": url, "termsConditions": terms})
-    if "photo" in given:
-        post["media"] = [{"sourceUrl": given["photo"]}]
+    if "photo" in values:
+        post["media"] = [{"sourceUrl": values["photo"]}]
     return post
 
 
 def problems(post: Document) -> Problems:
-    """What the provider would refuse, each with the label of its field; none for a post that is valid."""
+    """Return what the provider would reject, with the labels of the fields."""
     try:
         check_create(post)
     except ServiceError as error:
@@ -37,9 +37,9 @@ def problems(post: Document) -> Problems:
     return NONE
 
 
-def _schedule(given: dict[str, str]) -> Document:
-    times = {side: _numbers(given.get(f"{side}_time", ""), ":", ("hours", "minutes")) for side in ("start", "end")}
-    days = {side: _numbers(given.get(f"{side}_date", ""), "-", ("year", "month", "day")) for side in ("start", "end")}
+def _schedule(values: dict[str, str]) -> Document:
+    times = {side: _numbers(values.get(f"{side}_time", ""), ":", ("hours", "minutes")) for side in ("start", "end")}
+    days = {side: _numbers(values.get(f"{side}_date", ""), "-", ("year", "month", "day")) for side in ("start", "end")}
     return _present(
         {
             "startDate": days["start"],
@@ -51,12 +51,12 @@ def _schedule(given: dict[str, str]) -> Document:
 
 
 def _numbers(text: str, divider: str, names: tuple[str, ...]) -> Document | None:
-    """`2026-01-05` or `09:30` as the provider's date or time; None for anything else, which the rules then miss."""
+    """Convert `2026-01-05` or `09:30` to the provider's date or time. Anything else counts as missing."""
     parts = text.split(divider)[: len(names)]
     if len(parts) != len(names) or not all(part.isdecimal() and len(part) <= 4 for part in parts):
         return None
     return dict(zip(names, map(int, parts), strict=True))
 
 
-def _present(members: dict[str, Any]) -> Document:
-    return {name: value for name, value in members.items() if value is not None}
+def _present(fields: dict[str, Any]) -> Document:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,4 +1,4 @@
-"""A location's posts with a form for each kind, and its reviews."""
+"""The page of a location's posts, with a form for each kind."""
 
 import json
 from typing import Any
@@ -21,47 +21,47 @@ _SIZE = 25
 
 
 def register(blueprint: Blueprint) -> None:
-    """Declare them."""
+    """Declare the pages."""
 
     @view(blueprint, f"{_SITE}/posts")
-    async def show(here: Visit, locationId: str) -> Response:
-        return await _page(here, await here.reach(locationId), MultiDict(request.args))
+    async def show(visit: Visit, locationId: str) -> Response:
+        return await _page(visit, await visit.reach(locationId), MultiDict(request.args))
 
     @view(blueprint, f"{_SITE}/posts/live")
-    async def live(here: Visit, locationId: str) -> Response:
-        location = await here.reach(locationId)
-        return pages.page("_posts.html", visit=here, location=location, **await _listed(here, location, ""))
+    async def live(visit: Visit, locationId: str) -> Response:
+        location = await visit.reach(locationId)
+        return pages.page("_posts.html", visit=visit, location=location, **await _listed(visit, location, ""))
 
     @view(blueprint, f"{_SITE}/posts/check", "POST")
-    async def check(here: Visit, locationId: str) -> Response:
-        """What is wrong with the form so far, while it is filled in."""
+    async def check(visit: Visit, locationId: str) -> Response:
+        """Return the problems of the form while the user fills it in."""
         form = await request.form
-        found = post_form.problems(post_form.document(_kind(form), form))
-        return pages.page("_check.html", problems=found)
+        problems_so_far = post_form.problems(post_form.document(_kind(form), form))
+        return pages.page("_check.html", problems=problems_so_far)
 
     @view(blueprint, f"{_SITE}/posts", "POST")
-    async def create(here: Visit, locationId: str) -> Response:
-        location, form = await here.reach(locationId), await request.form
+    async def create(visit: Visit, locationId: str) -> Response:
+        location, form = await visit.reach(locationId), await request.form
         body = post_form.document(_kind(form), form)
         once = idempotency_key([[form.get("once", "")]], body)
         try:
-            await posts.create(here.services, here.caller, location, body, once)
+            await posts.create(visit.services, visit.caller, location, body, once)
         except ServiceError as error:
-            return await _page(here, location, form, error)
+            return await _page(visit, location, form, error)
         return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
 
     @view(blueprint, f"{_SITE}/posts/<post:postId>/delete", "POST")
-    async def delete(here: Visit, locationId: str, postId: str) -> Response:
-        location, form = await here.reach(locationId), await request.form
+    async def delete(visit: Visit, locationId: str, postId: str) -> Response:
+        location, form = await visit.reach(locationId), await request.form
         try:
             ident = post_id(postId, location.name)
         except ValueError as error:
             raise invalid("path", "postId", str(error)) from None
         try:
             problems.require_sure("sure" in form)
-            await posts.delete(here.services, location, ident)
+            await posts.delete(visit.services, location, ident)
         except ServiceError as error:
-            return await _page(here, location, MultiDict(), error, f"delete-{ident}-")
+            return await _page(visit, location, MultiDict(), error, f"delete-{ident}-")
         return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
 
 
@@ -70,40 +70,40 @@ def _kind(form: "MultiDict[str, str]") -> str:
 
 
 async def _page(
-    here: Visit,
+    visit: Visit,
     location: Reached,
     form: "MultiDict[str, str]",
     error: ServiceError | None = None,
     prefix: str = "",
 ) -> Response:
-    """The list and the form; after a refusal with what was typed, and what is wrong with it."""
-    usage = await overview.usage(here.services, here.caller)
+    """Return the list and the form. After an `error`, `form` is what the user entered."""
+    usage = await overview.usage(visit.services, visit.caller)
     return pages.page(
         "posts.html",
         200 if error is None else error.kind.status,
-        visit=here,
+        visit=visit,
         location=location,
         kind=_kind(form),
         form=form,
-        title=await here.title(location),
+        title=await visit.title(location),
         problems=problems.NONE if error is None else problems.of(error, prefix),
         usage=usage,
-        once=random_id(here.services.entropy),
-        **await _listed(here, location, form.get("page", ""), is_form=error is not None),
+        once=random_id(visit.services.entropy),
+        **await _listed(visit, location, form.get("page", ""), is_form=error is not None),
     )
 
 
-async def _listed(here: Visit, location: Reached, token: str, *, is_form: bool = False) -> dict[str, Any]:
-    """A page of posts as the API lists them; while the provider is away its refusal instead.
+async def _listed(visit: Visit, location: Reached, token: str, *, is_form: bool = False) -> dict[str, Any]:
+    """Return a page of posts, or the error if the provider is not available.
 
-    With a form that is shown again (`is_form`) so is every error, because the input must not be lost.
+    If the form is shown again (`is_form`), show every error with it, because the user's input must not be lost.
     """
-    asked = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
-    query = checked(PostListQuery, asked, "query")
+    values = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
+    query = checked(PostListQuery, values, "query")
     try:
-        found = json.loads((await posts.list_page(here.services, here.caller, location, query)).data)
+        listed = json.loads((await posts.list_page(visit.services, visit.caller, location, query)).data)
     except ServiceError as error:
         if error.kind.status < 500 and not is_form:
             raise
         return {"posts": [], "older": "", "trouble": error, "first": not token}
-    return {"posts": found["localPosts"], "older": found["nextPageToken"], "trouble": None, "first": not token}
+    return {"posts": listed["localPosts"], "older": listed["nextPageToken"], "trouble": None, "first": not token}

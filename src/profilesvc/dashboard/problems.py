@@ -1,4 +1,4 @@
-"""The problems of a form: all at the top of the page, and each next to its field."""
+"""The problems of a form, which are shown at the top of the page and next to each field."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`field` is the id of an input, empty for what concerns the whole form."""
+    """A problem. `field` is the id of an input, or empty if the whole form is wrong."""
 
     field: str
     text: str
@@ -16,36 +16,36 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Problems:
-    """The problems of a form; false when there are none. `prefix` comes before the names of its inputs."""
+    """The problems of a form; false if there are none."""
 
-    found: list[Problem] = field(default_factory=list)
+    entries: list[Problem] = field(default_factory=list)
     status: int = 200
 
     def __bool__(self) -> bool:
-        return bool(self.found)
+        return bool(self.entries)
 
-    def beside(self, name: str) -> list[str]:
+    def of_input(self, name: str) -> list[str]:
         """Return the problems to show next to an input."""
-        return [problem.text for problem in self.found if problem.field == name]
+        return [problem.text for problem in self.entries if problem.field == name]
 
 
 NONE = Problems()
 
 
 def of(error: ServiceError, prefix: str = "") -> Problems:
-    """A refusal, problem by problem. Ids are `prefix` and the input's name."""
+    """Return the problems of an error. The id of an input is `prefix` and its name."""
     if "errors" not in error.details:
-        return Problems([Problem("", text) for text in words.told(error)], error.kind.status)
-    found = []
+        return Problems([Problem("", text) for text in words.problems_of(error)], error.kind.status)
+    entries = []
     for one in error.details["errors"]:
         name, label = words.input_of(one["field"])
-        found.append(
+        entries.append(
             Problem(f"{prefix}{name}" if name else "", f"{label}: {one['problem']}" if label else one["problem"])
         )
-    return Problems(found, error.kind.status)
+    return Problems(entries, error.kind.status)
 
 
 def require_sure(is_sure: bool) -> None:
-    """Raise VALIDATION_ERROR unless the box was ticked that confirms an irreversible action."""
+    """Raise VALIDATION_ERROR unless the user has ticked the confirmation."""
     if not is_sure:
-        raise invalid("body", "sure", "tick the box to go on")
+        raise invalid("body", "sure", "tick the box to confirm")

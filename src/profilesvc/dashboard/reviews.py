@@ -1,4 +1,4 @@
-"""A location's reviews with the replies to them, where the plan has them."""
+"""The page of a location's reviews and replies."""
 
 import json
 from dataclasses import dataclass
@@ -19,79 +19,79 @@ _SITE = "/sites/<location:locationId>"
 
 
 def register(blueprint: Blueprint) -> None:
-    """Declare them."""
+    """Declare the pages."""
 
     @view(blueprint, f"{_SITE}/reviews")
-    async def show(here: Visit, locationId: str) -> Response:
-        return await _page(here, await here.reach(locationId))
+    async def show(visit: Visit, locationId: str) -> Response:
+        return await _page(visit, await visit.reach(locationId))
 
     @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST")
-    async def reply(here: Visit, locationId: str, reviewId: str) -> Response:
-        location, form = await here.reach(locationId), await request.form
-        ident, typed = _ident(reviewId, location), form.get("comment", "").strip()
+    async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
+        location, form = await visit.reach(locationId), await request.form
+        ident, text = _ident(reviewId, location), form.get("comment", "").strip()
         try:
-            await reviews.reply(here.services, location, ident, {"comment": typed})
+            await reviews.reply(visit.services, location, ident, {"comment": text})
         except ServiceError as error:
-            return await _page(here, location, _Refused(ident, typed, error))
+            return await _page(visit, location, _FailedReply(ident, text, error))
         return pages.see(f"{pages.PATH}/sites/{location.id}/reviews")
 
     @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
-    async def withdraw(here: Visit, locationId: str, reviewId: str) -> Response:
-        location, form = await here.reach(locationId), await request.form
+    async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
+        location, form = await visit.reach(locationId), await request.form
         ident = _ident(reviewId, location)
         try:
             problems.require_sure("sure" in form)
-            await reviews.delete_reply(here.services, location, ident)
+            await reviews.delete_reply(visit.services, location, ident)
         except ServiceError as error:
-            return await _page(here, location, _Refused(ident, None, error))
+            return await _page(visit, location, _FailedReply(ident, None, error))
         return pages.see(f"{pages.PATH}/sites/{location.id}/reviews")
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
-    """A reply that was not accepted: to which review, what was typed, and why."""
+class _FailedReply:
+    """A reply that was not accepted: its review, its text and the error."""
 
     review_id: str
-    typed: str | None
+    text: str | None
     error: ServiceError
 
 
-async def _page(here: Visit, location: Reached, refused: _Refused | None = None) -> Response:
-    """The reviews; after a refusal with what was typed and what is wrong with it.
+async def _page(visit: Visit, location: Reached, failed: _FailedReply | None = None) -> Response:
+    """Return the reviews, and after a failure the text that the user entered with its problems.
 
-    The review that a reply was for may be on another page, gone, or out of reach with the provider. The form then
-    is shown again without the others, so that no text is lost.
+    The review of a failed reply may be on another page or deleted, or the provider may not be available. Then the form
+    is shown separately, so that the text is not lost.
     """
     try:
-        found, trouble = await _listed(here, location), None
+        listed, trouble = await _listed(visit, location), None
     except ServiceError as error:
-        if error.kind.status < 500 and refused is None:
+        if error.kind.status < 500 and failed is None:
             raise
-        found, trouble = {"reviews": [], "nextPageToken": ""}, error
-    names = [review["name"].rpartition("/")[2] for review in found["reviews"]]
+        listed, trouble = {"reviews": [], "nextPageToken": ""}, error
+    names = [review["name"].rpartition("/")[2] for review in listed["reviews"]]
     return pages.page(
         "reviews.html",
-        200 if refused is None else refused.error.kind.status,
-        visit=here,
+        200 if failed is None else failed.error.kind.status,
+        visit=visit,
         location=location,
-        title=await here.title(location),
-        found=found,
+        title=await visit.title(location),
+        listed=listed,
         trouble=trouble,
-        refused=refused,
-        is_listed=refused is not None and refused.review_id in names,
-        problems=problems.NONE if refused is None else problems.of(refused.error, f"{refused.review_id}-"),
+        failed=failed,
+        is_listed=failed is not None and failed.review_id in names,
+        problems=problems.NONE if failed is None else problems.of(failed.error, f"{failed.review_id}-"),
     )
 
 
-async def _listed(here: Visit, location: Reached) -> dict[str, Any]:
-    asked = {"locationId": location.name, "pageSize": "25", "pageToken": request.args.get("page", "")}
-    query = checked(ReviewListQuery, asked, "query")
-    found: dict[str, Any] = json.loads((await reviews.list_page(here.services, location, query)).data)
-    return found
+async def _listed(visit: Visit, location: Reached) -> dict[str, Any]:
+    values = {"locationId": location.name, "pageSize": "25", "pageToken": request.args.get("page", "")}
+    query = checked(ReviewListQuery, values, "query")
+    listed: dict[str, Any] = json.loads((await reviews.list_page(visit.services, location, query)).data)
+    return listed
 
 
-def _ident(given: str, location: Reached) -> str:
+def _ident(value: str, location: Reached) -> str:
     try:
-        return review_id(given, location.name)
+        return review_id(value, location.name)
     except ValueError as error:
         raise invalid("path", "reviewId", str(error)) from None

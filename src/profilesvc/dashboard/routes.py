@@ -1,4 +1,4 @@
-"""The dashboard's blueprint: all of its pages, its files, and what every answer carries."""
+"""The dashboard's blueprint: its pages, static files and headers."""
 
 from pathlib import Path
 
@@ -14,28 +14,28 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 
 
 def blueprint() -> Blueprint:
-    """Everything under /dashboard."""
-    made = Blueprint("dashboard", __name__, url_prefix=pages.PATH)
+    """Build the blueprint of everything under /dashboard."""
+    dashboard = Blueprint("dashboard", __name__, url_prefix=pages.PATH)
     for part in (session, sites, site, posts, reviews, keys, plan, badge):
-        part.register(made)
-    made.register_error_handler(Exception, pages.failed)
-    made.after_request(pages.guard)
+        part.register(dashboard)
+    dashboard.register_error_handler(Exception, pages.failed)
+    dashboard.after_request(pages.guard)
     files = {file.name: file for file in _STATIC.iterdir()}
 
-    @made.get("/static/<name>")
+    @dashboard.get("/static/<name>")
     async def static(name: str) -> Response:
         if name not in files:
-            raise ServiceError(NOT_FOUND, "There is no such file.")
+            raise ServiceError(NOT_FOUND, "File not found.")
         content_type = _TYPES.get(files[name].suffix, "text/plain; charset=utf-8")
         return await documents().respond(f"dashboard/{name}", files[name].read_bytes, content_type)
 
-    @made.get("/")
+    @dashboard.get("/")
     async def home() -> Response:
         return pages.see(pages.PATH)
 
-    @made.get("/<path:missing>")
-    async def nothing(missing: str) -> Response:
+    @dashboard.get("/<path:missing>")
+    async def not_found(missing: str) -> Response:
         await visits.recognise()
-        raise ServiceError(NOT_FOUND, "There is no such page.")
+        raise ServiceError(NOT_FOUND, "Page not found.")
 
-    return made
+    return dashboard

@@ -1,4 +1,4 @@
-"""The pages before and after a session: sign in, come back, sign out."""
+"""The pages that start and end a session: sign-in, callback and sign-out."""
 
 from weakref import WeakKeyDictionary
 
@@ -17,11 +17,11 @@ _ATTEMPT_SECONDS = 600
 
 
 def register(blueprint: Blueprint) -> None:
-    """Declare them."""
+    """Declare the pages."""
     providers: WeakKeyDictionary[object, Provider] = WeakKeyDictionary()
 
     async def provider() -> Provider:
-        """Return that of the running services; the client is counted by address, as at the token endpoint."""
+        """Return the provider of the running services. Count the client by address, because it has no session yet."""
         running = services()
         await receive(running, this_request(), None, None)
         return providers.setdefault(running.signer, Provider(running))
@@ -46,7 +46,9 @@ def register(blueprint: Blueprint) -> None:
         running = services()
         attempt = Attempt.opened(running, cookies.get(running, cookies.SIGN_IN) or "")
         if attempt is None:
-            raise ServiceError(AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or too long ago.")
+            raise ServiceError(
+                AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or it has expired. Start again."
+            )
         token = await (await provider()).finish(attempt, request.args.to_dict())
         response = pages.see(local(attempt.then))
         cookies.put(response, running, cookies.SESSION, token.access_token, token.expires_in)
@@ -54,9 +56,9 @@ def register(blueprint: Blueprint) -> None:
         return response
 
     @view(blueprint, "/sign-out", "POST")
-    async def sign_out(here: Visit) -> Response:
-        """The token ends everywhere, not only in this browser."""
-        await oauth2.revoke(here.services, here.caller, here.token)
+    async def sign_out(visit: Visit) -> Response:
+        """End the session's token, not only the cookie of this browser."""
+        await oauth2.revoke(visit.services, visit.caller, visit.token)
         response = pages.see(f"{pages.PATH}/sign-in")
-        cookies.remove(response, here.services, cookies.SESSION)
+        cookies.remove(response, visit.services, cookies.SESSION)
         return response

@@ -1,4 +1,4 @@
-"""One location: the connection of its keys over 30 days, what differs at the provider, and syncs."""
+"""The page of a location: connections over 30 days, comparison with the provider, and syncs."""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -22,88 +22,88 @@ _HISTORY = 15
 
 
 def register(blueprint: Blueprint) -> None:
-    """Declare it."""
+    """Declare the pages."""
 
     @view(blueprint, "/sites/<location:locationId>")
-    async def show(here: Visit, locationId: str) -> Response:
-        return await _page(here, await here.reach(locationId))
+    async def show(visit: Visit, locationId: str) -> Response:
+        return await _page(visit, await visit.reach(locationId))
 
     @view(blueprint, "/sites/<location:locationId>/live")
-    async def live(here: Visit, locationId: str) -> Response:
-        """Return the current connection states of its keys."""
-        location = await here.reach(locationId)
-        return pages.page("_connection.html", visit=here, location=location, lines=await _lines(here, location))
+    async def live(visit: Visit, locationId: str) -> Response:
+        """Return the current connections of the location's keys."""
+        location = await visit.reach(locationId)
+        return pages.page("_connection.html", visit=visit, location=location, lines=await _lines(visit, location))
 
     @view(blueprint, "/sites/<location:locationId>/switch", "POST")
-    async def switch(here: Visit, locationId: str) -> Response:
-        location, wanted = await here.reach(locationId), (await request.form).get("sync") == "on"
-        return await _done(here, location, locations.switch_sync(here.services, location, wanted))
+    async def switch(visit: Visit, locationId: str) -> Response:
+        location, enabled = await visit.reach(locationId), (await request.form).get("sync") == "on"
+        return await _done(visit, location, locations.switch_sync(visit.services, location, enabled))
 
     @view(blueprint, "/sites/<location:locationId>/verification", "POST")
-    async def verification(here: Visit, locationId: str) -> Response:
-        location = await here.reach(locationId)
-        return await _done(here, location, locations.refresh_verification(here.services, location))
+    async def verification(visit: Visit, locationId: str) -> Response:
+        location = await visit.reach(locationId)
+        return await _done(visit, location, locations.refresh_verification(visit.services, location))
 
     @view(blueprint, "/sites/<location:locationId>/sync", "POST")
-    async def push(here: Visit, locationId: str) -> Response:
-        """Send what was asked for last to the provider, or say what that would change."""
-        location, form = await here.reach(locationId), await request.form
+    async def push(visit: Visit, locationId: str) -> Response:
+        """Send the last profile to the provider, or show what that would change."""
+        location, form = await visit.reach(locationId), await request.form
         try:
-            source = (await comparison.compare(here.services, location)).source
+            source = (await comparison.compare(visit.services, location)).source
             if form.get("intent") == "preview":
-                return await _page(here, location, await comparison.preview(here.services, location, source))
+                return await _page(visit, location, await comparison.preview(visit.services, location, source))
             once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name])
-            await sync.run(here.services, here.caller, location, source, once)
+            await sync.run(visit.services, visit.caller, location, source, once)
         except ServiceError as error:
-            return await _page(here, location, error=error)
+            return await _page(visit, location, error=error)
         return pages.see(f"{pages.PATH}/sites/{location.id}#comparison")
 
 
-async def _done(here: Visit, location: Reached, action: Awaitable[Any]) -> Response:
-    """The page again, after the action or with what was wrong about it."""
+async def _done(visit: Visit, location: Reached, action: Awaitable[Any]) -> Response:
+    """Run the action, then redirect to the page, or show the page with the error."""
     try:
         await action
     except ServiceError as error:
-        return await _page(here, location, error=error)
+        return await _page(visit, location, error=error)
     return pages.see(f"{pages.PATH}/sites/{location.id}")
 
 
-async def _page(here: Visit, location: Reached, preview: Any = None, error: ServiceError | None = None) -> Response:
+async def _page(visit: Visit, location: Reached, preview: Any = None, error: ServiceError | None = None) -> Response:
     compared: SyncComparison | None = None
     trouble: ServiceError | None = None
     try:
-        await locations.get(here.services, location)  # reads the provider into the mirror when that is old
-        compared = await comparison.compare(here.services, location)
-    except ServiceError as away:  # everything else can still be shown
-        trouble = away
-    row = await locations.load(here.services, location)
+        await locations.get(visit.services, location)  # updates an old mirror from the provider
+        compared = await comparison.compare(visit.services, location)
+    except ServiceError as unavailable:  # the rest of the page can be shown
+        trouble = unavailable
+    row = await locations.load(visit.services, location)
     return pages.page(
         "site.html",
         200 if error is None else error.kind.status,
-        visit=here,
+        visit=visit,
         problems=problems.NONE if error is None else problems.of(error),
         location=location,
-        title=await here.title(location),
+        title=await visit.title(location),
         row=row,
-        lines=await _lines(here, location),
+        lines=await _lines(visit, location),
         readings=reading(compared) if compared else [],
         trouble=trouble,
         preview=preview,
-        once=random_id(here.services.entropy),
-        history=(await sync.history(here.services, location, SyncHistoryQuery(limit=_HISTORY))).history,
+        once=random_id(visit.services.entropy),
+        history=(await sync.history(visit.services, location, SyncHistoryQuery(limit=_HISTORY))).history,
     )
 
 
-async def _lines(here: Visit, location: Reached) -> list[tuple[Any, list[dict[str, Any]]]]:
-    """Each key of the location with its 30 days as a row of blocks: state, place and width of 1000, from, to."""
-    found = []
-    for key in await overview.keys_of(here.services, here.caller):
+async def _lines(visit: Visit, location: Reached) -> list[tuple[Any, list[dict[str, Any]]]]:
+    """Return each key of the location, with the blocks of its timeline of 30 days."""
+    rows = []
+    for key in await overview.keys_of(visit.services, visit.caller):
         if key.row.location_name == location.name:
-            status: Any = await connection.status(here.services, here.caller, key.row.client_id, history=True)
-            found.append((key, [_block(period, here.now) for period in status.history]))
-    return found
+            status: Any = await connection.status(visit.services, visit.caller, key.row.client_id, history=True)
+            rows.append((key, [_block(period, visit.now) for period in status.history]))
+    return rows
 
 
 def _block(period: Any, now: int) -> dict[str, Any]:
-    begin, end = (max(parse_iso(at) - (now - HISTORY), 0) * _WIDTH / HISTORY for at in (period.from_, period.to))
-    return {"state": period.state, "x": round(begin, 1), "width": round(max(end - begin, 1), 1), "period": period}
+    start, end = (max(parse_iso(at) - (now - HISTORY), 0) * _WIDTH / HISTORY for at in (period.from_, period.to))
+    return {"state": period.state, "x": round(start, 1), "width": round(max(end - start, 1), 1), "period": period}

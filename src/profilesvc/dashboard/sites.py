@@ -1,4 +1,4 @@
-"""The first page: every location with its keys, what is wrong with them first; it keeps itself up to date."""
+"""The first page: all locations with their keys, those with problems first. It updates itself."""
 
 import hashlib
 
@@ -11,26 +11,26 @@ from profilesvc.services.overview import SiteView
 
 
 def register(blueprint: Blueprint) -> None:
-    """Declare it."""
+    """Declare the pages."""
 
     @view(blueprint, "")
-    async def show(here: Visit) -> Response:
-        found = await overview.sites(here.services, here.caller)
-        name, email = await overview.person(here.services, here.caller)
-        return pages.page("sites.html", visit=here, sites=found, seen=digest(found), email=email, name=name)
+    async def show(visit: Visit) -> Response:
+        sites = await overview.sites(visit.services, visit.caller)
+        name, email = await overview.person(visit.services, visit.caller)
+        return pages.page("sites.html", visit=visit, sites=sites, seen=digest(sites), email=email, name=name)
 
     @view(blueprint, "/sites/live")
-    async def live(here: Visit) -> Response:
+    async def live(visit: Visit) -> Response:
         """Return the current list, or nothing if the page already shows it."""
-        found = await overview.sites(here.services, here.caller)
-        seen = digest(found)
+        sites = await overview.sites(visit.services, visit.caller)
+        seen = digest(sites)
         if request.args.get("seen") == seen:
             return Response(status=204, headers={"Cache-Control": "no-store"})
-        return pages.page("_sites.html", visit=here, sites=found, seen=seen)
+        return pages.page("_sites.html", visit=visit, sites=sites, seen=seen)
 
 
 def digest(sites: list[SiteView]) -> str:
-    """Return a fingerprint of a list of sites, so that an unchanged page is not sent again."""
+    """Return a fingerprint of a list of sites, so that an unchanged list is not sent again."""
     shown = [
         (
             *(site.id, site.title, site.problems, site.drift, site.rejected, site.processing, site.row.sync_enabled),

@@ -1,7 +1,4 @@
-"""A profile's values as a person reads them: hours as a week, addresses as lines, categories by name.
-
-Every value becomes a few short lines, whatever the provider or a plugin sends, so that a table of them stays a table.
-"""
+"""A profile's values as a few short lines: hours as a week, addresses as lines, categories by name."""
 
 import json
 import re
@@ -55,7 +52,7 @@ _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
 def field(path: str) -> str:
-    """A leaf path in words: `phoneNumbers.primaryPhone` is `Phone`."""
+    """Return the label of a leaf path: `Phone` for `phoneNumbers.primaryPhone`."""
     if path in _FIELDS:
         return _FIELDS[path]
     words = " ".join(_WORD.findall(path)).lower()
@@ -63,16 +60,16 @@ def field(path: str) -> str:
 
 
 def lines(value: Any, path: str = "") -> list[str]:
-    """The value as at most a dozen lines of text."""
+    """Return the value as at most a dozen lines of text."""
     if isinstance(value, str) and len(value) > _WIDTH:
         return [value] if len(value) <= _TEXT else [f"{value[:_TEXT]}…", f"({len(value)} characters)"]
     return list(_bounded(_lines(value, path))) or [NOTHING]
 
 
 def columns(path: str, ours: Any, theirs: Any, *others: Any) -> list[list[str]]:
-    """The lines of several values of a leaf; the first two never look the same when they are not.
+    """Return the lines of several values of a leaf. If the first two differ, their lines differ too.
 
-    Where the short form hides what differs, the plain one is used; where that is cut off before it, a line says so.
+    If their short forms are the same, use the plain forms. If those are cut off before the difference, add a line.
     """
     shown = [lines(value, path) for value in (ours, theirs, *others)]
     if ours != theirs and shown[0] == shown[1]:
@@ -82,8 +79,8 @@ def columns(path: str, ours: Any, theirs: Any, *others: Any) -> list[list[str]]:
     return shown
 
 
-def _bounded(found: Iterable[str]) -> Iterator[str]:
-    shown = [_short(line) for line in found]
+def _bounded(texts: Iterable[str]) -> Iterator[str]:
+    shown = [_short(line) for line in texts]
     yield from shown[:_LINES] if len(shown) > _LINES else shown
     if len(shown) > _LINES:
         yield f"… and {len(shown) - _LINES} more"
@@ -94,14 +91,14 @@ def _short(text: str) -> str:
 
 
 def _lines(value: Any, path: str) -> Iterator[str]:
-    """Its own form where the structure is known and as expected, otherwise one for any structure."""
+    """Format a value by its field if its structure is as expected, else like any structure."""
     try:
-        yield from list(_known(value, path))
+        yield from list(_by_field(value, path))
     except (AttributeError, KeyError, TypeError, ValueError):
         yield from _any(value)
 
 
-def _known(value: Any, path: str) -> Iterable[str]:
+def _by_field(value: Any, path: str) -> Iterable[str]:
     last = path.rpartition(".")[2]
     if isinstance(value, str):
         if path in _ENUMS:
@@ -129,57 +126,57 @@ def _known(value: Any, path: str) -> Iterable[str]:
 
 
 def _week(periods: list[dict[str, Any]]) -> list[str]:
-    """Days with the same hours share a line; a day without a period is closed."""
+    """Group days with the same hours into one line. A day without a period is closed."""
     hours: dict[str, list[str]] = {day: [] for day in _DAYS}
     for one in sorted(periods, key=lambda one: _minutes(one.get("openTime"))):
         until = f"{_clock(one.get('openTime'))}{_TO}{_clock(one.get('closeTime'))}"
         later = one.get("closeDay", one["openDay"]) != one["openDay"] and _minutes(one.get("closeTime")) > 0
         hours[one["openDay"]].append(f"{until} ({_day(one['closeDay'])})" if later else _midnight(one, until))
-    said = [(_day(day), ", ".join(hours[day]) or "closed") for day in _DAYS]
+    texts = [(_day(day), ", ".join(hours[day]) or "closed") for day in _DAYS]
     week = []
-    for text, days in groupby(said, key=lambda pair: pair[1]):
+    for text, days in groupby(texts, key=lambda pair: pair[1]):
         names = [day for day, _ in days]
         week.append(f"{names[0]}{_TO}{names[-1]} {text}" if len(names) > 1 else f"{names[0]} {text}")
     return week
 
 
 def _midnight(period: dict[str, Any], text: str) -> str:
-    """Closing at 00:00 of the next day is closing at 24:00."""
+    """Write 00:00 of the next day as 24:00."""
     return text.replace(f"{_TO}00:00", f"{_TO}24:00") if period.get("closeDay") != period["openDay"] else text
 
 
 def _special(period: dict[str, Any]) -> str:
     days = [_date(period[side]) for side in ("startDate", "endDate") if period.get(side)]
-    said = _TO.join(dict.fromkeys(days))
+    dates = _TO.join(dict.fromkeys(days))
     if period.get("closed"):
-        return f"{said} closed"
-    return f"{said} {_clock(period.get('openTime'))}{_TO}{_clock(period.get('closeTime'))}"
+        return f"{dates} closed"
+    return f"{dates} {_clock(period.get('openTime'))}{_TO}{_clock(period.get('closeTime'))}"
 
 
 def _address(value: Any) -> list[str]:
-    found: list[str] = []
+    address: list[str] = []
     for name in _ADDRESS:
         part = value.get(name) or []
-        found += [part] if isinstance(part, str) else [str(line) for line in part]
+        address += [part] if isinstance(part, str) else [str(line) for line in part]
     rest = {name: part for name, part in value.items() if name not in _ADDRESS}
-    return found + list(_any(rest))
+    return address + list(_any(rest))
 
 
 def _category(value: Any) -> str:
-    """Its own name, or `Coffee shop` for `categories/gcid:coffee_shop`."""
-    given: str = value.get("displayName") or ""
-    return given or _sentence(value["name"].rpartition("/")[2].removeprefix("gcid:"))
+    """Return the display name, or `Coffee shop` for `categories/gcid:coffee_shop`."""
+    name: str = value.get("displayName") or ""
+    return name or _sentence(value["name"].rpartition("/")[2].removeprefix("gcid:"))
 
 
 def _service(value: Any) -> str:
-    """What it is called, and its price."""
+    """Return the name and price of a service."""
     if free := value.get("freeFormServiceItem"):
-        said = str(free["label"]["displayName"])
+        name = str(free["label"]["displayName"])
     else:
-        said = _sentence(value["structuredServiceItem"]["serviceTypeId"].rpartition(":")[2])
+        name = _sentence(value["structuredServiceItem"]["serviceTypeId"].rpartition(":")[2])
     price = value.get("price") or {}
     amount = f"{int(price.get('units', 0)) + price.get('nanos', 0) / 1e9:g} {price.get('currencyCode', '')}".strip()
-    return f"{said}, {amount}" if price else said
+    return f"{name}, {amount}" if price else name
 
 
 def _sentence(text: str) -> str:
@@ -217,7 +214,7 @@ def _any(value: Any, depth: int = _DEPTH) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value[: 2 * _LINES]:
             yield ", ".join(_any(item, depth - 1)) or NOTHING
-        yield from ("" for _ in value[2 * _LINES :])  # only counted
+        yield from ("" for _ in value[2 * _LINES :])  # counted by `_bounded`
     else:
-        for name, member in value.items():
-            yield f"{field(name)}: {', '.join(_any(member, depth - 1)) or NOTHING}"
+        for name, item in value.items():
+            yield f"{field(name)}: {', '.join(_any(item, depth - 1)) or NOTHING}"

@@ -1,4 +1,4 @@
-"""What the dashboard says: states, reasons and what to do about them, in a person's words."""
+"""The texts of the dashboard: states, problems and what to do about them."""
 
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
@@ -13,13 +13,13 @@ STATES = {
     "none": "No key",
 }
 DEACTIVATED = {
-    "billing_issue": "A payment failed or the subscription was cancelled. Settle the invoice and the key comes back.",
-    "plan_downgrade": "The location is beyond what your plan includes. Upgrade the plan, or free another location.",
-    "security_concern": "Flagged for suspicious activity. Ask the operator; the key comes back with a new secret.",
-    "user_requested": "You switched the key off. Reactivate it on the key's page when the site may go on.",
+    "billing_issue": "A payment failed or the subscription was cancelled. Pay the invoice to reactivate the key.",
+    "plan_downgrade": "Your plan does not include this location. Upgrade the plan, or free another location.",
+    "security_concern": "Deactivated because of suspicious activity. Ask the operator for a new secret.",
+    "user_requested": "You deactivated the key. You can reactivate it on the key's page.",
 }
 VERDICTS = {
-    "in_step": "In step",
+    "in_step": "In sync",
     "changed_here": "Changed here",
     "changed_at_provider": "Changed at the provider",
     "changed_in_both": "Changed in both",
@@ -33,9 +33,9 @@ POST_STATES = {
     "RECURRING": "Recurring",
 }
 KINDS = {
-    "STANDARD": ("Update", "News or a general update; it needs a text."),
-    "EVENT": ("Event", "Something with a beginning and an end."),
-    "OFFER": ("Offer", "A promotion, with a coupon or terms if you like."),
+    "STANDARD": ("Update", "News or a general update. It must have a text."),
+    "EVENT": ("Event", "An event with a start and an end."),
+    "OFFER": ("Offer", "A promotion, optionally with a coupon or terms."),
     "ALERT": ("Alert", "A special notice, such as changed opening hours in a pandemic."),
 }
 ACTIONS = {
@@ -53,21 +53,21 @@ EVENTS = {
     "key.reactivated": "Reactivated",
     "key.revoked": "Revoked",
     "key.expired": "Expired",
-    "key.badge": "Badge switched",
+    "key.badge": "Badge changed",
     "token.issued": "Token issued",
     "token.refreshed": "Token renewed",
-    "token.refresh_replayed": "Renewal repeated",
+    "token.refresh_replayed": "Token renewal repeated",
     "token.refresh_reuse": "Old refresh token used again",
     "auth.failed": "Wrong secret",
     "user.login": "Signed in",
 }
 PERMISSIONS = {"business.read": "Read profiles, posts and reviews", "business.write": "Change profiles, create posts"}
-# Where a problem of the API's field is shown: the name of the form's input, and its label.
+# Fields of the API, with the input of the form that shows their problems and its label.
 _INPUTS = {
     "name": ("name", "Name"),
     "summary": ("summary", "Text"),
     "callToAction.actionType": ("action", "Button"),
-    "callToAction.url": ("action_url", "Link of the button"),
+    "callToAction.url": ("action_url", "Button link"),
     "event": ("title", "Title"),
     "event.title": ("title", "Title"),
     "event.schedule": ("start_date", "Start and end"),
@@ -78,38 +78,38 @@ _INPUTS = {
     "offer.couponCode": ("coupon", "Coupon"),
     "offer.redeemOnlineUrl": ("redeem_url", "Link to redeem"),
     "offer.termsConditions": ("terms", "Terms"),
-    "media": ("photo", "Address of a photo"),
+    "media": ("photo", "Photo URL"),
     "comment": ("comment", "Your reply"),
     "primary_domain": ("primary_domain", "Domain of the site"),
-    "allowed_domains": ("allowed_domains", "Further domains"),
-    "permissions": ("permissions", "What the key may do"),
+    "allowed_domains": ("allowed_domains", "Additional domains"),
+    "permissions": ("permissions", "Permissions"),
     "assigned_location_id": ("location", "Location"),
     "business_id": ("business_id", "Business"),
-    "expires_at": ("expires_on", "Good until"),
-    "overlap_seconds": ("overlap_seconds", "The old secret"),
+    "expires_at": ("expires_on", "Valid until"),
+    "overlap_seconds": ("overlap_seconds", "Old secret"),
     "sure": ("sure", "Confirmation"),
 }
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 
 
 def input_of(path: str) -> tuple[str, str]:
-    """The input that a field of the API is filled in by, and its label; of the nearest one that holds it."""
-    near = path
-    while near and near not in _INPUTS:
-        near = near.rpartition(".")[0]
-    return _INPUTS.get(near, ("", path))
+    """Return the name and label of the input for a field of the API, or for the nearest field around it."""
+    nearest = path
+    while nearest and nearest not in _INPUTS:
+        nearest = nearest.rpartition(".")[0]
+    return _INPUTS.get(nearest, ("", path))
 
 
-def told(error: ServiceError) -> list[str]:
-    """A refusal, problem by problem, each with the label of its field."""
+def problems_of(error: ServiceError) -> list[str]:
+    """Return the problems of an error, each with the label of its field."""
     if "errors" not in error.details:
-        said = error.details.get("provider_message")
-        return [error.message, *([f"The provider says: {said}"] if said else [])]
+        provider_message = error.details.get("provider_message")
+        return [error.message, *([f"The provider's message: {provider_message}"] if provider_message else [])]
     return [f"{input_of(one['field'])[1]}: {one['problem']}" for one in error.details["errors"]]
 
 
 def ago(instant: int, now: int) -> str:
-    """How long ago, roughly: `3 hours ago`. Both in milliseconds."""
+    """Return the time since `instant`, such as `3 hours ago`. Both arguments are milliseconds."""
     for name, size in _UNITS:
         if (count := (now - instant) // size) >= 1:
             return f"{count} {name}{'s' * (count > 1)} ago"
@@ -117,51 +117,53 @@ def ago(instant: int, now: int) -> str:
 
 
 def utc(text: str, until: int = len("2026-01-05T09:00")) -> str:
-    """An RFC 3339 time for people: `2026-01-05 09:00 UTC`."""
+    """Write an RFC 3339 time for people: `2026-01-05 09:00 UTC`."""
     return f"{text[:until].replace('T', ' ')} UTC"
 
 
 def exactly(text: str) -> str:
-    """The same to the second, for what needs a name of its own."""
+    """Write an RFC 3339 time for people with its seconds, for unique names."""
     return utc(text, len("2026-01-05T09:00:00"))
 
 
 def event(name: str) -> str:
-    """An event of the audit trail."""
+    """Return the text of an audit event."""
     return EVENTS.get(name, name)
 
 
 def shown_state(key: KeyView) -> str:
-    """The state of a key's connection, or that it is deactivated."""
+    """Return `deactivated`, or the state of the key's connection."""
     return "deactivated" if key.hint == "deactivated" else key.state
 
 
 def key_problem(key: KeyView) -> str | None:
-    """What is wrong with a key and what to do about it; None when nothing is."""
+    """Return the problem of a key and what to do about it, or None."""
     if key.hint == "deactivated":
         return DEACTIVATED[key.row.hold_reason]
     if key.hint == "never_connected":
-        return "Never connected. Paste the client id and the secret into the plugin's settings."
+        return "Never connected. Paste the client id and secret into the plugin's settings."
     if key.hint == "site_mismatch":
         return (
-            f"Heartbeats name another site ({key.row.site_host}): probably a clone or a staging copy. "
-            "Give it a key of its own."
+            f"Heartbeats come from another site ({key.row.site_host}), probably a clone or a staging copy. "
+            "Create a separate key for it."
         )
     if key.state == "offline":
-        return "No heartbeat for a day or more. See that the plugin is active and the site's scheduled tasks run."
+        return (
+            "No heartbeat for a day or more. Check that the plugin is active and that the site's scheduled tasks run."
+        )
     return None
 
 
 def site_problems(site: SiteView) -> list[str]:
     """Return the problems of a location apart from its keys, and what to do about them."""
-    found = []
+    problems = []
     if "unverified" in site.problems:
         state = site.row.verification_state.lower().replace("_", " ")
-        found.append(f"Not verified at the provider ({state}): sync cannot run before it is.")
+        problems.append(f"Not verified at the provider ({state}), so sync cannot run.")
     if site.drift:
         several = len(site.drift) > 1
         names = ", ".join(map(field_name, site.drift[:3])) + (", …" if len(site.drift) > 3 else "")
-        found.append(f"{len(site.drift)} field{'s' * several} differ{'s' * (not several)} at the provider: {names}.")
+        problems.append(f"{len(site.drift)} field{'s' * several} differ{'s' * (not several)} at the provider: {names}.")
     if site.rejected:
-        found.append(f"{site.rejected} post{'s' * (site.rejected > 1)} rejected by the provider.")
-    return found
+        problems.append(f"{site.rejected} post{'s' * (site.rejected > 1)} rejected by the provider.")
+    return problems

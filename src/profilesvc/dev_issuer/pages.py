@@ -1,4 +1,4 @@
-"""The issuer's one page: who do you want to be. Plain HTML, no script, nothing loaded from anywhere."""
+"""The issuer's login page: plain HTML without scripts or external files."""
 
 import base64
 import hashlib
@@ -33,11 +33,11 @@ _PAGE = """<!doctype html>
 </body>
 </html>
 """
-_NOBODY = "<p>There are no demo users in this database. <code>profilesvc db seed</code> loads them.</p>"
+_NO_USERS = "<p>There are no demo users in this database. Load them with <code>profilesvc db seed</code>.</p>"
 
 
 def headers(redirect_uri: str | None = None) -> dict[str, str]:
-    """What keeps the page to itself. Browsers hold a form's redirect to `form-action` too, so its origin is named."""
+    """Return the security headers. `form-action` applies to redirects too, so it names the origin of `redirect_uri`."""
     target = ""
     if redirect_uri is not None:
         parts = urlsplit(redirect_uri)
@@ -54,7 +54,7 @@ def headers(redirect_uri: str | None = None) -> dict[str, str]:
 
 
 def login(users: list[Linked], parameters: Mapping[str, str]) -> str:
-    """A button per user; `parameters` are the request's and go with it."""
+    """Return the login page with a button per user. The form sends the request's `parameters` again."""
     hidden = [f'<input type="hidden" name="{escape(n)}" value="{escape(v)}">' for n, v in parameters.items()]
     buttons = [
         f'<button name="subject" value="{escape(user.subject)}">{escape(user.name)}<small>{escape(user.email)}</small>'
@@ -62,13 +62,13 @@ def login(users: list[Linked], parameters: Mapping[str, str]) -> str:
         for user in users
     ]
     form = "\n".join(['<form method="post" action="authorize">', *hidden, *buttons, "</form>"])
-    intro = "<p>The development issuer of profilesvc: pick a demo user. There is no password, and no production.</p>"
-    return _page("Sign in", f"{intro}\n{form if users else _NOBODY}")
+    intro = "<p>This is the development issuer of profilesvc. Choose a demo user; there is no password.</p>"
+    return _page("Sign in", f"{intro}\n{form if users else _NO_USERS}")
 
 
-def refusal(problem: str) -> str:
-    """For what must not be redirected anywhere."""
-    return _page("This login cannot go on", f"<p>{escape(problem)}</p>")
+def failure(problem: str) -> str:
+    """Return the page for a request that must not be redirected."""
+    return _page("This login cannot continue", f"<p>{escape(problem)}</p>")
 
 
 def _page(title: str, content: str) -> str:

@@ -1,4 +1,4 @@
-"""The development issuer: codes and ID tokens, signed with a key of its own. Only used codes are stored."""
+"""The development issuer: codes and ID tokens, signed with its own key. Only used codes are stored."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ from jwt import PyJWTError
 
 from profilesvc.domain.world import SECOND
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, identities
+from profilesvc.storage import identities, users
 from profilesvc.storage.identities import Linked
 from profilesvc.tokens.id_tokens import PublicKey
 from profilesvc.tokens.jose import b64, is_compact, unverified
@@ -30,7 +30,7 @@ _MAX_CODE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A sign-in that is not finished: who signs in, where the browser goes back to, and what must be proved there."""
+    """A sign-in that is not finished: its user, redirect URI, PKCE challenge and nonce."""
 
     subject: str
     redirect_uri: str
@@ -39,7 +39,7 @@ class Login:
 
 
 class DevIssuer:
-    """The issuer at {base_url}/dev/issuer. Its key is created when it is first needed."""
+    """The issuer at {base_url}/dev/issuer. Its key is created on first use."""
 
     def __init__(self, base_url: str, client_id: str, key_file: Path, demo_users: list[dict[str, Any]]) -> None:
         self.base_url, self.client_id = base_url, client_id
@@ -52,22 +52,22 @@ class DevIssuer:
 
     @property
     def jwks(self) -> dict[str, Any]:
-        """The public key, as a JWK set."""
+        """Return the public key as a JWK set."""
         return {"keys": [{**public_jwk(self._key.public), "kid": self._key.kid, "use": "sig", "alg": "RS256"}]}
 
     async def find(self, kid: str | None, alg: str) -> PublicKey | None:
-        """Return the key for the service itself, which need not call its own process over the network."""
+        """Return the key to the service itself, so that it does not call its own process over the network."""
         return self._key.public if alg == "RS256" and kid == self._key.kid else None
 
     async def users(self, services: Services) -> list[Linked]:
-        """Return who can sign in: the existing demo users, linked by the first call, and all linked users."""
+        """Return the users who can sign in: all linked users. The first call links the demo users."""
         async with services.storage.read() as session:
             linked = await identities.of_issuer(session, self.url)
-            known, found = {user.subject for user in linked}, {}
+            subjects, demo_users = {user.subject for user in linked}, {}
             for person in self._demo_users:
-                if (subject := f"demo-{person['id']}") not in known:
-                    found[subject] = await accounts.user_by_email(session, person["email"])
-        missing = {subject: user for subject, user in found.items() if user is not None}
+                if (subject := f"demo-{person['id']}") not in subjects:
+                    demo_users[subject] = await users.user_by_email(session, person["email"])
+        missing = {subject: user for subject, user in demo_users.items() if user is not None}
         if not missing:
             return linked
         async with services.storage.write() as session:
@@ -75,8 +75,8 @@ class DevIssuer:
                 await identities.link(session, self.url, subject, user.id, services.clock.now())
             return await identities.of_issuer(session, self.url)
 
-    def takes(self, redirect_uri: str) -> bool:
-        """Return whether a login may end there: only on this machine or at the service itself (RFC 8252 §7.3)."""
+    def accepts(self, redirect_uri: str) -> bool:
+        """Return whether the URI is on this machine or at the service itself (RFC 8252 §7.3)."""
         try:
             parts = urlsplit(redirect_uri)
             origin = origin_of(parts)
@@ -95,7 +95,7 @@ class DevIssuer:
         return self._signed(services, "code+jwt", {**claims, "aud": self.url}, CODE_SECONDS)
 
     async def redeem(self, services: Services, code: str, redirect_uri: str, verifier: str) -> Login | None:
-        """Return the login of a code, once. None if anything about the code is wrong (RFC 7636 §4.6)."""
+        """Return the login of a code, once. Return None if the code is invalid (RFC 7636 §4.6)."""
         login = self._login(code, services.clock.now())
         if login is None or login.redirect_uri != redirect_uri or login.challenge != s256(verifier):
             return None
@@ -117,7 +117,7 @@ class DevIssuer:
         return Login(claims["sub"], claims["uri"], claims["chl"], claims["nonce"])
 
     async def id_token(self, services: Services, subject: str, nonce: str | None = None) -> str | None:
-        """Return an ID token of a user who can sign in here; None for anybody else."""
+        """Return an ID token of a user who can sign in, or None."""
         person = next((user for user in await self.users(services) if user.subject == subject), None)
         if person is None:
             return None

@@ -1,1 +1,1 @@
-"""Rules of the service; no I/O, no clock reads, no randomness of its own."""
+"""Rules of the service, without I/O, clock reads or randomness."""

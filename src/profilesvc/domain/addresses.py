@@ -1,16 +1,16 @@
-"""Addresses of clients: which one to trust, and how much of it to store."""
+"""Client addresses: the trusted one, and its network."""
 
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
-_REMEMBERED = 1024  # parsing an address costs more than a database query
+_CACHED = 1024  # parsing an address costs more than a database query
 
 
 def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int) -> str | None:
-    """Return the Nth address from the right of X-Forwarded-For, for N trusted proxies; without any, the peer's.
+    """Return the Nth address from the right of X-Forwarded-For behind N trusted proxies; the peer's if N is 0.
 
-    Entries further left are written by the client and can be forged. With fewer entries than hops, or an entry that is
-    not an address, return the peer.
+    The client can forge entries further left. Return the peer if there are fewer than N entries, or if the entry is
+    not an address.
     """
     if trusted_hops == 0:
         return _normal(peer)
@@ -20,7 +20,7 @@ def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int
     return _normal(entries[-trusted_hops]) or _normal(peer)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED)
 def _normal(text: str | None) -> str | None:
     """Return an address in canonical form; an IPv4 address written as IPv6 becomes IPv4."""
     try:
@@ -31,7 +31,7 @@ def _normal(text: str | None) -> str | None:
     return str(mapped or address)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED)
 def network(address: str, v4_bits: int, v6_bits: int) -> str:
     """Return the network of an address in CIDR notation."""
     bits = v4_bits if ip_address(address).version == 4 else v6_bits

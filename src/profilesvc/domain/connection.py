@@ -24,8 +24,8 @@ def state(last_heartbeat_at: int | None, now: int) -> State:
 def site_mismatch(hosts: tuple[str | None, str | None], other_at: int | None, allowed: list[str], now: int) -> bool:
     """Return whether heartbeats look like those of a clone or a staging copy.
 
-    `hosts` are the site that the last heartbeats named and the one before, which was last named at `other_at`. It is a
-    mismatch if the first is outside the key's domains, or if both were named within a day.
+    `hosts` are the site of the last heartbeat and the previous different site, which was last seen at `other_at`. It is
+    a mismatch if the first is outside the key's domains, or if both were seen within a day.
     """
     host, other = hosts
     if host is None:
@@ -60,8 +60,8 @@ def history(spans: list[Span], now: int, since: int) -> list[dict[str, str]]:
     """
     start = max(since, now - HISTORY)
     entries: list[dict[str, str]] = []
-    for name, begin, end in _intervals(spans, now, since):
-        begin, end = max(begin, start), min(end, now)
+    for name, first, last in _intervals(spans, now, since):
+        begin, end = max(first, start), min(last, now)
         if begin >= end:
             continue
         if entries and entries[-1]["state"] == name:
@@ -72,7 +72,7 @@ def history(spans: list[Span], now: int, since: int) -> list[dict[str, str]]:
 
 
 def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[State, int, int]]:
-    """Divide the time from `since` to `now` without gaps; some intervals can be empty or outside of it."""
+    """Divide the time from `since` to `now` without gaps. Intervals can be empty or outside of it."""
     intervals: list[tuple[State, int, int]] = [("offline", since, spans[0].from_ if spans else now)]
     for index, span in enumerate(spans):
         until = spans[index + 1].from_ if index + 1 < len(spans) else now

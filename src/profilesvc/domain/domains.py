@@ -1,6 +1,6 @@
-"""Domains of a key, origins of pages and hosts of sites in one normal form.
+"""Domains of keys, origins of pages and hosts of sites in one normal form.
 
-They are compared exactly: a suffix or substring match would accept `evil-example.com` for `example.com` (D-30).
+They are compared exactly, because a suffix match would accept `evil-example.com` for `example.com` (D-30).
 """
 
 import re
@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z", re.ASCII)
 
 @cache
 def _public_suffixes() -> "TLDExtract":
-    """Return the list in the package; it is never fetched. The import is slow, so commands do not need it."""
+    """Return the list that the package contains; it is never fetched. The import is lazy because it is slow."""
     from tldextract import TLDExtract
 
     return TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
@@ -73,17 +73,17 @@ def normal_domain(text: str, *, development: bool) -> str:
 def allowed_domains(primary: str | None, extras: Sequence[object], *, development: bool) -> list[str]:
     """Return the domains of a key: the primary domain, its www twin, then the extras, each once and in normal form.
 
-    Entries that are not strings are left to the check of the types.
+    Entries that are not strings are ignored, because the check of types reports them.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid entry, or `allowed_domains` if it has more than 50.
     """
     if len(extras) > MAX_ENTRIES:
         raise invalid("body", "allowed_domains", f"must not have more than {MAX_ENTRIES} entries")
-    given = [] if primary is None else [("primary_domain", primary)]
-    given += [(f"allowed_domains.{index}", extra) for index, extra in enumerate(extras) if isinstance(extra, str)]
+    entries = [] if primary is None else [("primary_domain", primary)]
+    entries += [(f"allowed_domains.{index}", extra) for index, extra in enumerate(extras) if isinstance(extra, str)]
     problems, domains = [], []
-    for field, text in given:
+    for field, text in entries:
         try:
             domain = normal_domain(text, development=development)
         except ValueError as error:

@@ -13,9 +13,9 @@ Problem = tuple[str, str, str]  # where, field, problem
 class ServiceError(Exception):
     """An error of the catalogue.
 
-    `details` becomes `error.details`. The rest are facts for the caller that `api/failures.py` puts into headers:
-    `retry_after` in seconds; `of_bearer`, if it is the bearer token that was refused; `replayed`, if it repeats the
-    response to an earlier request with the same idempotency key.
+    `details` becomes `error.details`. `api/failures.py` puts the rest into headers: `retry_after` in seconds;
+    `of_bearer`, if the bearer token was rejected; `replayed`, if it repeats the response to an earlier request with the
+    same idempotency key.
     """
 
     def __init__(
@@ -42,15 +42,15 @@ def invalid(where: str, field: str, problem: str) -> ServiceError:
 
 def problems_of(*checks: Callable[[], object]) -> list[Problem]:
     """Run all checks and collect their VALIDATION_ERRORs, so that one response names every problem."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for check in checks:
         try:
             check()
         except ServiceError as error:
             if error.kind is not VALIDATION_ERROR:
                 raise
-            found += [(each["in"], each["field"], each["problem"]) for each in error.details["errors"]]
-    return found
+            problems += [(entry["in"], entry["field"], entry["problem"]) for entry in error.details["errors"]]
+    return problems
 
 
 def invalid_many(problems: list[Problem]) -> ServiceError:

@@ -1,4 +1,4 @@
-"""API keys: their names and holds, and how their secrets are created and checked."""
+"""API keys: names, holds and secrets."""
 
 import base64
 import hashlib
@@ -63,7 +63,7 @@ def new_secret(entropy: Entropy) -> str:
 def secret_digest(secret: str, pepper: bytes | None) -> str:
     """Return the digest of a secret in hex: SHA-256, or HMAC-SHA-256 with a pepper. Accepts any string.
 
-    A plain hash is enough for 384 random bits; a slow one would only help an attacker who floods the route (D-21).
+    A fast hash is secure for 384 random bits. A slow one would only help an attacker who floods the endpoint (D-21).
     """
     presented = secret.encode("utf-8", "surrogatepass")
     if pepper:

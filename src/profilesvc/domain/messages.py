@@ -1,4 +1,4 @@
-"""Check, trim and compare documents by the provider's messages, for the rules on profiles and posts."""
+"""Check, trim and compare documents by the provider's messages."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
@@ -38,8 +38,8 @@ _REQUIRED: dict[type[Message], tuple[str, ...]] = {
     LocalPostEvent: ("title", "schedule"),
     TimeInterval: ("startDate", "startTime", "endDate", "endTime"),
 }
-# The largest arrays in a request: the provider's limits where it has them, else ours, which are far above what one
-# business or post needs. Responses can have more, because the provider's data is shown unchanged.
+# The largest arrays in a request: the provider's limits if it has them, else the service's, which are far above the
+# needs of a business or post. Responses can have more, because the provider's data is returned unchanged.
 _MOST: dict[type[Message], dict[str, int]] = {
     LocalPost: {"media": 10},
     WeeklyOccurrencePattern: {"daysOfWeek": 7},
@@ -53,14 +53,14 @@ _MOST: dict[type[Message], dict[str, int]] = {
     RelationshipData: {"childrenLocations": 1_000},
     Location: {"labels": 10, "moreHours": 50, "serviceItems": 1_000},
 }
-_UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but it takes neither in a post
+_UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but rejected in a post
 
 
 def parse(message: type[Message], document: Document) -> tuple[Document, list[Problem]]:
-    """Return the document as the message reads it (10.0 is 10), in its own order, and its problems.
+    """Return the document with normalised numbers (10 for 10.0), in its own order, and its problems.
 
-    Values with a wrong shape are left out, so that later checks can continue with the rest and one response names
-    every problem. Shape, required fields of times and periods, and ranges of dates and times are checked.
+    Values with a wrong type are left out, so that later checks can continue with the rest and one response names every
+    problem. This checks types, required fields of times and periods, and ranges of dates and times.
     """
     try:
         model = message.model_validate(document)
@@ -68,36 +68,36 @@ def parse(message: type[Message], document: Document) -> tuple[Document, list[Pr
         errors = error.errors(include_url=False, include_input=False)
         problems = [_problem(problem) for problem in errors]
         rest, more = parse(message, _without(document, {problem["loc"] for problem in errors}))
-        known = {field for _, field, _ in problems}
-        return rest, problems[:MAX_PROBLEMS] + [problem for problem in more if problem[1] not in known]
+        reported = {field for _, field, _ in problems}
+        return rest, problems[:MAX_PROBLEMS] + [problem for problem in more if problem[1] not in reported]
     parsed = _in_order(document, model.model_dump(exclude_unset=True))
     return parsed, [problem for part in _messages(message, parsed, "") for problem in _value_problems(*part)]
 
 
-def _without(value: Any, bad: set[tuple[int | str, ...]]) -> Any:
-    """Return the value without these places. A list with an invalid item is removed whole, so that no index moves."""
+def _without(value: Any, invalid: set[tuple[int | str, ...]]) -> Any:
+    """Return the value without these paths. A list with an invalid item is removed whole, so that no index moves."""
     below: dict[int | str, set[tuple[int | str, ...]]] = {}
-    for first, *rest in bad:
+    for first, *rest in invalid:
         below.setdefault(first, set()).add(tuple(rest))
     if isinstance(value, list):
         return [_without(item, below[index]) if index in below else item for index, item in enumerate(value)]
     return {
-        name: _without(member, below[name]) if name in below else member
-        for name, member in value.items()
-        if not any(not place or (len(place) == 1 and isinstance(place[0], int)) for place in below.get(name, ()))
+        name: _without(inner, below[name]) if name in below else inner
+        for name, inner in value.items()
+        if not any(not path or (len(path) == 1 and isinstance(path[0], int)) for path in below.get(name, ()))
     }
 
 
 def without_read_only(message: type[Message] | None, value: Any) -> Any:
-    """Return the value without output-only fields, at any depth. Values of a wrong shape stay for the check."""
+    """Return the value without output-only fields, at any depth. Values of a wrong type remain for the check."""
     if isinstance(value, list):
         return [without_read_only(message, item) for item in value]
     if message is None or not isinstance(value, dict):
         return value
     fields = message.model_fields
     return {
-        name: without_read_only(message_of(fields[name].annotation)[0], member) if name in fields else member
-        for name, member in value.items()
+        name: without_read_only(message_of(fields[name].annotation)[0], inner) if name in fields else inner
+        for name, inner in value.items()
         if name not in fields or access_of(fields[name]) is not OUTPUT_ONLY
     }
 
@@ -107,14 +107,14 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     if isinstance(value, dict):
-        return {name: without_nulls(member) for name, member in value.items() if member is not None}
+        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return value
 
 
 def normal(annotation: Any, value: Any) -> Any:
     """Return the value for comparison: None for values that proto JSON omits, and no output-only fields.
 
-    Absent, null, "", 0, false, [], {} and the first value of an enum are equal; items of a list are kept.
+    Absent, null, "", 0, false, [], {} and the first value of an enum are equal. Items of a list remain.
     """
     message, _ = message_of(annotation)
     if isinstance(value, list):
@@ -142,12 +142,12 @@ def _normal_item(message: type[Message] | None, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     fields = message.model_fields if message else {}
-    members = {
-        name: normal(fields[name].annotation if name in fields else None, member)
-        for name, member in value.items()
+    normalised = {
+        name: normal(fields[name].annotation if name in fields else None, inner)
+        for name, inner in value.items()
         if name not in fields or access_of(fields[name]) is not OUTPUT_ONLY
     }
-    return without_nulls(members)
+    return without_nulls(normalised)
 
 
 def _enum_default(annotation: Any) -> Any:
@@ -158,12 +158,12 @@ def _enum_default(annotation: Any) -> Any:
 
 
 def _problem(error: ErrorDetails) -> Problem:
-    words = "is not a field of the provider's format" if error["type"] == "extra_forbidden" else _choices(error)
-    return "body", ".".join(str(part) for part in error["loc"]), words or problem_of(error)
+    text = "is not a field of the provider's format" if error["type"] == "extra_forbidden" else _choices(error)
+    return "body", ".".join(str(part) for part in error["loc"]), text or problem_of(error)
 
 
 def _choices(error: ErrorDetails) -> str:
-    """Return the enum's values that a caller may send; empty for other errors."""
+    """Return the problem with the enum's values that a caller may send; an empty string for other errors."""
     values = [value for value in choices(error) if not value.endswith("_UNSPECIFIED") and value not in _UNUSABLE]
     return f"must be one of {', '.join(values)}" if values else ""
 
@@ -180,14 +180,14 @@ def _in_order(original: Any, parsed: Any) -> Any:
 def _messages(message: type[Message], value: Document, prefix: str) -> Iterator[tuple[type[Message], Document, str]]:
     """Yield every message in a document with the prefix of its fields' paths."""
     yield message, value, prefix
-    for name, member in value.items():
+    for name, field_value in value.items():
         inner, _ = message_of(message.model_fields[name].annotation)
-        if inner is None or member is None:
+        if inner is None or field_value is None:
             continue
-        if isinstance(member, dict):
-            yield from _messages(inner, member, f"{prefix}{name}.")
+        if isinstance(field_value, dict):
+            yield from _messages(inner, field_value, f"{prefix}{name}.")
             continue
-        for index, item in enumerate(member):
+        for index, item in enumerate(field_value):
             yield from _messages(inner, item, f"{prefix}{name}.{index}.")
 
 

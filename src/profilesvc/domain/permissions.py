@@ -24,13 +24,12 @@ def grant(allowed: Sequence[str], requested: Sequence[str] | None) -> list[Permi
     """Return the permissions of a token: those that the key allows and the caller requested, READ first, each once.
 
     None or an empty list requests everything the key allows, because PHP clients send `[]` for an unset value (D-18).
-    Unknown names drop out.
+    Unknown names are ignored.
 
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS with `requested` and `allowed` if nothing is left.
     """
-    wanted = requested or allowed
-    granted = [name for name in _NAMES if name in allowed and name in wanted]
+    granted = [name for name in _NAMES if name in allowed and name in (requested or allowed)]
     if not granted:
         raise ServiceError(
             AUTH_INSUFFICIENT_PERMISSIONS,

@@ -1,4 +1,4 @@
-"""The plan catalogue: the features and limits of each plan, as data, so that a new plan needs no release (D-90)."""
+"""The plan catalogue: features and limits of each plan as data, so that a new plan needs no release (D-90)."""
 
 import tomllib
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ WRITABLE = tuple(name for name, field in Location.model_fields.items() if access
 _Count = Annotated[int, Field(ge=0)]
 
 
-def _writable(members: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    for member in members or ():
-        if member not in WRITABLE:
-            raise ValueError(f"{member} is not a writable field of a Location")
-    return members
+def _writable(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    for name in names or ():
+        if name not in WRITABLE:
+            raise ValueError(f"{name} is not a writable field of a Location")
+    return names
 
 
 class Plan(BaseModel):
-    """One plan: capabilities, posts a month, locations, live keys per location, and what a sync may write.
+    """A plan: capabilities, posts per month, locations, live keys per location, and the fields that a sync may write.
 
-    `syncable` None means every writable field of the provider's Location. `reads` is the rate of each key and each user
-    of the plan, such as `1200/minute`, if it is higher than the one in the settings.
+    If `syncable` is None, a sync may write every writable field of the provider's Location. `reads` is the rate of each
+    key and each user of the plan, such as `1200/minute`, if it is higher than the one in the settings.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -61,7 +61,11 @@ class Catalogue:
         self._plans = {plan.name: plan for plan in plans}
 
     def get(self, name: str) -> Plan:
-        """Return the plan with this name. The KeyError for an unknown name lists the plans."""
+        """Return the plan with this name.
+
+        Raises:
+            KeyError: The name is unknown; the message lists the plans.
+        """
         if name not in self._plans:
             raise KeyError(f"there is no plan {name}; the catalogue has {', '.join(self._plans)}")
         return self._plans[name]
@@ -74,7 +78,7 @@ class Catalogue:
 
 
 def load_catalogue(path: Path | None) -> Catalogue:
-    """Read the catalogue of a file, or the packaged one, at the start of a process.
+    """Read the catalogue from a file, or the packaged one.
 
     Raises:
         ValueError: The file is invalid; the message names the file, the plan and the rule.

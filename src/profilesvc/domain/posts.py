@@ -1,6 +1,6 @@
 """The rules for creating and changing local posts, and the fields that are sent to the provider.
 
-Only rules that the provider certainly enforces are checked here, because others would drift from the provider's (D-75).
+Only rules that the provider certainly enforces are checked, because others would diverge from the provider's (D-75).
 """
 
 import unicodedata
@@ -32,7 +32,7 @@ def check_create(body: Document) -> Document:
     """
     post, problems = _read(body)
     post = without_nulls(post)
-    problems += _rules(post, problems)
+    problems += _further_problems(post, problems)
     if problems:
         raise invalid_many(problems)
     return _to_send(post)
@@ -55,7 +55,7 @@ def check_patch(existing: Document, body: Document) -> tuple[Document, list[str]
     if not changes and not problems:
         problems.append(("body", "", f"must have at least one of {', '.join(UPDATABLE)}"))
     result = without_nulls({**_rest(existing), **changes})
-    problems += _rules(result, problems)
+    problems += _further_problems(result, problems)
     if problems:
         raise invalid_many(problems)
     sent = _to_send(result)
@@ -72,7 +72,7 @@ def _read(body: Document) -> tuple[Document, list[Problem]]:
 
 
 def _rest(existing: Document) -> Document:
-    """Return the fields of an existing post that the rules check. Its media cannot change, so it is left out."""
+    """Return the fields of an existing post that the rules check, without media, which cannot change."""
     return {name: existing[name] for name in UPDATABLE if name in existing}
 
 
@@ -90,19 +90,19 @@ def _to_send(post: Document) -> Document:
     return sent
 
 
-def _in(problems: list[Problem], field: str) -> bool:
-    """Return whether a problem was found in this field, in a field inside it, or in one around it."""
+def _has_problem(problems: list[Problem], field: str) -> bool:
+    """Return whether this field, a field inside it or a field around it has a problem."""
     return any(f"{field}.".startswith(f"{name}.") or name.startswith(f"{field}.") for _, name, _ in problems)
 
 
-def _rules(post: Document, known: list[Problem]) -> list[Problem]:
-    """Return further problems of fields that have none yet. A post without a topic becomes STANDARD."""
-    found: list[tuple[str, str]] = []
-    if not _in(known, "topicType"):  # the rules depend on a known topic
+def _further_problems(post: Document, reported: list[Problem]) -> list[Problem]:
+    """Return the violations of rules by fields without a problem. A post without a topic becomes STANDARD."""
+    violations: list[tuple[str, str]] = []
+    if not _has_problem(reported, "topicType"):  # the rules depend on a valid topic
         post.setdefault("topicType", "STANDARD")
-        found += _topic(post)
-    found += [*_call_to_action(post), *_event(post), *_offer(post), *_media(post)]
-    return [("body", field, problem) for field, problem in found if not _in(known, field)]
+        violations += _topic(post)
+    violations += [*_call_to_action(post), *_event(post), *_offer(post), *_media(post)]
+    return [("body", field, problem) for field, problem in violations if not _has_problem(reported, field)]
 
 
 def _topic(post: Document) -> Iterator[tuple[str, str]]:

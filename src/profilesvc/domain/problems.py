@@ -1,4 +1,4 @@
-"""The words for what is wrong with a value: one form for every validator.
+"""The texts for invalid values, in one form for all validators.
 
 A problem continues the name of its field: "`permissions` must be an array of strings".
 """
@@ -59,7 +59,7 @@ def choices(error: ErrorDetails) -> list[str]:
 
 
 def problem_of(error: ErrorDetails) -> str:
-    """Return what is wrong by one of pydantic's errors. It never repeats the input."""
+    """Return the problem for one of pydantic's errors. It never repeats the input."""
     kind, context = error["type"], error.get("ctx", {})
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
@@ -85,5 +85,5 @@ def sentence(where: str, field: str, problem: str) -> str:
     """
     if not field:
         return f"The {where} {problem}."
-    words = f"{_PLACES[where]}`{field}` {problem}."
-    return words[0].upper() + words[1:]
+    text = f"{_PLACES[where]}`{field}` {problem}."
+    return text[0].upper() + text[1:]

@@ -1,7 +1,7 @@
-"""The rules of a sync: what of a body may be sent, what must be sent, and what still differs.
+"""The rules of a sync: the fields that may be sent, those that must be sent, and those that differ.
 
-Documents are the provider's Location as JSON. A leaf is a field that is not a message: a scalar, an array as a whole,
-a null, or an empty message. An empty message has no effect: it is never sent and never a difference. null clears.
+Documents are the provider's Location as JSON. A leaf is a field that is not a message: a scalar, a whole array, a
+null, or an empty message. null clears a field. An empty message has no effect, is never sent and is no difference.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from profilesvc.domain.errors import invalid, invalid_many
 from profilesvc.domain.messages import Document, annotation_at, normal, parse, without_nulls, without_read_only
 
 # The provider accepts nested paths for these two. Every other field is sent whole, merged into its current value.
-_MASKED_BY_MEMBER = ("profile", "openInfo")
+_NESTED_MASKS = ("profile", "openInfo")
 FilterReason = Literal["unknown", "output_only", "immutable", "plan"]
 _ADDRESS, _AREA = "storefrontAddress", "serviceArea"
 
@@ -33,18 +33,18 @@ class Patch:
 
 def leaves(document: Document, prefix: str = "") -> list[tuple[str, Any]]:
     """Return every leaf with its dotted path, in the document's order."""
-    found: list[tuple[str, Any]] = []
+    result: list[tuple[str, Any]] = []
     for name, value in document.items():
         path = prefix + name.replace(".", "\\.")  # a dot inside a name must not look like a path to another leaf
-        found += leaves(value, f"{path}.") if isinstance(value, dict) and value else [(path, value)]
-    return found
+        result += leaves(value, f"{path}.") if isinstance(value, dict) and value else [(path, value)]
+    return result
 
 
 def split(body: Document, syncable: tuple[str, ...] | None) -> tuple[Document, list[str]]:
     """Return the part of a body that may be sent and the filtered leaf paths, both in the request's order.
 
-    Filtered are unknown fields, fields that the provider does not let a caller write, and top-level fields outside
-    `syncable` (None: all). Rejecting them would fail the whole sync of a plugin for one field (D-81).
+    Unknown fields, fields that are not writable, and top-level fields outside `syncable` (None: all) are filtered.
+    Rejecting them would fail the whole sync of a plugin for one field (D-81).
     """
     sendable, filtered = _split(Location, body, "", syncable)
     return sendable, [path for path, _ in filtered]
@@ -63,7 +63,7 @@ def filtered_leaves(source: Document, syncable: tuple[str, ...] | None) -> list[
 def check(sendable: Document) -> Document:
     """Return the sendable part with its numbers normalised.
 
-    Read-only fields inside array items are dropped, because an array is one leaf and clients send back what they read.
+    Read-only fields inside array items are dropped, because clients send an array back as they have read it.
 
     Raises:
         ServiceError: VALIDATION_ERROR that names every invalid field.
@@ -93,13 +93,13 @@ def plan_patch(current: Document, sendable: Document) -> Patch:
     unchanged: list[str] = []
     for path, value in leaves(sendable):
         (unchanged if _agrees(path, value, current) else changed).append(path)
-    wanted = merge(current, sendable)
+    target = merge(current, sendable)
     mask = list(dict.fromkeys(_mask_path(path) for path in changed))
     if _AREA in mask and _ADDRESS not in mask:
-        mask += _address_of_area(wanted, keep=_ADDRESS in sendable)
-    if _ADDRESS in mask and wanted[_ADDRESS] is not None and not wanted[_ADDRESS].get("regionCode"):
+        mask += _address_of_area(target, keep=_ADDRESS in sendable)
+    if _ADDRESS in mask and target[_ADDRESS] is not None and not target[_ADDRESS].get("regionCode"):
         raise invalid("body", f"{_ADDRESS}.regionCode", "is required: the provider's address has none to keep")
-    return Patch(_body(wanted, mask), mask, changed, unchanged)
+    return Patch(_body(target, mask), mask, changed, unchanged)
 
 
 def differences(source: Document, provider: Document, filtered: list[str]) -> list[Document]:
@@ -114,8 +114,8 @@ def differences(source: Document, provider: Document, filtered: list[str]) -> li
 
 def drift(source: Document, provider: Document, syncable: tuple[str, ...] | None) -> list[str]:
     """Return the leaf paths that differ. Fields with identical JSON are skipped."""
-    moved = {name: value for name, value in source.items() if provider.get(name) != value}
-    return [found["field"] for found in differences(moved, provider, filtered_leaves(moved, syncable))]
+    changed = {name: value for name, value in source.items() if provider.get(name) != value}
+    return [entry["field"] for entry in differences(changed, provider, filtered_leaves(changed, syncable))]
 
 
 def _split(
@@ -123,16 +123,16 @@ def _split(
 ) -> tuple[Document, list[tuple[str, FilterReason]]]:
     sendable: Document = {}
     filtered: list[tuple[str, FilterReason]] = []
-    for name, member in value.items():
+    for name, field_value in value.items():
         reason = _filter_reason(message, name, allowed)
         if reason is not None:
-            filtered += [(path, reason) for path, _ in leaves({name: member}, prefix)]
+            filtered += [(path, reason) for path, _ in leaves({name: field_value}, prefix)]
             continue
         inner, is_list = message_of(message.model_fields[name].annotation)
-        if inner is None or is_list or not isinstance(member, dict) or not member:
-            sendable[name] = member
+        if inner is None or is_list or not isinstance(field_value, dict) or not field_value:
+            sendable[name] = field_value
             continue
-        kept, dropped = _split(inner, member, f"{prefix}{name}.", None)
+        kept, dropped = _split(inner, field_value, f"{prefix}{name}.", None)
         filtered += dropped
         if kept:
             sendable[name] = kept
@@ -149,7 +149,7 @@ def _filter_reason(message: type[Message], name: str, allowed: tuple[str, ...] |
 
 
 def _agrees(path: str, value: Any, document: Document) -> bool:
-    """Return whether the document has `value` at `path`, with absent fields as the provider means them."""
+    """Return whether the document has `value` at `path`. An absent field equals its default value."""
     if value == {}:
         return True
     annotation = annotation_at(Location, path)
@@ -165,31 +165,31 @@ def _at(document: Document, path: str) -> Any:
 
 def _mask_path(path: str) -> str:
     names = path.split(".")
-    return ".".join(names[:2]) if names[0] in _MASKED_BY_MEMBER else names[0]
+    return ".".join(names[:2]) if names[0] in _NESTED_MASKS else names[0]
 
 
-def _address_of_area(wanted: Document, *, keep: bool) -> list[str]:
-    """Return the address that must be sent, or cleared, together with a change of the service area.
+def _address_of_area(target: Document, *, keep: bool) -> list[str]:
+    """Return the mask of the address if it must be sent or cleared with a change of the service area.
 
-    Without it the provider silently turns a hybrid business into one without premises; a business without premises
-    must not have an address.
+    Without the address, the provider silently turns a hybrid business into one without premises. A business without
+    premises must not have an address.
     """
-    kind = (wanted[_AREA] or {}).get("businessType")
-    if not wanted.get(_ADDRESS):
+    kind = (target[_AREA] or {}).get("businessType")
+    if not target.get(_ADDRESS):
         return []
     if kind == "CUSTOMER_LOCATION_ONLY" and not keep:
-        wanted[_ADDRESS] = None
+        target[_ADDRESS] = None
         return [_ADDRESS]
     return [_ADDRESS] if kind == "CUSTOMER_AND_BUSINESS_LOCATION" else []
 
 
-def _body(wanted: Document, mask: list[str]) -> Document:
-    """Return the masked part of the wanted location. Cleared fields are absent."""
-    wanted = without_nulls(without_read_only(Location, wanted))
+def _body(target: Document, mask: list[str]) -> Document:
+    """Return the masked fields of the target location. Cleared fields are absent."""
+    target = without_nulls(without_read_only(Location, target))
     body: Document = {}
     for path in mask:
-        top, _, member = path.partition(".")
-        value = _at(wanted, path)
+        top, _, nested = path.partition(".")
+        value = _at(target, path)
         if value is not None:
-            body[top] = {**body.get(top, {}), member: value} if member else value
+            body[top] = {**body.get(top, {}), nested: value} if nested else value
     return body

@@ -1,4 +1,4 @@
-"""Rates as people write them, and the sliding windows that they mean."""
+"""Rates as people write them, as sliding windows."""
 
 import re
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Window:
     def of(cls, text: str) -> "Window":
         """Parse `300/minute`, `10/15 minutes` or `600/minute burst 200`.
 
-        A burst widens the window and not the rate: 600 a minute and 200 at once above it are 800 in any 80 seconds.
+        A burst widens the window at the same rate: 600 a minute with a burst of 200 is 800 in any 80 seconds.
 
         Raises:
             ValueError: The text is not a rate.
@@ -39,17 +39,17 @@ class Window:
 
     @property
     def rate(self) -> float:
-        """Requests per millisecond in the long run."""
+        """The average number of requests per millisecond."""
         return self.limit / self.length
 
     @property
     def seconds(self) -> int:
-        """The length in whole seconds, never less."""
+        """The length in seconds, rounded up."""
         return -(-self.length // SECOND)
 
 
 class Standing(NamedTuple):
-    """The remaining requests of a window, and the milliseconds until there are more."""
+    """The remaining requests of a window, and the milliseconds until one more is possible."""
 
     left: int
     wait: int
@@ -57,7 +57,7 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One bucket that a request was counted in."""
+    """A bucket in which a request was counted."""
 
     name: str
     window: Window
@@ -65,21 +65,21 @@ class Counted:
 
     @property
     def seconds(self) -> int:
-        """Whole seconds until there is more, at least one."""
+        """Seconds until one more request is possible, rounded up, at least 1."""
         return max(-(-self.standing.wait // SECOND), 1)
 
 
 class Windows(Protocol):
-    """Counts requests by the name of a bucket."""
+    """Counters of requests by the name of a bucket."""
 
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
-        """Count one request if the window has room. Return whether it was granted, and the bucket's state."""
+        """Count a request unless the window is full. Return whether it was counted, and the bucket's state."""
         ...
 
     async def strike(self, bucket: str, window: Window) -> int:
-        """Count a failure. Return 0 within the window's limit, else a delay in ms, doubled each time up to the window.
+        """Count a failure. Return 0 within the limit, else a delay in ms that doubles each time up to the window.
 
-        After a client has waited for its delay, one more failure is within the limit.
+        Once the delay is over, one more failure is within the limit.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The three-way reading of a comparison: who changed what since the provider last accepted it."""
+"""The three-way reading of a comparison: which side changed each field since the last sync."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +10,7 @@ Verdict = Literal["in_step", "changed_here", "changed_at_provider", "changed_in_
 
 @dataclass(frozen=True)
 class FieldReading:
-    """One leaf of the source with its three values (None where there is none) and what follows from them."""
+    """A leaf of the source with its three values, None if absent, and the verdict."""
 
     field: str
     source: Any
@@ -22,47 +22,47 @@ class FieldReading:
 def reading(comparison: SyncComparison) -> list[FieldReading]:
     """Return one reading per leaf of the source, in its order.
 
-    `in_step` is what the service does not list as a difference. Otherwise the value that was last accepted shows who
-    moved away from it; a leaf that was never accepted has no common past and reads as changed in both, unless the
-    provider has nothing there. `filtered` leaves are beyond any sync.
+    `in_step` means that the service does not list a difference. Otherwise, the side whose value is not that of the last
+    sync has changed it. A leaf that was never synced is `changed_in_both`, unless the provider has no value. A sync
+    does not send `filtered` leaves.
     """
     differing = {difference.field for difference in comparison.differences}
-    found = []
+    readings = []
     for names, source in _leaves(comparison.source):
         values = source, _at(comparison.provider, names), _at(comparison.lastSync, names)
-        path = ".".join(name.replace(".", "\\.") for name in names)  # as the service writes it
+        path = ".".join(name.replace(".", "\\.") for name in names)  # as in `differences`
         verdict: Verdict = "in_step"
         if path in comparison.filtered:
             verdict = "filtered"
         elif path in differing:
-            verdict = _who_moved(*values)
-        found.append(FieldReading(path, *values, verdict))
-    return found
+            verdict = _changed_by(*values)
+        readings.append(FieldReading(path, *values, verdict))
+    return readings
 
 
-def _who_moved(source: Any, provider: Any, last: Any) -> Verdict:
-    if _said(provider) == _said(last):
+def _changed_by(source: Any, provider: Any, last: Any) -> Verdict:
+    if _normal(provider) == _normal(last):
         return "changed_here"
-    return "changed_at_provider" if _said(source) == _said(last) else "changed_in_both"
+    return "changed_at_provider" if _normal(source) == _normal(last) else "changed_in_both"
 
 
-def _said(value: Any) -> Any:
-    """The value as the provider would write it: it leaves out what is empty, zero or false."""
+def _normal(value: Any) -> Any:
+    """Return the value as the provider writes it, without fields that are empty, zero or false."""
     if isinstance(value, dict):
-        members = {name: _said(member) for name, member in value.items()}
-        value = {name: member for name, member in members.items() if member is not None}
+        fields = {name: _normal(inner) for name, inner in value.items()}
+        value = {name: inner for name, inner in fields.items() if inner is not None}
     elif isinstance(value, list):
-        value = [_said(item) for item in value]
+        value = [_normal(item) for item in value]
     return value or None
 
 
 def _leaves(document: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    """Yield every field that is not an object with fields, with its path; an array is one leaf."""
-    found: list[tuple[tuple[str, ...], Any]] = []
+    """Return every field that is not an object with fields, with its path. An array is one leaf."""
+    leaves: list[tuple[tuple[str, ...], Any]] = []
     for name, value in document.items():
         names = (*above, name)
-        found += _leaves(value, names) if isinstance(value, dict) and value else [(names, value)]
-    return found
+        leaves += _leaves(value, names) if isinstance(value, dict) and value else [(names, value)]
+    return leaves
 
 
 def _at(document: dict[str, Any], names: tuple[str, ...]) -> Any:

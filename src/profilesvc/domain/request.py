@@ -1,4 +1,4 @@
-"""The request that is being served: who asks, from where, and what it has used so far."""
+"""The current request: its caller, origin, rate limits and deadline."""
 
 import math
 from contextvars import ContextVar
@@ -10,11 +10,11 @@ from profilesvc.domain.rates import Counted
 
 @dataclass(slots=True)
 class RequestInfo:
-    """What is known of a request; the defaults are those of a command line.
+    """The state of a request; the defaults are those of a command line.
 
     `address` is the client's (D-50). `actor` is `client` until the caller is authenticated, then `user:ID` or
-    `key:ID`. `origin_header` is None if the request comes from no page, and `origin` is None if the header names no
-    web origin. `may_read`: that page may read the response, as far as is known by now.
+    `key:ID`. `origin_header` is None if the request does not come from a page, and `origin` is None if the header is
+    not a web origin. `may_read` means that the page may read the response; it can change during the request.
     """
 
     address: str | None = None
@@ -24,21 +24,21 @@ class RequestInfo:
     origin: Origin | None = None
     may_read: bool = False
     buckets: list[Counted] = field(default_factory=list)
-    database_seconds: float = math.inf  # left for units of the database, if less than each may have
-    route: str = "unknown"  # as documented, for metrics and logs: a path could hold secrets
+    database_seconds: float = math.inf  # the remaining time for database work, if it is less than the usual limit
+    route: str = "unknown"  # the documented route for metrics and logs, because a path could contain secrets
     outcome: str = "ok"  # or the code of the failure, for metrics
 
     @property
     def tightest(self) -> Counted | None:
-        """The bucket with the least left; of empty ones the one that stays empty longest."""
+        """The bucket with the fewest remaining requests; among empty ones, the one that is empty longest."""
         return min(self.buckets, key=lambda counted: (counted.standing.left, -counted.standing.wait), default=None)
 
 
-# The only context variable: audit rows, rate limits and the database's deadline need the request far below the API.
-# The guard sets it. Its tasks inherit it, and a request inside the process of its caller hides the caller's.
+# The only context variable, because audit rows, rate limits and the database's deadline need the request far below the
+# API. The guard sets it, and tasks of the request inherit it. A request inside the process of its caller has its own.
 serving: ContextVar[RequestInfo | None] = ContextVar("request", default=None)
 
 
 def current() -> RequestInfo:
-    """Return the request that is being served; outside of one, a new operator's."""
+    """Return the current request, or the state of a command line outside of one."""
     return serving.get() or RequestInfo()

@@ -1,7 +1,7 @@
-"""Which signing key is announced, active, retired or removed.
+"""The states of signing keys: announced, active, retired or removed.
 
-The state follows from the key's times, so that every process sees the same one. Access tokens (RS256) and refresh
-tokens (HS256) have separate sets of keys; every function works on the keys of one algorithm.
+The state depends only on the key's times, so that every process sees the same one. Access tokens (RS256) and refresh
+tokens (HS256) have separate sets of keys. Every function works on the keys of one algorithm.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ KNOWN_AFTER = 10 * SECOND  # by then every process has read a new key and accept
 
 
 class KeyDates(NamedTuple):
-    """A signing key without the key itself; times in milliseconds."""
+    """The id and the times of a signing key, in milliseconds."""
 
     kid: str
     created_at: int
@@ -29,9 +29,9 @@ class KeyDates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long a key signs, is announced before that, and is accepted after it; milliseconds (D-13).
+    """The milliseconds for which a key signs, is announced before that, and is accepted after it (D-13).
 
-    Without `rotate` the operator rotates the keys and nothing is due by itself.
+    If `rotate` is None, only the operator rotates keys.
     """
 
     rotate: int | None
@@ -41,14 +41,14 @@ class Schedule:
 
 def in_order(keys: Iterable[KeyDates]) -> list[KeyDates]:
     """Return the keys that are not removed, by the time from which they sign."""
-    there = (key for key in keys if key.removed_at is None)
-    return sorted(there, key=lambda key: (key.active_from, key.created_at, key.kid))
+    present = (key for key in keys if key.removed_at is None)
+    return sorted(present, key=lambda key: (key.active_from, key.created_at, key.kid))
 
 
 def active(keys: Iterable[KeyDates], now: int) -> KeyDates | None:
-    """Return the newest key whose time has come, or the first one if none has (the clock was set back)."""
-    there = in_order(keys)
-    return next((key for key in reversed(there) if key.active_from <= now), there[0] if there else None)
+    """Return the newest key that may sign, or the first one if none may yet because the clock was set back."""
+    present = in_order(keys)
+    return next((key for key in reversed(present) if key.active_from <= now), present[0] if present else None)
 
 
 def announced(keys: Iterable[KeyDates], now: int) -> list[KeyDates]:
@@ -67,18 +67,18 @@ def state(key: KeyDates, keys: Iterable[KeyDates], now: int) -> State:
 
 def due(keys: Iterable[KeyDates], now: int, schedule: Schedule) -> int | None:
     """Return the time from which the next key must sign, if that key must be announced now."""
-    there = in_order(keys)
-    if schedule.rotate is None or not there:
+    present = in_order(keys)
+    if schedule.rotate is None or not present:
         return None
-    regular = there[-1].active_from + schedule.rotate
+    regular = present[-1].active_from + schedule.rotate
     return max(regular, now + schedule.announce) if regular - schedule.announce <= now else None
 
 
 def outlived(keys: Iterable[KeyDates], now: int, keep: int) -> list[str]:
-    """Return the kids of keys whose last token has expired: their successor has signed for longer than `keep`."""
+    """Return the kids of keys whose tokens have all expired, because their successor has signed longer than `keep`."""
     return [key.kid for key, successor in pairwise(in_order(keys)) if successor.active_from + keep <= now]
 
 
 def soonest(created_at: int, others: Iterable[KeyDates], now: int) -> int:
-    """Return the time from which a key can sign: once every process has it, or now if no other key can sign."""
+    """Return the time from which a key can sign: when every process has it, or now if no other key can sign."""
     return now if active(others, now) is None else max(now, created_at + KNOWN_AFTER)

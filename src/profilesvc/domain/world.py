@@ -1,6 +1,6 @@
-"""Time and chance as values that are passed in: the system's own, and fixed ones for tests and the lab.
+"""Clocks and sources of random bytes: the system's, and fixed ones for tests and the lab.
 
-Instants are whole milliseconds since the epoch, UTC: the same in both databases, in Python and in order.
+Instants are whole milliseconds since the epoch in UTC, which both databases and Python store and compare alike.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ class SystemEntropy:
 
 
 class SeededEntropy:
-    """The same bytes on every run: SHAKE-256 in counter mode over a seed. Rejected in production.
+    """A source of the same bytes on every run: SHAKE-256 in counter mode over a seed. Rejected in production.
 
     Each length has its own counter, so that one more request does not change the secrets created after it.
     """
@@ -82,7 +82,11 @@ def iso(instant: int) -> str:
 
 
 def parse_iso(text: str) -> int:
-    """Parse an RFC 3339 time to milliseconds. An invalid time raises ValueError."""
+    """Parse an RFC 3339 time to milliseconds.
+
+    Raises:
+        ValueError: The text is not an RFC 3339 time.
+    """
     return (parse_timestamp(text) - _EPOCH) // timedelta(milliseconds=1)
 
 

@@ -1,1 +1,1 @@
-"""The provider as a stateful Quart app over a database file of its own, for development, the lab and tests."""
+"""An emulator of the provider with its own database file, for development, the lab and tests."""

@@ -16,13 +16,13 @@ SCOPE = "https://www.googleapis.com/auth/business.manage"
 
 
 def digest_of(token: str) -> str:
-    """How a token is stored."""
+    """Return the digest under which a token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 @accounts.get("/v1/accounts")
 async def list_accounts() -> Document:
-    """The caller's accounts, the personal one first."""
+    """Return the caller's accounts, the personal one first."""
     query = read_query("pageSize", "pageToken")
     async with emulator().store.read() as session:
         rows = (await session.exec(select(EmulatorAccountRow).order_by(col(EmulatorAccountRow.position)))).all()
@@ -32,7 +32,7 @@ async def list_accounts() -> Document:
 
 @accounts.post("/token")
 async def issue_token() -> ResponseReturnValue:
-    """A new access token for any refresh token; errors have the OAuth shape, not the API's."""
+    """Issue an access token for any refresh token. Errors have the OAuth format, not the API's."""
     form = await request.form
     if form.get("grant_type") != "refresh_token":
         return {"error": "unsupported_grant_type", "error_description": "Only refresh_token."}, 400
@@ -42,5 +42,5 @@ async def issue_token() -> ResponseReturnValue:
     async with emulator().store.write() as session:
         await session.exec(delete(EmulatorTokenRow).where(col(EmulatorTokenRow.expires) <= now()))
         row = EmulatorTokenRow(digest=digest_of(token), expires=now() + TOKEN_SECONDS * 1000)
-        await session.merge(row)  # seeded entropy repeats itself after a restart
+        await session.merge(row)  # after a restart, seeded entropy repeats its tokens
     return {"access_token": token, "expires_in": TOKEN_SECONDS, "token_type": "Bearer", "scope": SCOPE}

@@ -1,4 +1,4 @@
-"""The provider as a Quart app: one origin for all of its APIs, and what holds for every call."""
+"""The provider as a Quart app: one origin for all its APIs, and the steps of every call."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -27,12 +27,12 @@ from profilesvc.emulator.verification import verification
 from profilesvc.emulator.wire import Document
 from profilesvc.server.routing import MatchedRule
 
-_EMPTY_WORLD: Document = {"accounts": [], "locations": []}
+_NO_DATA: Document = {"accounts": [], "locations": []}
 _NOT_ROUTED = "<!DOCTYPE html><html lang=en><title>Error 404 (Not Found)!!1</title><p>The requested URL was not found."
 
 
 class _NameConverter(BaseConverter):
-    """An id in a path; `:` starts a custom verb."""
+    """An id in a path. `:` starts a custom verb."""
 
     regex = r"[^/:]+"
 
@@ -44,17 +44,16 @@ class _App(Quart):
 def create_emulator(
     path: Path, *, clock: Clock, entropy: Entropy, world: Document | None, guard: Guard | None = None
 ) -> Quart:
-    """The emulator over the database file at `path`, which is filled from the world when it is new.
+    """Return the emulator over the database file at `path`. A new file is filled with the demo data `world`.
 
-    `guard` protects the control surface of an emulator that is served on a socket; inside a process it needs none.
-
-    Its lifespan opens the file: run it by a server, or inside `async with app.test_app()`.
+    `guard` protects the control API of an emulator that is served on a socket; inside a process it needs none.
+    The lifespan opens the file, so run the app by a server or inside `async with app.test_app()`.
     """
     app = _App(__name__)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.url_map.converters["name"] = _NameConverter
     app.url_map.merge_slashes = False
-    shared = Emulator(Store(path), clock, entropy, world or _EMPTY_WORLD, guard)
+    shared = Emulator(Store(path), clock, entropy, world or _NO_DATA, guard)
     app.extensions["emulator"] = shared
 
     @app.while_serving
@@ -63,28 +62,28 @@ def create_emulator(
         yield
         await shared.store.close()
 
-    app.before_request(_gate)
+    app.before_request(_check)
     app.after_request(_record)
-    app.register_error_handler(ApiError, _refuse)
+    app.register_error_handler(ApiError, _api_error)
     app.register_error_handler(HTTPException, _not_routed)
-    app.register_error_handler(Exception, _crash)
+    app.register_error_handler(Exception, _internal_error)
     for blueprint in (accounts, locations, attributes, categories, verification, posts, reviews, control):
         app.register_blueprint(blueprint)
     return app
 
 
-async def _gate() -> Response | None:
-    """What precedes every provider call: faults, then the bearer token, then the quota."""
+async def _check() -> Response | None:
+    """Apply a fault, then check the bearer token and the quota."""
     if request.url_rule is None or request.blueprint == "control":
         return None
     shared = emulator()
     fault = g.fault = shared.faults.take(request.method, request.path)
-    if fault is not None and not fault.after and (answer := await fault.answer()):
-        return answer
+    if fault is not None and not fault.after and (response := await fault.response()):
+        return response
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    known = select(EmulatorTokenRow.expires).where(EmulatorTokenRow.digest == digest_of(token)).scalar_subquery()
+    expiry = select(EmulatorTokenRow.expires).where(EmulatorTokenRow.digest == digest_of(token)).scalar_subquery()
     async with shared.store.read() as session:
-        document, expires = (await session.exec(select(EmulatorStateRow.document, known))).one()
+        document, expires = (await session.exec(select(EmulatorStateRow.document, expiry))).one()
     g.switches = Switches.model_validate_json(document)
     g.now = shared.clock.now() + g.switches.clock_offset_ms
     if request.path != "/token":
@@ -95,12 +94,12 @@ async def _gate() -> Response | None:
 
 
 async def _record(response: Response) -> Response:
-    """Remember the call, without its credentials, and lose the answer when a fault says so."""
+    """Record the call without its credentials. Replace the response if a fault applies to it."""
     if request.blueprint == "control":
         return response
     fault = g.get("fault")
-    if fault is not None and fault.after and (answer := await fault.answer()):
-        response = answer
+    if fault is not None and fault.after and (faulty := await fault.response()):
+        response = faulty
     shared = emulator()
     call: Document = {"time": iso(shared.clock.now()), "method": request.method, "path": request.path}
     call |= {"query": request.args.to_dict(), "body": await _recorded_body(), "status": response.status_code}
@@ -117,14 +116,14 @@ async def _recorded_body() -> object:
         return None
 
 
-async def _refuse(error: ApiError) -> ResponseReturnValue:
+async def _api_error(error: ApiError) -> ResponseReturnValue:
     return error.body(), error.http_status
 
 
 async def _not_routed(_error: HTTPException) -> ResponseReturnValue:
-    """The front end's answer, not the API's: a wrong version, a missing account, a wrong method."""
+    """Return the 404 of the provider's front end: a wrong version, a missing account, a wrong method."""
     return Response(_NOT_ROUTED, 404, {"Content-Type": "text/html; charset=UTF-8"})
 
 
-async def _crash(_error: Exception) -> ResponseReturnValue:
+async def _internal_error(_error: Exception) -> ResponseReturnValue:
     return ApiError(500, "Internal error encountered.").body(), 500

@@ -1,4 +1,4 @@
-"""Attributes (Business Information v1): those of a location, and what a location may have."""
+"""Attributes (Business Information v1): those that a location has, and those that it may have."""
 
 import json
 
@@ -13,26 +13,26 @@ from profilesvc.emulator.tables import EmulatorLocationRow
 from profilesvc.emulator.wire import Document, page, read_message, read_query
 
 attributes = Blueprint("attributes", __name__)
-_VALUE_MEMBER = {"BOOL": "values", "ENUM": "values", "URL": "uriValues", "REPEATED_ENUM": "repeatedEnumValue"}
+_VALUE_FIELD = {"BOOL": "values", "ENUM": "values", "URL": "uriValues", "REPEATED_ENUM": "repeatedEnumValue"}
 
 
-def _known(region: str = "", category_names: set[str] | None = None) -> dict[str, Document]:
-    """The metadata by attribute id; of one region and for some categories where those are given."""
-    found = {}
+def _available(region: str = "", category_names: set[str] | None = None) -> dict[str, Document]:
+    """Return the metadata by attribute id, optionally only of attribute region and of some categories."""
+    metadata = {}
     for entry in emulator().world.get("attribute_metadata", []):
         for_region = not region or region in entry.get("regions", [region])
         for_category = category_names is None or category_names & set(entry.get("categories", category_names))
         if for_region and for_category:
-            found[entry["metadata"]["parent"]] = entry["metadata"]
-    return found
+            metadata[entry["metadata"]["parent"]] = entry["metadata"]
+    return metadata
 
 
-def _known_for(row: EmulatorLocationRow) -> dict[str, Document]:
+def _available_for(row: EmulatorLocationRow) -> dict[str, Document]:
     document = json.loads(row.document)
     named = document.get("categories", {})
     every = [named.get("primaryCategory", {}), *named.get("additionalCategories", [])]
     names = {category.get("name", "") for category in every}
-    return _known(document.get("storefrontAddress", {}).get("regionCode", ""), names)
+    return _available(document.get("storefrontAddress", {}).get("regionCode", ""), names)
 
 
 def _rendered(row: EmulatorLocationRow) -> Document:
@@ -43,7 +43,7 @@ def _rendered(row: EmulatorLocationRow) -> Document:
 @attributes.get("/v1/locations/<name:location>/attributes")
 @attributes.get("/v1/locations/<name:location>/attributes:getGoogleUpdated")
 async def get_attributes(location: str) -> Document:
-    """What the location has; consumers see the same."""
+    """Return the location's attributes. Consumers see the same."""
     read_query()
     async with emulator().store.read() as session:
         return _rendered(await find_location(session, location))
@@ -51,7 +51,7 @@ async def get_attributes(location: str) -> Document:
 
 @attributes.patch("/v1/locations/<name:location>/attributes")
 async def update_attributes(location: str) -> Document:
-    """Set the attributes in the mask; those that the body lacks are removed, those outside the mask are ignored."""
+    """Set the attributes in the mask: remove those that the body lacks, ignore those outside the mask."""
     mask = [part for part in read_query("attributeMask").get("attributeMask", "").split(",") if part]
     if not mask:
         raise bad_request("attribute_mask", "Field is required")
@@ -60,35 +60,35 @@ async def update_attributes(location: str) -> Document:
         raise bad_request("name", "Must be the name in the path")
     async with emulator().store.write() as session:
         row = await find_location(session, location)
-        known, sent = _known_for(row), {one.get("name"): one for one in body.get("attributes", [])}
+        available, sent = _available_for(row), {item.get("name"): item for item in body.get("attributes", [])}
         for name in mask:
-            _check(name, sent.get(name), known)
+            _check(name, sent.get(name), available)
         await count_edit(row.name)
-        kept = {one["name"]: one for one in json.loads(row.attributes) if one["name"] not in mask}
+        kept = {item["name"]: item for item in json.loads(row.attributes) if item["name"] not in mask}
         for name in mask:
-            if name in sent and not known[name].get("deprecated"):
-                kept[name] = {**sent[name], "valueType": known[name]["valueType"]}
-        row.attributes = dump(sorted(kept.values(), key=lambda one: one["name"]))
+            if name in sent and not available[name].get("deprecated"):
+                kept[name] = {**sent[name], "valueType": available[name]["valueType"]}
+        row.attributes = dump(sorted(kept.values(), key=lambda attribute: attribute["name"]))
         session.add(row)
     return _rendered(row)
 
 
-def _check(name: str, attribute: Document | None, known: dict[str, Document]) -> None:
-    """Refuse an attribute that the location may not have, and a value that is not of its type."""
-    if name not in known:
-        reason = "ATTRIBUTE_NOT_AVAILABLE" if name in _known() else "INVALID_ATTRIBUTE_NAME"
+def _check(name: str, attribute: Document | None, available: dict[str, Document]) -> None:
+    """Reject an attribute that is not available for the location, or a value of another type."""
+    if name not in available:
+        reason = "ATTRIBUTE_NOT_AVAILABLE" if name in _available() else "INVALID_ATTRIBUTE_NAME"
         raise business(reason, attribute_names=name)
     if attribute is None:
         return
-    kind = known[name]["valueType"]
-    values = attribute.get(_VALUE_MEMBER[kind], [])
-    if set(attribute) & set(_VALUE_MEMBER.values()) != {_VALUE_MEMBER[kind]}:
+    kind = available[name]["valueType"]
+    values = attribute.get(_VALUE_FIELD[kind], [])
+    if set(attribute) & set(_VALUE_FIELD.values()) != {_VALUE_FIELD[kind]}:
         raise _wrong_type(name)
     if kind in ("BOOL", "ENUM") and len(values) != 1:
         raise business("ATTRIBUTE_CANNOT_BE_REPEATED", attribute_names=name)
     if kind == "BOOL" and not isinstance(values[0], bool):
         raise _wrong_type(name)
-    allowed = [one["value"] for one in known[name].get("valueMetadata", [])]
+    allowed = [attribute["value"] for attribute in available[name].get("valueMetadata", [])]
     if kind == "REPEATED_ENUM":
         values = [*values.get("setValues", []), *values.get("unsetValues", [])]
     if "ENUM" in kind and not (values and all(value in allowed for value in values)):
@@ -101,31 +101,31 @@ def _wrong_type(name: str) -> ApiError:
 
 @attributes.get("/v1/attributes")
 async def list_attributes() -> Document:
-    """What a location may have: by the location, by category and region, or all of a region."""
+    """Return the available attributes: of a location, of a category and region, or of a whole region."""
     query = read_query("parent", "categoryName", "regionCode", "languageCode", "showAll", "pageSize", "pageToken")
     if "parent" in query:
-        known = await _of_parent(query)
+        available = await _available_for_parent(query)
     elif query.get("showAll") == "true":
-        known = _known(_required(query, "regionCode", "languageCode"))
+        available = _available(_required(query, "regionCode", "languageCode"))
     else:
         category = _required(query, "categoryName")
-        known = _known(_required(query, "regionCode"), {category})
-    items = sorted(known.values(), key=lambda one: one["parent"])
-    chunk, more = page(items, lambda one: [one["parent"]], query, (200, 200))
+        available = _available(_required(query, "regionCode"), {category})
+    items = sorted(available.values(), key=lambda attribute: attribute["parent"])
+    chunk, more = page(items, lambda attribute: [attribute["parent"]], query, (200, 200))
     return {**({"attributeMetadata": chunk} if chunk else {}), **more}
 
 
-async def _of_parent(query: dict[str, str]) -> dict[str, Document]:
-    for member in ("languageCode", "regionCode", "categoryName", "showAll"):
-        if member in query:
-            raise bad_request(snake(member), "Field must not be set when parent is set.")
+async def _available_for_parent(query: dict[str, str]) -> dict[str, Document]:
+    for name in ("languageCode", "regionCode", "categoryName", "showAll"):
+        if name in query:
+            raise bad_request(snake(name), "Field must not be set when parent is set.")
     async with emulator().store.read() as session:
-        return _known_for(await find_location(session, query["parent"].removeprefix("locations/")))
+        return _available_for(await find_location(session, query["parent"].removeprefix("locations/")))
 
 
-def _required(query: dict[str, str], *members: str) -> str:
-    """Return the first field; all must be present."""
-    for member in members:
-        if not query.get(member):
-            raise bad_request(snake(member), "Field is required")
-    return query[members[0]]
+def _required(query: dict[str, str], *names: str) -> str:
+    """Return the first parameter. All must be present."""
+    for name in names:
+        if not query.get(name):
+            raise bad_request(snake(name), "Field is required")
+    return query[names[0]]

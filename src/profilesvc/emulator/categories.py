@@ -1,4 +1,4 @@
-"""Categories (Business Information v1): the list that a profile's categories come from."""
+"""Categories (Business Information v1) that a profile can have."""
 
 from quart import Blueprint, request
 
@@ -10,16 +10,16 @@ categories = Blueprint("categories", __name__)
 _FULL_ONLY = {"serviceTypes", "moreHoursTypes"}
 
 
-def _required(query: dict[str, str], *members: str) -> None:
-    for member in members:
-        if not query.get(member):
-            raise bad_request(snake(member), "Field is required")
+def _required(query: dict[str, str], *names: str) -> None:
+    for name in names:
+        if not query.get(name):
+            raise bad_request(snake(name), "Field is required")
     if query["view"] not in ("BASIC", "FULL"):
         raise bad_request("view", "Must be BASIC or FULL")
 
 
 def _rendered(entry: Document, query: dict[str, str]) -> Document:
-    """The category in the asked language, or its own where the world has no other; BASIC leaves the types out."""
+    """Return the category in the requested language if there is a translation. BASIC omits the types."""
     language = query["languageCode"].partition("-")[0]
     category = {**entry["category"], "displayName": entry.get("names", {}).get(language, _own(entry))}
     return {key: value for key, value in category.items() if query["view"] == "FULL" or key not in _FULL_ONLY}
@@ -38,20 +38,20 @@ async def list_categories() -> Document:
     field, _, prefix = query.get("filter", "displayName=").partition("=")
     if field.strip() not in ("displayName", "display_name"):
         raise bad_request("filter", "Invalid filter provided")
-    wanted = prefix.strip().strip('"').lower()
-    found = [_rendered(entry, query) for entry in emulator().world.get("categories", [])]
-    found = [category for category in found if category["displayName"].lower().startswith(wanted)]
-    found.sort(key=lambda category: category["name"])
-    chunk, more = page(found, lambda category: [category["name"]], query, (100, 100))
+    prefix = prefix.strip().strip('"').lower()
+    matching = [_rendered(entry, query) for entry in emulator().world.get("categories", [])]
+    matching = [category for category in matching if category["displayName"].lower().startswith(prefix)]
+    matching.sort(key=lambda category: category["name"])
+    chunk, more = page(matching, lambda category: [category["name"]], query, (100, 100))
     return {**({"categories": chunk} if chunk else {}), **more}
 
 
 @categories.get("/v1/categories:batchGet")
 async def batch_get_categories() -> Document:
-    """The named categories; unknown names are left out (our choice: the provider's answer is not known)."""
+    """Return the named categories without unknown ones (our choice: the provider's response is not documented)."""
     query = read_query("names", "regionCode", "languageCode", "view")
     _required(query, "names", "languageCode", "view")
     names = set(request.args.getlist("names"))
     every = emulator().world.get("categories", [])
-    found = [_rendered(entry, query) for entry in every if entry["category"]["name"] in names]
-    return {"categories": found} if found else {}
+    matching = [_rendered(entry, query) for entry in every if entry["category"]["name"] in names]
+    return {"categories": matching} if matching else {}

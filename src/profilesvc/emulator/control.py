@@ -1,9 +1,9 @@
-"""The control surface under /__emulator/: switches, drift, faults, the clock and the record of calls.
+"""The control API under /__emulator/: switches, drift, faults, the clock and the recorded calls.
 
-Served on a socket, it takes the token of this start and JSON only (guard.py); it never looks at the provider's tokens.
+On a socket it accepts only JSON and only the token that `guard.py` checks. It does not check the provider's tokens.
 
-`GET state` answers `{switches, now, locations, posts, faults}`. `PUT state` accepts any of these and changes only
-what it names; it answers as GET:
+`GET state` returns `{switches, now, locations, posts, faults}`. `PUT state` accepts any of these fields, changes only
+the ones it names, and returns the same as GET:
 
     {"switches": {"strict": true, "review_seconds": 5, "reject_phrase": "casino", "refuse_refresh": false,
                   "edits_per_minute": 10, "requests_per_minute": 300, ...},
@@ -16,11 +16,11 @@ what it names; it answers as GET:
      "reviews": {"accounts/1/locations/111/reviews/9": {"starRating": "TWO", "comment": "Cold."}}}
 
 `locations` and `posts` merge top-level fields (null removes one); a post's `state` ends its review with that state.
-`reviews` adds or replaces whole reviews, null removes one. The other maps replace. `POST faults` takes one fault or
-a list (faults.py) and `DELETE faults` empties the queue; `POST clock {"advance_seconds": n}` moves the clock on and
-`{"now": "2026-01-02T03:04:05Z"}` sets it, back too; `GET requests` answers
-`{requests: [{time, method, path, query, body, status}]}`, oldest first, `DELETE requests` forgets them; `POST reset`
-goes back to the world.
+`reviews` adds or replaces whole reviews (null removes one). The other maps are replaced. `POST faults` accepts one
+fault or a list (faults.py) and `DELETE faults` empties the queue. `POST clock {"advance_seconds": n}` advances the
+clock and `{"now": "2026-01-02T03:04:05Z"}` sets it, also to the past. `GET requests` returns
+`{requests: [{time, method, path, query, body, status}]}`, oldest first, and `DELETE requests` deletes them.
+`POST reset` restores the demo data.
 """
 
 import json
@@ -54,7 +54,7 @@ _DOCUMENTS = ("document", "voice_of_merchant", "pending", *_REPLACED)
 
 
 class StateChange(BaseModel):
-    """What PUT state takes; see the module."""
+    """The body of PUT state; see the module."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,7 +74,7 @@ _LATEST = 253_370_764_800_000  # the year 9999, in milliseconds
 
 
 class ClockChange(BaseModel):
-    """What POST clock takes: one of the two."""
+    """The body of POST clock: one of the two fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -83,8 +83,8 @@ class ClockChange(BaseModel):
 
 
 @control.before_request
-async def admit() -> None:
-    """Reject callers without the token."""
+async def check_access() -> None:
+    """Reject callers without the token, and writes that are not JSON."""
     guard = emulator().guard
     if guard is None:
         return
@@ -94,8 +94,8 @@ async def admit() -> None:
 
 
 @control.errorhandler(ValidationError)
-async def refuse(error: ValidationError) -> ResponseReturnValue:
-    """A control call that was not understood."""
+async def validation_error(error: ValidationError) -> ResponseReturnValue:
+    """Return 400 and name the first invalid field."""
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
     return ApiError(400, f"{where}: {problem['msg']}").body(), 400
@@ -103,7 +103,7 @@ async def refuse(error: ValidationError) -> ResponseReturnValue:
 
 @control.get("/state")
 async def get_state() -> Document:
-    """Everything there is to see."""
+    """Return the whole state."""
     shared = emulator()
     async with shared.store.read() as session:
         return await _state(session, shared)
@@ -131,22 +131,22 @@ def _location_state(row: EmulatorLocationRow) -> Document:
 
 @control.put("/state")
 async def put_state() -> Document:
-    """Change what the body names, all or nothing."""
+    """Change the named fields, all or none."""
     change = StateChange.model_validate_json(await request.get_data())
     shared = emulator()
     async with shared.store.write() as session:
         switches = {**(await load_switches(session)).model_dump(), **change.switches}
         await _set_switches(session, switches)
-        for name, members in change.locations.items():
+        for name, fields in change.locations.items():
             row = await _require(session, EmulatorLocationRow, name)
-            row.document = dump(_merged(Location, json.loads(row.document), members))
+            row.document = dump(_merged(Location, json.loads(row.document), fields))
         for name, state in change.voice_of_merchant.items():
             set_voice_of_merchant(await _require(session, EmulatorLocationRow, name), state)
         for column in _REPLACED:
             for name, value in change.model_dump(exclude_unset=True).get(column, {}).items():
                 setattr(await _require(session, EmulatorLocationRow, name), column, dump(value))
-        for name, members in change.posts.items():
-            _change_post(await _require(session, EmulatorPostRow, name), members)
+        for name, fields in change.posts.items():
+            _change_post(await _require(session, EmulatorPostRow, name), fields)
         for name, review in change.reviews.items():
             await _change_review(session, name, review)
         await session.flush()
@@ -165,14 +165,14 @@ async def _set_switches(session: AsyncSession, values: Document) -> None:
     row.document = Switches.model_validate(values).model_dump_json()
 
 
-def _merged(model: type[BaseModel], document: Document, members: Document) -> Document:
-    merged = {key: value for key, value in {**document, **members}.items() if value is not None}
+def _merged(model: type[BaseModel], document: Document, fields: Document) -> Document:
+    merged = {key: value for key, value in {**document, **fields}.items() if value is not None}
     model.model_validate(merged)
     return merged
 
 
-def _change_post(row: EmulatorPostRow, members: Document) -> None:
-    merged = _merged(LocalPost, json.loads(row.document), members)
+def _change_post(row: EmulatorPostRow, fields: Document) -> None:
+    merged = _merged(LocalPost, json.loads(row.document), fields)
     if state := merged.pop("state", None):
         row.verdict, row.review_ends, row.publish_at = state, 0, 0
     row.document = dump(merged)
@@ -212,7 +212,7 @@ async def delete_faults() -> Document:
 
 @control.post("/clock")
 async def post_clock() -> Document:
-    """Move the emulator's clock on."""
+    """Advance or set the emulator's clock."""
     change = ClockChange.model_validate_json(await request.get_data())
     shared = emulator()
     async with shared.store.write() as session:
@@ -222,9 +222,9 @@ async def post_clock() -> Document:
         elif change.advance_seconds is not None:
             offset = switches.clock_offset_ms + round(change.advance_seconds * 1000)
         else:
-            raise ApiError(400, "advance_seconds or now is required")
+            raise ApiError(400, "Field `advance_seconds` or `now` is required")
         if not 0 < shared.clock.now() + offset < _LATEST:
-            raise ApiError(400, "advance_seconds: leads out of the years that a time can have")
+            raise ApiError(400, "The time must be in the years 1970 to 9998")
         await _set_switches(session, {**switches.model_dump(), "clock_offset_ms": offset})
         return {"now": iso(shared.clock.now() + offset)}
 
@@ -238,20 +238,20 @@ def _instant(text: str) -> int:
 
 @control.get("/requests")
 async def get_requests() -> Document:
-    """The last 1000 calls."""
+    """Return the last 1000 calls."""
     return {"requests": list(emulator().calls)}
 
 
 @control.delete("/requests")
 async def delete_requests() -> Document:
-    """Forget the calls."""
+    """Delete the recorded calls."""
     emulator().calls.clear()
     return {}
 
 
 @control.post("/reset")
 async def reset() -> Document:
-    """Back to the world: switches, clock and all documents; faults, recorded calls and counted limits are gone."""
+    """Restore the demo data, the switches and the clock. Delete faults, recorded calls and counts of limits."""
     shared = emulator()
     shared.faults.clear()
     shared.calls.clear()

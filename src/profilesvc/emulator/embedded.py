@@ -30,9 +30,9 @@ async def open_emulator(
     guard: Guard | None = None,
     observe: Observe = unobserved,
 ) -> AsyncIterator[tuple[Provider, Quart]]:
-    """Open the emulator and a client of it. The app's lifespan runs already: serve it without one.
+    """Open the emulator and a client of it. The app's lifespan is already running, so serve the app without one.
 
-    The emulator stores its data in DATA_DIR, and is filled with `world` if it is new. To serve it, pass a `guard`.
+    The emulator stores its data in DATA_DIR and starts with the demo data `world`. To serve it, pass a `guard`.
     """
     app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, guard=guard)
     async with app.test_app():

@@ -1,4 +1,4 @@
-"""Refusals in the provider's envelope: google.rpc.Status with details by `@type`."""
+"""Errors in the provider's envelope: google.rpc.Status with details by `@type`."""
 
 import re
 from typing import Any
@@ -18,13 +18,13 @@ STATUS_NAMES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-MISSING_VALUE, INVALID_VALUE, UNSUPPORTED = 2, 3, 1301  # 3 is our guess: the integer was never seen
+MISSING_VALUE, INVALID_VALUE, UNSUPPORTED = 2, 3, 1301  # 3 is a guess: no response with it has been recorded
 PHOTO_FETCH_FAILED = 1000
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class ApiError(Exception):
-    """A refusal: HTTP status, message and details as they go out; `status` where it is not that of the HTTP status."""
+    """An error of the API: HTTP status, message and details. `status` overrides the name of the HTTP status."""
 
     def __init__(self, http_status: int, message: str, *details: dict[str, Any], status: str = "") -> None:
         super().__init__(message)
@@ -34,18 +34,18 @@ class ApiError(Exception):
         self.status = status or STATUS_NAMES.get(http_status, "UNKNOWN")
 
     def body(self) -> dict[str, Any]:
-        """The error envelope."""
+        """Return the error envelope."""
         error: dict[str, Any] = {"code": self.http_status, "message": self.message, "status": self.status}
         return {"error": {**error, "details": self.details} if self.details else error}
 
 
 def not_found() -> ApiError:
-    """For unknown names, and for things that the caller may not see."""
+    """Return the error for unknown names and for resources that the caller may not see."""
     return ApiError(404, "Requested entity was not found.")
 
 
 def bad_request(field: str, description: str, message: str = INVALID) -> ApiError:
-    """A mask, a required field or a malformed value; `field` is a snake_case path."""
+    """Return the error for an invalid mask, a missing field or a malformed value. `field` is a snake_case path."""
     violation = {"field": field, "description": description}
     return ApiError(
         400, message, {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}
@@ -53,26 +53,26 @@ def bad_request(field: str, description: str, message: str = INVALID) -> ApiErro
 
 
 def failed_precondition(message: str) -> ApiError:
-    """The state of the location forbids it."""
+    """Return the error for an operation that the location's state does not allow."""
     return ApiError(400, message, status="FAILED_PRECONDITION")
 
 
 def business(reason: str, **metadata: str) -> ApiError:
-    """A broken v1 rule; the domain is a guess, clients match the reason."""
+    """Return the error for a violated v1 rule. The domain is a guess, but clients only compare the reason."""
     domain = "mybusinessbusinessinformation.googleapis.com"
     detail = {"@type": _ERROR_INFO, "reason": reason, "domain": domain}
     return ApiError(400, INVALID, {**detail, "metadata": metadata})
 
 
-def post_refused(code: int, field: str, message: str) -> ApiError:
-    """A broken v4 rule."""
+def post_error(code: int, field: str, message: str) -> ApiError:
+    """Return the error for a violated v4 rule."""
     detail = {"code": code, "field": field, "message": message}
     kind = "type.googleapis.com/google.mybusiness.v4.ValidationError"
     return ApiError(400, INVALID, {"@type": kind, "errorDetails": [detail]})
 
 
 def quota_exceeded(service: str, metric: str, limit: int) -> ApiError:
-    """Too many requests or edits in a minute."""
+    """Return the error for too many requests or edits in a minute."""
     metadata = {
         "service": service,
         "quota_metric": f"{service}/{metric.lower()}",
@@ -90,19 +90,19 @@ def quota_exceeded(service: str, metric: str, limit: int) -> ApiError:
 
 
 def snake(name: str) -> str:
-    """`openInfo` to `open_info`: error paths are snake_case."""
+    """Convert `openInfo` to `open_info`, because error paths are in snake_case."""
     return re.sub(r"([A-Z])", lambda match: "_" + match[1].lower(), name)
 
 
-def body_refused(error: ValidationError, root: str) -> ApiError:
-    """The first problem of a body in the provider's words; over-long post text has a v4 detail of its own."""
+def body_error(error: ValidationError, root: str) -> ApiError:
+    """Return the error for the first problem of a body. A post text that is too long has its own v4 detail."""
     problem = error.errors()[0]
     path = [snake(part) for part in problem["loc"] if isinstance(part, str)]
     if problem["type"] in ("string_too_long", "too_long") and root == "local_post":
         limit = problem["ctx"]["max_length"]
-        return post_refused(INVALID_VALUE, ".".join(path), f"Must be at most {limit} characters")
+        return post_error(INVALID_VALUE, ".".join(path), f"Must be at most {limit} characters")
     if problem["type"] == "reply_size":
-        return post_refused(INVALID_VALUE, ".".join(path), "Must be at most 4096 bytes")
+        return post_error(INVALID_VALUE, ".".join(path), "Must be at most 4096 bytes")
     if problem["type"] == "extra_forbidden":
         parent = ".".join([root, *path[:-1]])
         message = (

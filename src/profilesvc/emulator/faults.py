@@ -1,4 +1,4 @@
-"""The queue of faults: what goes wrong, for which calls and how often."""
+"""The queue of faults: which calls fail, how, and how often."""
 
 import asyncio
 import json
@@ -16,9 +16,9 @@ _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class FaultMatch(BaseModel):
-    """Which calls: regular expressions that must match the whole method and the start of the path.
+    """The calls of a fault: regular expressions for the whole method and the start of the path.
 
-    /token is hit only when it is named.
+    The default path does not include /token.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -37,14 +37,13 @@ class FaultMatch(BaseModel):
 
 
 class Fault(BaseModel):
-    """One thing that goes wrong, `times` times.
+    """A failure of the next `times` calls.
 
-    `status` answers that HTTP status in the error envelope, with `reason` as ErrorInfo and `headers`; `delay` waits
-    `seconds` and goes on; `broken_body` answers 200 with half a JSON text; `truncated` and `disconnect` end the
-    connection in the body and before it; `huge` answers 12 MB; `redirect` answers 302, `headers` may say where to;
-    `flapping` answers as `status` does to the first call and to every second one after it, `times` counting all. With
-    `after` the operation takes place first and only its answer is lost. `details` are the error's details, for any
-    envelope of the provider.
+    `status` returns that HTTP status in the error envelope, with `reason` as ErrorInfo and with `headers`. `delay`
+    waits `seconds` before the call. `broken_body` returns 200 with incomplete JSON. `truncated` closes the connection
+    in the body, `disconnect` before it. `huge` returns 12 MB. `redirect` returns 302; `headers` can set its Location.
+    `flapping` works like `status` for the first call and then for every second one; `times` counts all of them. With
+    `after`, the operation is carried out and only its response is lost. `details` are the details of the error.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -61,18 +60,18 @@ class Fault(BaseModel):
     after: bool = False
     _seen: int = PrivateAttr(0)
 
-    def hits(self, method: str, path: str) -> bool:
-        """True when a call is meant."""
+    def matches(self, method: str, path: str) -> bool:
+        """Return whether the fault applies to a call."""
         return bool(re.fullmatch(self.match.method, method) and re.match(self.match.path, path))
 
-    def strikes(self) -> bool:
-        """Note one call that is meant; True when it is to go wrong."""
+    def use(self) -> bool:
+        """Count one matching call. Return whether it must fail."""
         self.times -= 1
         self._seen += 1
         return self.kind != "flapping" or self._seen % 2 == 1
 
-    async def answer(self) -> Response | None:
-        """The faulty answer; None when the call goes on (delay)."""
+    async def response(self) -> Response | None:
+        """Return the faulty response, or None if the call continues (`delay`)."""
         if self.kind == "delay":
             await asyncio.sleep(self.seconds)
             return None
@@ -120,19 +119,19 @@ class Faults:
         self._queue.append(fault)
 
     def clear(self) -> None:
-        """Forget all that did not happen."""
+        """Remove all faults."""
         self._queue.clear()
 
     def take(self, method: str, path: str) -> Fault | None:
-        """The first fault that is meant for a call and strikes it; uses it up by one."""
+        """Use up one call of the first matching fault. Return the fault if the call must fail."""
         for fault in self._queue:
-            if fault.hits(method, path):
-                strikes = fault.strikes()
+            if fault.matches(method, path):
+                must_fail = fault.use()
                 if fault.times == 0:
                     self._queue.remove(fault)
-                return fault if strikes else None
+                return fault if must_fail else None
         return None
 
     def listing(self) -> list[dict[str, Any]]:
-        """What is still queued."""
+        """Return the faults in the queue."""
         return [fault.model_dump() for fault in self._queue]

@@ -1,4 +1,4 @@
-"""`filter` and `orderBy` of the list of locations ."""
+"""The parameters `filter` and `orderBy` of the list of locations."""
 
 import math
 import re
@@ -34,7 +34,11 @@ def _invalid() -> ApiError:
 
 
 def location_filter(text: str) -> Test:
-    """Return the test of a filter; 400 for an unknown filter."""
+    """Return the test of a filter.
+
+    Raises:
+        ApiError: 400 for an unknown filter.
+    """
     tokens, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -52,17 +56,17 @@ def location_filter(text: str) -> Test:
 
 
 def _conjunction(tokens: list[re.Match[str]]) -> tuple[Test, set[str]]:
-    """Restrictions joined by AND, which binds less than OR; the tokens that are read are taken off the list."""
+    """Parse restrictions joined by AND, which has lower precedence than OR. Remove the parsed tokens from the list."""
     parts = [_disjunction(tokens)]
-    while _take(tokens, "AND"):
+    while _accept(tokens, "AND"):
         parts.append(_disjunction(tokens))
     return lambda place: all(test(place) for test, _ in parts), set().union(*(fields for _, fields in parts))
 
 
 def _disjunction(tokens: list[re.Match[str]]) -> tuple[Test, set[str]]:
-    """OR is allowed between restrictions of one field only."""
+    """Parse restrictions joined by OR, which is allowed only between restrictions of one field."""
     parts = [_atom(tokens)]
-    while _take(tokens, "OR"):
+    while _accept(tokens, "OR"):
         parts.append(_atom(tokens))
     fields = set().union(*(fields for _, fields in parts))
     if len(parts) > 1 and len(fields) > 1:
@@ -70,14 +74,14 @@ def _disjunction(tokens: list[re.Match[str]]) -> tuple[Test, set[str]]:
     return lambda place: any(test(place) for test, _ in parts), fields
 
 
-def _take(tokens: list[re.Match[str]], word: str) -> bool:
+def _accept(tokens: list[re.Match[str]], word: str) -> bool:
     return bool(tokens and tokens[0]["word"] == word and tokens.pop(0))
 
 
 def _atom(tokens: list[re.Match[str]]) -> tuple[Test, set[str]]:
-    if _take(tokens, "("):
+    if _accept(tokens, "("):
         inner = _conjunction(tokens)
-        if not _take(tokens, ")"):
+        if not _accept(tokens, ")"):
             raise _invalid()
         return inner
     if not tokens or tokens[0]["word"]:
@@ -97,11 +101,11 @@ def _restriction(field: str, operator: str, value: str) -> Test:
     if field == "title" and operator == ":":
         return lambda place: value.lower() in place.get("title", "").lower()
     if field == "phoneNumbers.primaryPhone":
-        return lambda place: any(_digits(value) == _digits(text) for text in _texts(place, field))
-    return lambda place: any(_words(value) <= _words(text) for text in _texts(place, field))
+        return lambda place: any(_digits(value) == _digits(text) for text in _strings(place, field))
+    return lambda place: any(_words(value) <= _words(text) for text in _strings(place, field))
 
 
-def _texts(place: Document, field: str) -> list[str]:
+def _strings(place: Document, field: str) -> list[str]:
     if field == "categories":
         named = place.get("categories", {})
         every = [named.get("primaryCategory", {}), *named.get("additionalCategories", [])]
@@ -121,7 +125,7 @@ def _digits(text: str) -> str:
 
 
 def _near(token: re.Match[str]) -> Test:
-    """Within so many metres, as the crow flies."""
+    """Return the test whether a location is within a distance in metres."""
     try:
         lat, lng, far = float(token["lat"]), float(token["lng"]), float(token["far"])
     except ValueError:
@@ -130,25 +134,25 @@ def _near(token: re.Match[str]) -> Test:
     def test(place: Document) -> bool:
         if "latlng" not in place:
             return False
-        here_lat, here_lng = place["latlng"].get("latitude", 0), place["latlng"].get("longitude", 0)
-        lats = math.radians(here_lat - lat), math.radians(here_lng - lng)
-        across = math.cos(math.radians(lat)) * math.cos(math.radians(here_lat)) * math.sin(lats[1] / 2) ** 2
-        return 2 * _EARTH_METRES * math.asin(math.sqrt(min(1, math.sin(lats[0] / 2) ** 2 + across))) < far
+        place_lat, place_lng = place["latlng"].get("latitude", 0), place["latlng"].get("longitude", 0)
+        d_lat, d_lng = math.radians(place_lat - lat), math.radians(place_lng - lng)
+        across = math.cos(math.radians(lat)) * math.cos(math.radians(place_lat)) * math.sin(d_lng / 2) ** 2
+        return 2 * _EARTH_METRES * math.asin(math.sqrt(min(1, math.sin(d_lat / 2) ** 2 + across))) < far
 
     return test
 
 
 def location_order(text: str) -> Callable[[Document], list[object]]:
-    """Return the sort key of an orderBy. It ends with the name, so that no two are equal."""
+    """Return the sort key of an orderBy. It ends with the name, so that keys are unique."""
     columns = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         field, _, direction = part.partition(" ")
         if camel(field) not in ("title", "storeCode") or direction.strip() not in ("", "asc", "desc"):
             raise bad_request("order_by", "Invalid order by provided")
         columns.append((camel(field), direction.strip() == "desc"))
-    return lambda place: [*(_sortable(place.get(name, ""), back) for name, back in columns), place["name"]]
+    return lambda place: [*(_sortable(place.get(name, ""), descending) for name, descending in columns), place["name"]]
 
 
-def _sortable(text: str, backwards: bool) -> list[int]:
-    """Code points, or their mirror in which a longer text comes before its own beginning."""
-    return [*(-ord(char) for char in text), 1] if backwards else [ord(char) for char in text]
+def _sortable(text: str, descending: bool) -> list[int]:
+    """Return the code points, negated for descending order, in which a longer string precedes its own prefix."""
+    return [*(-ord(char) for char in text), 1] if descending else [ord(char) for char in text]

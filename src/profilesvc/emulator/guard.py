@@ -1,7 +1,7 @@
-"""Who may use the control surface of an emulator that is served on a socket.
+"""Access to the control API of an emulator that is served on a socket.
 
-A page in a browser on the same machine reaches every port of it. It cannot know the token, cannot send JSON without
-being asked for permission first, and a name that it has pointed at this machine (DNS rebinding) is not one of ours.
+A web page in a browser on the same machine can reach every local port. It does not know the token, it cannot send
+JSON without a CORS preflight, and a host name that it points at this machine (DNS rebinding) is rejected.
 """
 
 import hmac
@@ -11,27 +11,31 @@ from urllib.parse import urlsplit
 
 from profilesvc.emulator.errors import ApiError
 
-_ANY_ADDRESS = {"0.0.0.0", "::"}  # noqa: S104  # a listener on all addresses is reached by each of them
+_ANY_ADDRESS = {"0.0.0.0", "::"}  # noqa: S104  # such a listener is reachable under every address of the machine
 
 
 @dataclass(frozen=True, repr=False)
 class Guard:
-    """The token of one start, and the host that the emulator was asked to serve on."""
+    """The token of the running emulator, and the host that it listens on."""
 
     token: str
     host: str = "127.0.0.1"
 
     def check_caller(self, host: str, authorization: str) -> None:
-        """Raise ApiError unless the Host is one of ours and the token is right."""
-        if not self.is_ours(host):
-            raise ApiError(403, f"The control surface is not served under the host {host[:100]!r}.")
+        """Check the Host header and the token.
+
+        Raises:
+            ApiError: 403 for a foreign host, 401 for a wrong token.
+        """
+        if not self.is_own_host(host):
+            raise ApiError(403, f"The control API is not available under the host {host[:100]!r}.")
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self.token.encode()):
-            message = "The control surface needs the token of this start as Authorization: Bearer."
-            raise ApiError(401, f"{message} The emulator printed it and keeps it in DATA_DIR/emulator_token.")
+            message = "The control API requires the emulator's token as Authorization: Bearer."
+            raise ApiError(401, f"{message} It prints it at the start and stores it in DATA_DIR/emulator_token.")
 
-    def is_ours(self, host: str) -> bool:
-        """Whether a Host header names this machine, or the host that the emulator serves on."""
+    def is_own_host(self, host: str) -> bool:
+        """Return whether a Host header names this machine or the host that the emulator listens on."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
@@ -46,6 +50,10 @@ class Guard:
 
 
 def check_write(media_type: str, *, has_body: bool) -> None:
-    """Raise ApiError for a write that is not JSON: a form is what a page of another origin can send unasked."""
+    """Reject a write that is not JSON, because a web page of another origin can send forms without a preflight.
+
+    Raises:
+        ApiError: 415.
+    """
     if media_type != "application/json" and (media_type or has_body):
         raise ApiError(415, "The body must be sent as Content-Type: application/json.", status="INVALID_ARGUMENT")

@@ -1,4 +1,4 @@
-"""Locations (Business Information v1): list, get, patch, and what consumers see."""
+"""Locations (Business Information v1): list, get, patch, and the view of consumers."""
 
 import json
 
@@ -22,7 +22,11 @@ _WHOLE: list[Path] = [(name,) for name in Location.model_fields]
 
 
 async def find_location(session: AsyncSession, location: str) -> EmulatorLocationRow:
-    """The location by its bare id, or 404."""
+    """Return the location by its id without prefix.
+
+    Raises:
+        ApiError: 404.
+    """
     row = await session.get(EmulatorLocationRow, f"locations/{location}")
     if row is None:
         raise not_found()
@@ -30,8 +34,8 @@ async def find_location(session: AsyncSession, location: str) -> EmulatorLocatio
 
 
 def _pending(row: EmulatorLocationRow) -> dict[str, Document]:
-    """Return the edits that are still in review, by field."""
-    return {member: edit for member, edit in json.loads(row.pending).items() if now() < edit["ends"]}
+    """Return the edits in review, by field."""
+    return {name: edit for name, edit in json.loads(row.pending).items() if now() < edit["ends"]}
 
 
 def _visible(row: EmulatorLocationRow, mask: list[Path]) -> Document:
@@ -44,23 +48,23 @@ def _visible(row: EmulatorLocationRow, mask: list[Path]) -> Document:
 
 @locations.get("/v1/accounts/<name:account>/locations")
 async def list_locations(account: str) -> Document:
-    """The locations of an account, or of all by `-`; `totalSize` comes with a filter only."""
+    """Return the locations of an account, or of all accounts for `-`. `totalSize` is present only with a filter."""
     query = read_query("readMask", "pageSize", "pageToken", "filter", "orderBy")
     mask = read_mask(query.get("readMask"), Location)
-    wanted = select(EmulatorLocationRow)
+    statement = select(EmulatorLocationRow)
     async with emulator().store.read() as session:
         if account != EVERY_ACCOUNT:
             if await session.get(EmulatorAccountRow, f"accounts/{account}") is None:
                 raise not_found()
-            wanted = wanted.where(EmulatorLocationRow.account == f"accounts/{account}")
-        found = [(json.loads(row.document), row) for row in (await session.exec(wanted)).all()]
+            statement = statement.where(EmulatorLocationRow.account == f"accounts/{account}")
+        matching = [(json.loads(row.document), row) for row in (await session.exec(statement)).all()]
     order = location_order(query.get("orderBy", ""))
     if query.get("filter"):
         test = location_filter(query["filter"])
-        found = [(document, row) for document, row in found if test(document)]
-    found.sort(key=lambda pair: order(pair[0]))
-    chunk, more = page(found, lambda pair: order(pair[0]), query, (10, 100))
-    total = {"totalSize": len(found)} if query.get("filter") and found else {}
+        matching = [(document, row) for document, row in matching if test(document)]
+    matching.sort(key=lambda pair: order(pair[0]))
+    chunk, more = page(matching, lambda pair: order(pair[0]), query, (10, 100))
+    total = {"totalSize": len(matching)} if query.get("filter") and matching else {}
     return {**({"locations": [_visible(row, mask) for _, row in chunk]} if chunk else {}), **more, **total}
 
 
@@ -74,26 +78,26 @@ async def get_location(location: str) -> Document:
 
 @locations.get("/v1/locations/<name:location>:getGoogleUpdated")
 async def get_google_updated(location: str) -> Document:
-    """The location as consumers see it, where that differs from the merchant's, and which edits are in review.
+    """Return the location as consumers see it, the fields that differ, and the fields whose edits are in review.
 
-    After reading it, a client can edit a field again that was rejected as STALE_DATA.
+    A client that has read it can again edit fields that were rejected as STALE_DATA.
     """
     mask = read_mask(read_query("readMask").get("readMask"), Location)
     async with emulator().store.write() as session:
         row = await find_location(session, location)
-        row.blocked = dump({member: why for member, why in json.loads(row.blocked).items() if why != "STALE_DATA"})
+        row.blocked = dump({name: reason for name, reason in json.loads(row.blocked).items() if reason != "STALE_DATA"})
         session.add(row)
     pending, updated = _pending(row), json.loads(row.google_updated)
-    shown = {member: edit["shown"] for member, edit in pending.items()}
+    shown = {name: edit["shown"] for name, edit in pending.items()}
     seen = pruned(trimmed({**json.loads(row.document), **shown, **updated}, mask))
     masks = {"diffMask": ",".join(sorted({*shown, *updated})), "pendingMask": ",".join(sorted(pending))}
-    answer: Document = pruned({"location": seen, **masks})
-    return answer
+    response: Document = pruned({"location": seen, **masks})
+    return response
 
 
 @locations.patch("/v1/locations/<name:location>")
 async def patch_location(location: str) -> Document:
-    """Set the masked fields to the body's values; clear those that the body lacks."""
+    """Set the masked fields to the body's values, and clear those that the body lacks."""
     query = read_query("updateMask", "validateOnly")
     strict = switches().strict
     mask = update_mask(query.get("updateMask"), Location, strict=strict)
@@ -112,35 +116,35 @@ async def patch_location(location: str) -> Document:
         await count_edit(row.name)
         _store(row, before, settled(after, mask) if strict else after, mask)
         session.add(row)
-        answer = _visible(row, _WHOLE)
+        response = _visible(row, _WHOLE)
         _reverify(row, before)
-    return answer
+    return response
 
 
 def _store(row: EmulatorLocationRow, before: Document, after: Document, mask: list[Path]) -> None:
-    """The merchant's value counts at once, and decides what the provider changed; consumers see it after its review."""
+    """Store the merchant's values, which replace the provider's own changes. Consumers see them after a review."""
     row.document = dump(after)
-    decided = {path[0] for path in mask}
+    edited = {path[0] for path in mask}
     updated = json.loads(row.google_updated)
-    row.google_updated = dump({member: value for member, value in updated.items() if member not in decided})
+    row.google_updated = dump({name: value for name, value in updated.items() if name not in edited})
     pending, period = _pending(row), round(switches().edit_review_seconds * 1000)
-    for member in sorted(decided):
-        if period and before.get(member) != after.get(member):
-            shown = pending.get(member, {"shown": before.get(member)})["shown"]
-            pending[member] = {"ends": now() + period, "shown": shown}
+    for name in sorted(edited):
+        if period and before.get(name) != after.get(name):
+            shown = pending.get(name, {"shown": before.get(name)})["shown"]
+            pending[name] = {"ends": now() + period, "shown": shown}
     row.pending = dump(pending)
 
 
 def _reverify(row: EmulatorLocationRow, before: Document) -> None:
-    """Remove the voice of merchant after some changes of name or address. The patch's response does not show it."""
+    """Remove the voice of merchant after a change of title or address. The response of the patch does not show it."""
     after = json.loads(row.document)
-    changed = any(before.get(member) != after.get(member) for member in ("title", "storefrontAddress"))
+    changed = any(before.get(name) != after.get(name) for name in ("title", "storefrontAddress"))
     if changed and switches().reverify:
         set_voice_of_merchant(row, {"hasBusinessAuthority": True, "verify": {}})
 
 
 def set_voice_of_merchant(row: EmulatorLocationRow, state: Document) -> None:
-    """Keep metadata.hasVoiceOfMerchant in step, as the provider does."""
+    """Store the state and set metadata.hasVoiceOfMerchant to match, as the provider does."""
     row.voice_of_merchant = dump(state)
     document = json.loads(row.document)
     has_voice = {"hasVoiceOfMerchant": bool(state.get("hasVoiceOfMerchant"))}

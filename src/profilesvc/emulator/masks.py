@@ -1,11 +1,11 @@
-"""Field masks: reading them, trimming a document by one, and applying an update through one."""
+"""Field masks: parse them, and apply them to documents and updates."""
 
 from profilesvc.contract.provider.format import Message, access_of, message_of
 from profilesvc.emulator.errors import ApiError, bad_request
 from profilesvc.emulator.wire import Document, camel
 
 Path = tuple[str, ...]
-_TRAVEL_TOGETHER = {
+_SENT_TOGETHER = {
     "phoneNumbers": {"primaryPhone", "additionalPhones"},
     "categories": {"primaryCategory", "additionalCategories"},
 }
@@ -15,8 +15,8 @@ def _invalid(field: str) -> ApiError:
     return bad_request(field, "Invalid field mask provided")
 
 
-def _follow(path: Path, model: type[Message], *, writable: bool) -> bool:
-    """Return whether the path names a field, not through a list, and whether it is writable if that is required."""
+def _is_field(path: Path, model: type[Message], *, writable: bool) -> bool:
+    """Return whether the path names a field outside of lists that is writable if `writable`."""
     inner: type[Message] | None = model
     for name in path:
         if inner is None or name not in inner.model_fields:
@@ -33,26 +33,33 @@ def _parse(text: str | None, model: type[Message], field: str, *, writable: bool
     if not text:
         raise bad_request(field, "Field is required")
     paths = [tuple(camel(part) for part in path.strip().split(".")) for path in text.split(",")]
-    if not all(_follow(path, model, writable=writable) for path in paths):
+    if not all(_is_field(path, model, writable=writable) for path in paths):
         raise _invalid(field)
     return paths
 
 
 def read_mask(text: str | None, model: type[Message]) -> list[Path]:
-    """The paths of a readMask; required; `*` and unknown paths are refused."""
+    """Return the paths of a readMask.
+
+    Raises:
+        ApiError: 400 if it is missing, `*`, or has an unknown path.
+    """
     return _parse(text, model, "read_mask", writable=False)
 
 
 def update_mask(text: str | None, model: type[Message], *, strict: bool) -> list[Path]:
-    """Return the paths of an updateMask; output-only and immutable fields are rejected.
+    """Return the paths of an updateMask.
 
-    The schema says that both fields of phoneNumbers and categories are sent together; only strict mode insists,
-    since integrators saw the provider take one of them.
+    The schema requires both fields of phoneNumbers and of categories together. Only strict mode enforces this, because
+    integrators saw the provider accept one of them.
+
+    Raises:
+        ApiError: 400 if it is missing, or has an unknown, output-only or immutable field.
     """
     paths = _parse(text, model, "update_mask", writable=True)
-    for parent, members in _TRAVEL_TOGETHER.items():
+    for parent, children in _SENT_TOGETHER.items():
         named = {path[1] for path in paths if path[0] == parent and len(path) > 1}
-        if strict and named and (parent,) not in paths and named != members:
+        if strict and named and (parent,) not in paths and named != children:
             raise _invalid("update_mask")
     return paths
 

@@ -1,4 +1,4 @@
-"""Local posts (My Business v4): create, list, get, patch, delete, and the review that they pass."""
+"""Local posts (My Business v4): create, list, get, patch, delete, and their review."""
 
 import json
 
@@ -18,25 +18,25 @@ from profilesvc.emulator.tables import EmulatorPostRow
 from profilesvc.emulator.wire import Document, page, read_message, read_query
 
 posts = Blueprint("posts", __name__, url_prefix="/v4/accounts/<name:account>/locations/<name:location>/localPosts")
-_WRITTEN_BY_US = {"name", "state", "createTime", "updateTime", "searchUrl", "recurringInstanceTime"}
-_MEDIA_BY_US = {"name", "googleUrl", "thumbnailUrl", "createTime", "dimensions", "attribution", "insights"}
+_OUTPUT_ONLY = {"name", "state", "createTime", "updateTime", "searchUrl", "recurringInstanceTime"}
+_MEDIA_OUTPUT_ONLY = {"name", "googleUrl", "thumbnailUrl", "createTime", "dimensions", "attribution", "insights"}
 _ID_RANGE = 10**18
 
 
 def state_of(row: EmulatorPostRow, at: int) -> str:
-    """PROCESSING in review, then what the review found; SCHEDULED until its time comes."""
+    """Return PROCESSING during the review, then SCHEDULED until the publication time, then the verdict."""
     if at < row.review_ends:
         return "PROCESSING"
     return "SCHEDULED" if row.verdict != "REJECTED" and at < row.publish_at else row.verdict
 
 
 def rendered(row: EmulatorPostRow, at: int) -> Document:
-    """The post as the provider returns it."""
+    """Return the post as the provider returns it."""
     return {**json.loads(row.document), "state": state_of(row, at)}
 
 
 def _submit(row: EmulatorPostRow, document: Document) -> None:
-    """Store a document and send it into review; the verdict is fixed by the switches of this moment."""
+    """Store a document and start its review. The current switches determine the verdict."""
     row.document = dump({**document, "updateTime": iso(now())})
     row.review_ends = now() + round(switches().review_seconds * 1000)
     row.publish_at = parse_iso(document["scheduledTime"]) if "scheduledTime" in document else 0
@@ -60,7 +60,7 @@ async def _find_post(session: AsyncSession, parent: str, post: str) -> EmulatorP
 
 
 async def _free_name(session: AsyncSession, parent: str) -> str:
-    """A name that no post has; seeded entropy repeats itself after a restart."""
+    """Return an unused name. After a restart, seeded entropy repeats its numbers."""
     while True:
         number = int.from_bytes(emulator().entropy.token_bytes(8)) % _ID_RANGE
         name = f"{parent}/localPosts/{number}"
@@ -78,16 +78,16 @@ def _hosted(name: str, document: Document) -> Document:
             "googleUrl": f"https://photos.example/{post}-{number}",
             "createTime": iso(now()),
         }
-        media.append({**{key: value for key, value in item.items() if key not in _MEDIA_BY_US}, **hosted})
+        media.append({**{key: value for key, value in item.items() if key not in _MEDIA_OUTPUT_ONLY}, **hosted})
     return {"media": media} if media else {}
 
 
 @posts.post("")
 async def create_post(account: str, location: str) -> Document:
-    """A new post, in review."""
+    """Create a post and start its review."""
     read_query()
     body = await read_message(LocalPost, "local_post")
-    document = {key: value for key, value in body.items() if key not in _WRITTEN_BY_US}
+    document = {key: value for key, value in body.items() if key not in _OUTPUT_ONLY}
     async with emulator().store.write() as session:
         parent = await _require_parent(session, account, location)
         check_post(document, strict=switches().strict)
@@ -103,20 +103,20 @@ async def create_post(account: str, location: str) -> Document:
 
 @posts.get("")
 async def list_posts(account: str, location: str) -> Document:
-    """The posts of a location, newest first (our choice: the provider's order is not documented)."""
+    """Return the posts of a location, newest first (our choice: the provider's order is not documented)."""
     query = read_query("pageSize", "pageToken")
     async with emulator().store.read() as session:
         parent = await _require_parent(session, account, location)
-        wanted = select(EmulatorPostRow).where(EmulatorPostRow.parent == parent)
+        statement = select(EmulatorPostRow).where(EmulatorPostRow.parent == parent)
         order = col(EmulatorPostRow.created).desc(), col(EmulatorPostRow.name)
-        rows = list((await session.exec(wanted.order_by(*order))).all())
+        rows = list((await session.exec(statement.order_by(*order))).all())
     chunk, more = page(rows, lambda row: [-row.created, row.name], query, (20, 100))
     return {**({"localPosts": [rendered(row, now()) for row in chunk]} if chunk else {}), **more}
 
 
 @posts.get("/<name:post>")
 async def get_post(account: str, location: str, post: str) -> Document:
-    """One post."""
+    """Return a post."""
     read_query()
     async with emulator().store.read() as session:
         parent = await _require_parent(session, account, location)
@@ -125,7 +125,7 @@ async def get_post(account: str, location: str, post: str) -> Document:
 
 @posts.patch("/<name:post>")
 async def patch_post(account: str, location: str, post: str) -> Document:
-    """Change the masked fields; the post goes back into review. Media cannot be replaced."""
+    """Change the masked fields and start a new review. Media cannot be replaced."""
     mask = update_mask(read_query("updateMask").get("updateMask"), LocalPost, strict=switches().strict)
     if any(path[0] == "media" for path in mask):
         raise bad_request("update_mask", "Invalid field mask provided")
@@ -143,7 +143,7 @@ async def patch_post(account: str, location: str, post: str) -> Document:
 
 @posts.delete("/<name:post>")
 async def delete_post(account: str, location: str, post: str) -> Document:
-    """Gone at once."""
+    """Delete a post."""
     read_query()
     async with emulator().store.write() as session:
         parent = await _require_parent(session, account, location)

@@ -1,4 +1,4 @@
-"""Reviews (My Business v4): list, get, and the business's reply, which passes a review of its own."""
+"""Reviews (My Business v4): list, get, and the business's reply, which the provider reviews too."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.contract.provider.review import BatchGetReviewsRequest, ReviewReply
 from profilesvc.domain.world import iso
-from profilesvc.emulator.errors import MISSING_VALUE, bad_request, failed_precondition, not_found, post_refused
+from profilesvc.emulator.errors import MISSING_VALUE, bad_request, failed_precondition, not_found, post_error
 from profilesvc.emulator.locations import find_location
 from profilesvc.emulator.state import emulator, now, switches
 from profilesvc.emulator.store import dump
@@ -33,7 +33,7 @@ def _stars(review: Document) -> int:
 
 
 def rendered(row: EmulatorReviewRow, at: int) -> Document:
-    """The review as the provider returns it; a reply is PENDING until its review ends."""
+    """Return the review as the provider returns it. A reply is PENDING until its review ends."""
     document: Document = json.loads(row.document)
     if "reviewReply" in document:
         verdict = "PENDING" if at < row.reply_ends else row.reply_verdict
@@ -44,7 +44,7 @@ def rendered(row: EmulatorReviewRow, at: int) -> Document:
 
 
 async def _require_parent(session: AsyncSession, account: str, location: str) -> str:
-    """The location, which must be verified."""
+    """Return the name of the location, which must be verified."""
     row = await find_location(session, location)
     if row.account != f"accounts/{account}":
         raise not_found()
@@ -63,29 +63,29 @@ async def _find(session: AsyncSession, parent: str, review: str) -> EmulatorRevi
 async def _read(session: AsyncSession, parents: list[str], order: str) -> list[tuple[EmulatorReviewRow, Document]]:
     if order not in _ORDERS:
         raise bad_request("order_by", "Invalid order by provided")
-    wanted = select(EmulatorReviewRow).where(col(EmulatorReviewRow.parent).in_(parents))
-    found = [(row, rendered(row, now())) for row in (await session.exec(wanted)).all()]
-    return sorted(found, key=_ORDERS[order])
+    statement = select(EmulatorReviewRow).where(col(EmulatorReviewRow.parent).in_(parents))
+    pairs = [(row, rendered(row, now())) for row in (await session.exec(statement)).all()]
+    return sorted(pairs, key=_ORDERS[order])
 
 
 @reviews.get("/locations/<name:location>/reviews")
 async def list_reviews(account: str, location: str) -> Document:
-    """One page; the average and the count are of all reviews of the location."""
+    """Return one page. The average and the count include all reviews of the location."""
     query = read_query("pageSize", "pageToken", "orderBy")
     async with emulator().store.read() as session:
         parent = await _require_parent(session, account, location)
-        found = await _read(session, [parent], query.get("orderBy", ""))
-    if not found:
+        pairs = await _read(session, [parent], query.get("orderBy", ""))
+    if not pairs:
         return {}
-    chunk, more = page(found, _ORDERS[query.get("orderBy", "")], query, _PAGE_SIZES)
-    average = round(sum(_stars(review) for _, review in found) / len(found), 1)
-    totals = {"averageRating": average, "totalReviewCount": len(found)}
+    chunk, more = page(pairs, _ORDERS[query.get("orderBy", "")], query, _PAGE_SIZES)
+    average = round(sum(_stars(review) for _, review in pairs) / len(pairs), 1)
+    totals = {"averageRating": average, "totalReviewCount": len(pairs)}
     return {**({"reviews": [review for _, review in chunk]} if chunk else {}), **totals, **more}
 
 
 @reviews.get("/locations/<name:location>/reviews/<name:review>")
 async def get_review(account: str, location: str, review: str) -> Document:
-    """One review."""
+    """Return a review."""
     read_query()
     async with emulator().store.read() as session:
         parent = await _require_parent(session, account, location)
@@ -94,11 +94,11 @@ async def get_review(account: str, location: str, review: str) -> Document:
 
 @reviews.put("/locations/<name:location>/reviews/<name:review>/reply")
 async def update_reply(account: str, location: str, review: str) -> Document:
-    """Set or replace the reply; it goes into review."""
+    """Set or replace the reply and start its review."""
     read_query()
     comment = (await read_message(ReviewReply, "review_reply")).get("comment")
     if not comment:
-        raise post_refused(MISSING_VALUE, "comment", "Comment is required.")
+        raise post_error(MISSING_VALUE, "comment", "Comment is required.")
     async with emulator().store.write() as session:
         row = await _find(session, await _require_parent(session, account, location), review)
         reply = {"comment": comment, "updateTime": iso(now())}
@@ -107,13 +107,17 @@ async def update_reply(account: str, location: str, review: str) -> Document:
         flagged = switches().reject_phrase and switches().reject_phrase in comment
         row.reply_verdict = "REJECTED" if flagged else "APPROVED"
         session.add(row)
-    answer: Document = rendered(row, now())["reviewReply"]
-    return answer
+    updated: Document = rendered(row, now())["reviewReply"]
+    return updated
 
 
 @reviews.delete("/locations/<name:location>/reviews/<name:review>/reply")
 async def delete_reply(account: str, location: str, review: str) -> Document:
-    """Remove the reply; 404 when there is none."""
+    """Remove the reply.
+
+    Raises:
+        ApiError: 404 if there is none.
+    """
     read_query()
     async with emulator().store.write() as session:
         row = await _find(session, await _require_parent(session, account, location), review)
@@ -127,7 +131,7 @@ async def delete_reply(account: str, location: str, review: str) -> Document:
 
 @reviews.post("/locations:batchGetReviews")
 async def batch_get_reviews(account: str) -> Document:
-    """The reviews of several locations of the account."""
+    """Return the reviews of several locations of the account."""
     read_query()
     body = await read_message(BatchGetReviewsRequest, "request")
     prefix, order = f"accounts/{account}/locations/", body.get("orderBy", "")
@@ -136,10 +140,10 @@ async def batch_get_reviews(account: str) -> Document:
         raise bad_request("location_names", "Must name locations of the account")
     async with emulator().store.read() as session:
         parents = [await _require_parent(session, account, name.removeprefix(prefix)) for name in names]
-        found = await _read(session, parents, order)
+        pairs = await _read(session, parents, order)
     if body.get("ignoreRatingOnlyReviews"):
-        found = [(row, review) for row, review in found if "comment" in review]
+        pairs = [(row, review) for row, review in pairs if "comment" in review]
     query = {"pageSize": str(body.get("pageSize", _PAGE_SIZES[0])), "pageToken": body.get("pageToken", "")}
-    chunk, more = page(found, _ORDERS[order], {**query, "orderBy": order}, _PAGE_SIZES)
+    chunk, more = page(pairs, _ORDERS[order], {**query, "orderBy": order}, _PAGE_SIZES)
     listed = [{"name": row.parent, "review": review} for row, review in chunk]
     return {**({"locationReviews": listed} if listed else {}), **more}

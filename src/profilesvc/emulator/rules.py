@@ -1,4 +1,4 @@
-"""The provider's rules beyond shapes; most hold in strict mode only."""
+"""The provider's rules beyond the format. Most apply only in strict mode."""
 
 import re
 from urllib.parse import urlsplit
@@ -10,7 +10,7 @@ from profilesvc.emulator.errors import (
     ApiError,
     bad_request,
     business,
-    post_refused,
+    post_error,
     snake,
 )
 from profilesvc.emulator.masks import Path
@@ -23,7 +23,7 @@ CUSTOMERS_ONLY, HYBRID = "CUSTOMER_LOCATION_ONLY", "CUSTOMER_AND_BUSINESS_LOCATI
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, or nothing."""
+    """Return the host of a URL, or an empty string."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -38,7 +38,7 @@ def check_blocked(blocked: dict[str, str], mask: list[Path]) -> None:
 
 
 def check_service_area(before: Document, mask: list[Path], *, strict: bool) -> None:
-    """What integrators met when they wrote half a service area."""
+    """Reject half of a service area, as the provider did for integrators."""
     named = {path[1] for path in mask if path[0] == "serviceArea" and len(path) > 1}
     if not strict or not named or ("serviceArea",) in mask:
         return
@@ -49,9 +49,9 @@ def check_service_area(before: Document, mask: list[Path], *, strict: bool) -> N
 
 
 def settled(after: Document, mask: list[Path]) -> Document:
-    """What the provider makes of an update without saying so.
+    """Apply the changes that the provider makes to an update silently.
 
-    A hybrid business whose address is not in the mask loses its storefront; one without a storefront has no address.
+    A hybrid business whose address is not in the mask loses its storefront. One without a storefront has no address.
     """
     named, area = {path[0] for path in mask}, after.get("serviceArea", {})
     typed = ("serviceArea",) in mask or ("serviceArea", "businessType") in mask
@@ -63,7 +63,7 @@ def settled(after: Document, mask: list[Path]) -> Document:
 
 
 def check_location(before: Document, after: Document, *, strict: bool) -> None:
-    """Refuse an update whose result breaks a rule."""
+    """Reject an update whose result violates a rule."""
     if not after.get("title"):
         raise bad_request("title", "Field is required")
     address = after.get("storefrontAddress")
@@ -94,57 +94,57 @@ def _check_location_strictly(before: Document, after: Document) -> None:
 
 
 def check_post(post: Document, *, strict: bool) -> None:
-    """Refuse a post that breaks a rule; lenient mode takes EVENT and OFFER without event and offer, and ALERT."""
+    """Reject a post that violates a rule. Lenient mode accepts ALERT, and EVENT and OFFER without event and offer."""
     if "topicType" not in post:
-        raise post_refused(MISSING_VALUE, "topic_type", "Topic type is required for post creation.")
+        raise post_error(MISSING_VALUE, "topic_type", "Topic type is required for post creation.")
     for index, item in enumerate(post.get("media", [])):
         _check_media(item, f"media[{index}]", strict=strict)
     if not strict:
         return
     topic = post["topicType"]
     if topic == "ALERT":
-        raise post_refused(UNSUPPORTED, "topic_type", "Operation is not supported for this account.")
+        raise post_error(UNSUPPORTED, "topic_type", "Operation is not supported for this account.")
     if topic == "STANDARD" and not post.get("summary"):
-        raise post_refused(MISSING_VALUE, "summary", "Summary is required.")
+        raise post_error(MISSING_VALUE, "summary", "Summary is required.")
     if topic in ("EVENT", "OFFER"):
         _check_event(post.get("event", {}))
     _check_extras(post, topic)
 
 
 def _check_media(item: Document, field: str, *, strict: bool) -> None:
-    """Check photos only by their URL; a host under .invalid simulates one that cannot be fetched."""
+    """Check photos by their URL. A host under .invalid simulates a photo that cannot be fetched."""
     if item.get("mediaFormat") == "VIDEO":
         raise ApiError(500, "Internal error encountered.")
     if host_of(item.get("sourceUrl", "")).endswith(".invalid"):
-        raise post_refused(PHOTO_FETCH_FAILED, f"{field}.source_url", "Photo could not be fetched.")
-    for member in ("mediaFormat", "sourceUrl"):
-        if strict and member not in item:
-            raise post_refused(MISSING_VALUE, f"{field}.{snake(member)}", "Field is required.")
+        raise post_error(PHOTO_FETCH_FAILED, f"{field}.source_url", "Photo could not be fetched.")
+    for name in ("mediaFormat", "sourceUrl"):
+        if strict and name not in item:
+            raise post_error(MISSING_VALUE, f"{field}.{snake(name)}", "Field is required.")
     if strict and "locationAssociation" in item:
-        raise post_refused(UNSUPPORTED, f"{field}.location_association", "Must not be set for post media.")
+        raise post_error(UNSUPPORTED, f"{field}.location_association", "Must not be set for post media.")
 
 
 def _check_event(event: Document) -> None:
     if not event:
-        raise post_refused(MISSING_VALUE, "event", "Event is required for this topic type.")
+        raise post_error(MISSING_VALUE, "event", "Event is required for this topic type.")
     if not event.get("title"):
-        raise post_refused(MISSING_VALUE, "event.title", "Event title is required.")
+        raise post_error(MISSING_VALUE, "event.title", "Event title is required.")
     if missing := sorted(_SCHEDULE - set(event.get("schedule", {}))):
-        raise post_refused(MISSING_VALUE, "event.schedule", f"Event schedule lacks {missing[0]}.")
+        raise post_error(MISSING_VALUE, "event.schedule", f"Event schedule lacks {missing[0]}.")
 
 
 def _check_extras(post: Document, topic: str) -> None:
     if topic == "STANDARD" and "event" in post:
-        raise post_refused(UNSUPPORTED, "event", "Event must not be set for this topic type.")
+        raise post_error(UNSUPPORTED, "event", "Event must not be set for this topic type.")
     if topic != "OFFER" and "offer" in post:
-        raise post_refused(UNSUPPORTED, "offer", "Offer must not be set for this topic type.")
+        raise post_error(UNSUPPORTED, "offer", "Offer must not be set for this topic type.")
     action = post.get("callToAction")
     if action is None:
         return
     if topic == "OFFER":
-        raise post_refused(UNSUPPORTED, "call_to_action", "Call to action must not be set for an offer.")
+        raise post_error(UNSUPPORTED, "call_to_action", "Call to action must not be set for an offer.")
     is_call = action.get("actionType") == "CALL"
     if is_call and "url" in action:
-        raise post_refused(UNSUPPORTED, "call_to_action.url", "URL must not be set for CALL.")
+        raise post_error(UNSUPPORTED, "call_to_action.url", "URL must not be set for CALL.")
     if not is_call and "url" not in action:
-        raise post_refused(MISSING_VALUE, "call_to_action.url", "URL is required for this action.")
+        raise post_error(MISSING_VALUE, "call_to_action.url", "URL is required for this action.")

@@ -1,4 +1,4 @@
-"""The first filling of the emulator's file from a world."""
+"""Load the demo data into the emulator's file."""
 
 from sqlmodel import delete
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -16,15 +16,15 @@ from profilesvc.emulator.wire import Document
 
 
 async def clear(session: AsyncSession) -> None:
-    """Forget everything but the tokens, which clients still hold."""
+    """Delete everything except the tokens, which clients still use."""
     for row in (EmulatorStateRow, EmulatorAccountRow, EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow):
         await session.exec(delete(row))
 
 
 def fill(session: AsyncSession, world: Document, now: int) -> None:
-    """The accounts, locations, posts and reviews of a world, as the provider has them.
+    """Add the accounts, locations, posts and reviews of the demo data as the provider has them.
 
-    A PROCESSING post stays so for the world's `seed_review_seconds`, counted from now.
+    The review of a PROCESSING post ends `seed_review_seconds` from now.
     """
     session.add(EmulatorStateRow(document="{}"))
     for position, account in enumerate(world["accounts"]):
@@ -63,7 +63,7 @@ def _post_row(parent: str, post: Document, review_ends: int) -> EmulatorPostRow:
 
 
 def review_row(review: Document) -> EmulatorReviewRow:
-    """A review as it is stored; a reply's state goes into the columns."""
+    """Return the row of a review. The state of a reply is stored in columns."""
     reply = {key: value for key, value in review.get("reviewReply", {}).items() if key != "reviewReplyState"}
     return EmulatorReviewRow(
         name=review["name"],

@@ -1,4 +1,4 @@
-"""What the emulator's handlers share: the switches, the time, the store, faults and the record of calls."""
+"""The state that the emulator's handlers share: switches, time, store, faults and recorded calls."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -26,13 +26,13 @@ SERVICES = {
 
 
 class Switches(BaseModel):
-    """How the emulator behaves; kept in its file. A limit of 0 is off; the provider's are 10 and 300.
+    """The emulator's behaviour, stored in its file. A limit of 0 is off; the provider's limits are 10 and 300.
 
-    `strict` applies the provider's business rules and oddities; without it only shapes are checked.
-    Posts and replies whose text contains `reject_phrase` end as REJECTED after `review_seconds`. With
-    `edit_review_seconds` consumers see an edit of a location only after so long. `reverify` takes the voice of
-    merchant from a location whose title or address is changed. `pin` completes a verification; `offer_auto` offers one
-    that needs none. `refuse_refresh` makes /token say invalid_grant.
+    `strict` applies the provider's business rules and oddities; without it only the format is checked.
+    Posts and replies whose text contains `reject_phrase` become REJECTED after `review_seconds`. Consumers see an edit
+    of a location only after `edit_review_seconds`. `reverify` removes the voice of merchant if the title or address
+    of a location changes. `pin` completes a verification; `offer_auto` offers a method without a PIN. With
+    `refuse_refresh`, /token returns invalid_grant.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -51,7 +51,7 @@ class Switches(BaseModel):
 
 
 class RequestClock:
-    """The clock that /__emulator/clock moves, as the current request reads it."""
+    """The clock of the current request, which /__emulator/clock can move."""
 
     def now(self) -> int:
         """Return milliseconds since the epoch."""
@@ -60,7 +60,7 @@ class RequestClock:
 
 @dataclass
 class Emulator:
-    """One emulator; reached by `emulator()` inside a request. Without a guard it must not be served on a socket."""
+    """An emulator; `emulator()` returns it inside a request. Without a guard it must not be served on a socket."""
 
     store: Store
     clock: Clock
@@ -73,27 +73,27 @@ class Emulator:
 
 
 def emulator() -> Emulator:
-    """The emulator that answers the current request."""
-    found: Emulator = current_app.extensions["emulator"]
-    return found
+    """Return the emulator of the current request."""
+    current: Emulator = current_app.extensions["emulator"]
+    return current
 
 
 async def load_switches(session: AsyncSession) -> Switches:
-    """The switches as stored."""
+    """Return the stored switches."""
     row = await session.get(EmulatorStateRow, 1)
     return Switches.model_validate_json(row.document if row else "{}")
 
 
 def switches() -> Switches:
-    """The switches as the current request found them."""
-    found: Switches = g.switches
-    return found
+    """Return the switches that the current request has loaded."""
+    loaded: Switches = g.switches
+    return loaded
 
 
 def now() -> int:
-    """The request's instant, milliseconds since the epoch, by the clock that /__emulator/clock moves on."""
-    found: int = g.now
-    return found
+    """Return the time of the request in milliseconds since the epoch, by the clock that /__emulator/clock moves."""
+    instant: int = g.now
+    return instant
 
 
 async def _count(key: str, metric: str, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""The emulator's database file: units of work that survive a crash."""
+"""The emulator's database file, whose writes survive a crash."""
 
 import asyncio
 import json
@@ -14,24 +14,24 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from profilesvc.database.private_files import make_private
 from profilesvc.emulator.tables import EmulatorTable
 
-VERSION = 1  # of the file; one of another version is filled from the world again
+VERSION = 1  # a file of another version is replaced by one with the demo data
 
 
 def dump(document: Any) -> str:
-    """A document as it is stored."""
+    """Return a document as it is stored."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
 class Store:
-    """The file; `read()` and `write()` are its units of work, and write units are exclusive."""
+    """The file; `read()` and `write()` open sessions, and write sessions are exclusive."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._engine: AsyncEngine | None = None
-        self._turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
 
     async def open(self, fill: Callable[[AsyncSession], None]) -> None:
-        """Create the tables and fill them, unless that was done before."""
+        """Create the tables and fill them, unless they exist."""
         make_private(self._path)
         self._engine = create_async_engine(f"sqlite+aiosqlite:///{self._path}")
         event.listen(self._engine.sync_engine, "connect", _configure)
@@ -51,18 +51,18 @@ class Store:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
-        """For looking: no transaction, each statement sees what is there; a change is an error in the caller."""
+        """Open a session without a transaction, so each statement sees the latest data. It must not change data."""
         async with AsyncSession(self._bind(write=False), expire_on_commit=False) as session:
             yield session
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """A transaction that holds the write lock from its start, so that read-change-write loses nothing.
+        """Open a transaction that holds the write lock from its start, so that read-change-write loses no update.
 
-        Writers of this process queue here: SQLite's own waiting is by sleeping, and unfair.
+        Writers of this process queue for a lock, because SQLite itself only sleeps and retries, in no fair order.
         """
         bind = self._bind(write=True)
-        async with self._turn, AsyncSession(bind, expire_on_commit=False) as session, session.begin():
+        async with self._write_lock, AsyncSession(bind, expire_on_commit=False) as session, session.begin():
             yield session
 
     def _bind(self, *, write: bool) -> AsyncEngine:
@@ -71,7 +71,7 @@ class Store:
 
 
 def _configure(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # BEGIN is ours, in _begin
+    connection.isolation_level = None  # _begin sends BEGIN
     cursor = connection.cursor()
     for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=NORMAL"):
         cursor.execute(f"PRAGMA {pragma}")
@@ -79,6 +79,6 @@ def _configure(connection: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Start a transaction for write units immediately. Reading needs none and is a fifth faster without one."""
+    """Start a transaction for write sessions. Reads are a fifth faster without one."""
     if connection.get_execution_options().get("emulator_write"):
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""The emulator's tables: whole JSON documents, and columns only for what is searched or ordered."""
+"""The emulator's tables: whole JSON documents, and columns only for searching and sorting."""
 
 from typing import ClassVar
 
@@ -7,13 +7,13 @@ from sqlmodel import Field, SQLModel
 
 
 class EmulatorTable(SQLModel):
-    """Keeps the emulator's tables apart from the service's, which have a file and migrations of their own."""
+    """The base of the emulator's tables, separate from the service's, which have their own file and migrations."""
 
     metadata: ClassVar[MetaData] = MetaData()
 
 
 class EmulatorStateRow(EmulatorTable, table=True):
-    """The switches, one row; its presence says that the file is seeded."""
+    """The switches, in one row. The row exists once the file is filled."""
 
     __tablename__ = "state"
 
@@ -22,7 +22,7 @@ class EmulatorStateRow(EmulatorTable, table=True):
 
 
 class EmulatorAccountRow(EmulatorTable, table=True):
-    """An account; `position` keeps the caller's personal account first."""
+    """An account; `position` sorts the caller's personal account first."""
 
     __tablename__ = "accounts"
 
@@ -34,8 +34,9 @@ class EmulatorAccountRow(EmulatorTable, table=True):
 class EmulatorLocationRow(EmulatorTable, table=True):
     """A location as the merchant last set it.
 
-    `google_updated` has the fields that consumers see differently; `pending` the edits in review, by field, each
-    `{ends, shown}` with what consumers see until then; `blocked` the fields that cannot be edited, with the reason.
+    `google_updated` has the fields that consumers see differently. `pending` has the edits in review by field, each
+    `{ends, shown}` with the value that consumers see until then. `blocked` has the reason of each field that cannot be
+    edited.
     """
 
     __tablename__ = "locations"
@@ -52,7 +53,7 @@ class EmulatorLocationRow(EmulatorTable, table=True):
 
 
 class EmulatorPostRow(EmulatorTable, table=True):
-    """A post; its state follows from the three columns at the end and the time (milliseconds; 0 means past)."""
+    """A post; its state depends on the last three columns and the time (milliseconds; 0 means past)."""
 
     __tablename__ = "posts"
 

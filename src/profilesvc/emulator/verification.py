@@ -1,4 +1,4 @@
-"""Verifications v1: the voice of merchant, the verifications, and the way through one: options, verify, complete."""
+"""Verifications v1: the voice of merchant, the list, and the steps of a verification: options, verify, complete."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _POSTAL_DAYS = 14
 
 @verification.get("/<name:location>/VoiceOfMerchantState")
 async def get_voice_of_merchant(location: str) -> Document:
-    """Whether the merchant controls the listing, and if not what to do."""
+    """Return whether the merchant controls the listing and, if not, the required action."""
     read_query()
     async with emulator().store.read() as session:
         row = await find_location(session, location)
@@ -36,7 +36,7 @@ async def get_voice_of_merchant(location: str) -> Document:
 
 @verification.get("/<name:location>/verifications")
 async def list_verifications(location: str) -> Document:
-    """The verifications, by createTime."""
+    """Return the verifications, oldest first."""
     query = read_query("pageSize", "pageToken")
     async with emulator().store.read() as session:
         row = await find_location(session, location)
@@ -45,13 +45,13 @@ async def list_verifications(location: str) -> Document:
     return {**({"verifications": chunk} if chunk else {}), **more}
 
 
-def _key(one: Document) -> list[str]:
-    return [one.get("createTime", ""), one.get("name", "")]
+def _key(item: Document) -> list[str]:
+    return [item.get("createTime", ""), item.get("name", "")]
 
 
 @verification.post("/<name:location>:fetchVerificationOptions")
 async def fetch_options(location: str) -> Document:
-    """The ways in which the location may be verified; none when it is."""
+    """Return the methods by which the location can be verified; none if it is verified."""
     read_query()
     body = await read_message(FetchVerificationOptionsRequest, "request")
     if not body.get("languageCode"):
@@ -69,7 +69,7 @@ def _check_context(row: EmulatorLocationRow, body: Document) -> None:
 
 
 def _options(row: EmulatorLocationRow) -> Iterator[Document]:
-    """What follows from the profile: its phone, its website's domain, its address."""
+    """Return the methods that the profile's phone, website domain and address allow."""
     document = json.loads(row.document)
     if json.loads(row.voice_of_merchant).get("hasVoiceOfMerchant"):
         return
@@ -88,7 +88,7 @@ def _options(row: EmulatorLocationRow) -> Iterator[Document]:
 
 @verification.post("/<name:location>:verify")
 async def verify(location: str) -> Document:
-    """Start a verification by an offered method; AUTO completes it immediately."""
+    """Start a verification by an offered method. AUTO completes it immediately."""
     read_query()
     body = await read_message(VerifyLocationRequest, "request")
     if not body.get("method"):
@@ -99,16 +99,16 @@ async def verify(location: str) -> Document:
         _check_offered(row, body)
         verifications = json.loads(row.verifications)
         completed = body["method"] == "AUTO"
-        begun = {
+        started = {
             "name": f"{row.name}/verifications/{len(verifications) + 1}",
             "method": body["method"],
             "state": "COMPLETED" if completed else "PENDING",
             "createTime": iso(now()),
         }
-        row.verifications = dump([*verifications, begun])
+        row.verifications = dump([*verifications, started])
         set_voice_of_merchant(row, _GRANTED if completed else {"verify": {"hasPendingVerification": True}})
         session.add(row)
-    return {"verification": begun}
+    return {"verification": started}
 
 
 def _check_offered(row: EmulatorLocationRow, body: Document) -> None:
@@ -125,7 +125,7 @@ def _check_offered(row: EmulatorLocationRow, body: Document) -> None:
 
 @verification.post("/<name:location>/verifications/<name:attempt>:complete")
 async def complete(location: str, attempt: str) -> Document:
-    """End a pending verification by its PIN, which is a switch; the provider's answer to a wrong one is not known."""
+    """Complete a pending verification by the PIN of the switches. The error for a wrong PIN is a guess."""
     read_query()
     pin = (await read_message(CompleteVerificationRequest, "request")).get("pin")
     if not pin:
@@ -133,15 +133,15 @@ async def complete(location: str, attempt: str) -> Document:
     async with emulator().store.write() as session:
         row = await find_location(session, location)
         verifications = json.loads(row.verifications)
-        found = next((one for one in verifications if one["name"] == f"{row.name}/verifications/{attempt}"), None)
-        if found is None:
+        started = next((item for item in verifications if item["name"] == f"{row.name}/verifications/{attempt}"), None)
+        if started is None:
             raise not_found()
-        if found["state"] != "PENDING":
+        if started["state"] != "PENDING":
             raise failed_precondition("The verification is not pending.")
         if pin != switches().pin:
             raise bad_request("pin", "Invalid PIN")
-        found["state"] = "COMPLETED"
+        started["state"] = "COMPLETED"
         row.verifications = dump(verifications)
         set_voice_of_merchant(row, _GRANTED)
         session.add(row)
-    return {"verification": found}
+    return {"verification": started}

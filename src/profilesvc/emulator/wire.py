@@ -1,4 +1,4 @@
-"""Proto JSON and the query string: names in either spelling in, camelCase without defaults out, pages by token."""
+"""Proto JSON, query strings and pages: both spellings of names are accepted, camelCase is returned."""
 
 import base64
 import bisect
@@ -11,12 +11,12 @@ from pydantic import ValidationError
 from quart import request
 
 from profilesvc.contract.provider.format import Message
-from profilesvc.emulator.errors import ApiError, bad_request, body_refused
+from profilesvc.emulator.errors import ApiError, bad_request, body_error
 
 Document = dict[str, Any]
 Item = TypeVar("Item")
 
-_DEFAULTS: tuple[Any, ...] = (None, False, "", [])  # 0 equals False; a set but empty message, {}, stays
+_DEFAULTS: tuple[Any, ...] = (None, False, "", [])  # 0 equals False; an empty message, {}, is not a default
 _STANDARD_PARAMETERS = frozenset(
     {"alt", "fields", "key", "access_token", "oauth_token", "prettyPrint", "quotaUser", "callback"}
     | {"upload_protocol", "uploadType", "$.xgafv"}
@@ -24,7 +24,7 @@ _STANDARD_PARAMETERS = frozenset(
 
 
 def camel(name: str) -> str:
-    """`open_info` to `openInfo`; a camelCase name stays as it is."""
+    """Convert `open_info` to `openInfo`. A camelCase name does not change."""
     return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
 
 
@@ -36,21 +36,20 @@ def camelized(value: Any) -> Any:
 
 
 def pruned(value: Any) -> Any:
-    """Return the value as proto JSON sends it: fields with a default value are left out."""
+    """Return the value without fields that have a default value, as proto JSON omits them."""
     if isinstance(value, dict):
         return {key: pruned(inner) for key, inner in value.items() if inner not in _DEFAULTS}
     return [pruned(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _refuse_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
 async def read_json() -> Document:
-    """The request's JSON object; an empty body is `{}`."""
+    """Return the request's JSON object. An empty body is `{}`."""
     try:
-        body = json.loads(await request.get_data() or b"{}", parse_constant=_refuse_constant)
-        body = camelized(body)
+        body = camelized(json.loads(await request.get_data() or b"{}", parse_constant=_reject_constant))
     except (ValueError, RecursionError):
         raise ApiError(400, "Invalid JSON payload received. Unexpected token.") from None
     if not isinstance(body, dict):
@@ -59,18 +58,26 @@ async def read_json() -> Document:
 
 
 async def read_message(model: type[Message], root: str) -> Document:
-    """Return the request's body, checked against the model, without default values; 400 names the invalid field."""
+    """Return the request's body without default values, checked against the model.
+
+    Raises:
+        ApiError: 400, naming the invalid field.
+    """
     body = await read_json()
     try:
         model.model_validate(body)
     except ValidationError as error:
-        raise body_refused(error, root) from None
+        raise body_error(error, root) from None
     document: Document = pruned(body)
     return document
 
 
 def read_query(*allowed: str) -> dict[str, str]:
-    """The query parameters of an operation; Google's standard ones are tolerated, unknown ones refused."""
+    """Return the query parameters of an operation. Google's standard parameters are ignored.
+
+    Raises:
+        ApiError: 400 for an unknown parameter.
+    """
     query = {camel(key): value for key, value in request.args.items() if key not in _STANDARD_PARAMETERS}
     for key in query:
         if key not in allowed:
@@ -83,15 +90,16 @@ def _page_size(query: dict[str, str], default: int, maximum: int) -> int:
     text = query.get("pageSize", str(default))
     if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or int(text) < 1:
         raise bad_request("page_size", "Must be a whole number from 1")
-    return min(int(text), maximum)  # our choice: the provider's answer to more is not known
+    return min(int(text), maximum)  # our choice: the provider's response to a larger size is not documented
 
 
 def page(
     items: list[Item], key: Callable[[Item], list[Any]], query: dict[str, str], sizes: tuple[int, int]
 ) -> tuple[list[Item], Document]:
-    """One page of items that are sorted by `key`, and `{nextPageToken}` or `{}`; sizes are default and maximum.
+    """Return one page of items that are sorted by `key`, and `{nextPageToken}` or `{}`.
 
-    The token carries what is listed and the last key, so a page starts behind it even when items came or went.
+    `sizes` are the default and the maximum. The token contains the list and the last key, so that the next page starts
+    after that key even if items were added or removed.
     """
     size, start = _page_size(query, *sizes), 0
     listed = [request.path, query.get("filter", ""), query.get("orderBy", "")]

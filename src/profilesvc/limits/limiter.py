@@ -1,7 +1,4 @@
-"""Rate limits: the buckets that a request is counted in (D-50).
-
-A bucket is `<name>:<subject>`. Its name is the setting's, and callers see it in the response's RateLimit headers.
-"""
+"""Rate limits: every bucket is named after its setting, and callers see the name in the RateLimit headers (D-50)."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -18,9 +15,9 @@ Kind = Literal["tokens", "heartbeats", "reads", "writes"]
 
 
 class Limiter:
-    """Counts requests. Every method but `aclose` raises RATE_LIMITED, with the seconds to wait, if there are too many.
+    """The rate limits of this process. Every method except `aclose` raises RATE_LIMITED when a limit is exceeded.
 
-    Without windows it neither counts nor refuses. `refused` is called with the bucket of each refusal.
+    Without `windows` there are no limits. `refused` is called with the name of the bucket that has no room.
     """
 
     def __init__(
@@ -31,17 +28,17 @@ class Limiter:
         self._refused = refused
 
     async def by_address(self) -> None:
-        """Count a request without a bearer token, by the network that it comes from."""
+        """Count a request without a bearer token, by the network of the client."""
         if self._windows is not None:
             await self._take("tokens-per-address", _network(), self._limits.tokens_per_address)
 
     async def by_client(self, client_id: str) -> None:
-        """Count a grant or check of credentials, by client id and network: other networks are never affected."""
+        """Count a grant or credential check by client id and network, so that other networks are not affected."""
         if self._windows is not None:
             await self._take("tokens-per-client", _client(client_id), self._limits.tokens_per_client)
 
     async def wrong_secret(self, client_id: str) -> None:
-        """Count a wrong secret. A right one is never refused, so that an attacker cannot lock out a site."""
+        """Count a wrong secret. A correct one is never rejected, so that an attacker cannot lock out a site."""
         if self._windows is None:
             return
         window = self._limits.wrong_secrets
@@ -49,22 +46,22 @@ class Limiter:
         if delay:
             self._note(Counted("wrong-secrets", window, Standing(0, delay)), refused=True)
 
-    async def by_caller(self, kind: Kind, key_id: int | None, user_id: int, more: Window | None) -> None:
-        """Count a request with a bearer token, by its key or else its user; `more` is the plan's rate of reads."""
-        who = "user" if key_id is None else "key"
-        window: Window | None = getattr(self._limits, f"{kind}_per_{who}", None)
-        if window is None:  # a user on a route for keys, who is refused next
+    async def by_caller(self, kind: Kind, key_id: int | None, user_id: int, plan_reads: Window | None) -> None:
+        """Count a request with a bearer token, by its key, or by its user if there is no key."""
+        owner = "user" if key_id is None else "key"
+        window: Window | None = getattr(self._limits, f"{kind}_per_{owner}", None)
+        if window is None:  # a user token on a route for keys, which is rejected next
             return
-        if kind == "reads" and more is not None:
-            window = max(window, more, key=lambda one: one.rate)
-        await self._take(f"{kind}-per-{who}", str(user_id if key_id is None else key_id), window)
+        if kind == "reads" and plan_reads is not None:
+            window = max(window, plan_reads, key=lambda candidate: candidate.rate)
+        await self._take(f"{kind}-per-{owner}", str(user_id if key_id is None else key_id), window)
 
     async def sync(self, location: str) -> None:
-        """Count a sync that is about to run; a replayed response does not count."""
+        """Count a sync before it runs; replayed responses are not counted."""
         await self._take("syncs-per-location", location, self._limits.syncs_per_location)
 
     async def verification(self, location: str) -> None:
-        """Count a question to the provider whether a location is verified."""
+        """Count a request for a location's verification at the provider."""
         await self._take("verifications-per-location", location, self._limits.verifications_per_location)
 
     async def creation(self, user_id: int) -> None:
@@ -83,7 +80,11 @@ class Limiter:
         self._note(Counted(name, window, standing), refused=not granted)
 
     def _note(self, counted: Counted, refused: bool) -> None:
-        """Remember the bucket for the response's headers; a refusal waits for the last of all empty buckets."""
+        """Add the bucket to the response's headers.
+
+        Raises:
+            ServiceError: RATE_LIMITED, with the seconds until every empty bucket has room again.
+        """
         buckets = current().buckets
         buckets.append(counted)
         if refused:
@@ -93,11 +94,11 @@ class Limiter:
 
 
 def _client(client_id: str) -> str:
-    """Leave out a client id that no key can have, because it may be of any length."""
+    """Return a client's bucket. An id that no key can have is left out, because it may have any length."""
     return f"{client_id if CLIENT_ID.match(client_id) else ''}@{_network()}"
 
 
 def _network() -> str:
-    """Return what one customer of an access provider has: an IPv4 address or an IPv6 /64."""
+    """Return the network that an access provider assigns to a customer: an IPv4 address or an IPv6 /64."""
     address = current().address
     return "local" if address is None else network(address, 32, 64)

@@ -1,8 +1,4 @@
-"""A storage for the library `limits` that uses the service's clock instead of the machine's.
-
-It stores the instants of granted requests per key, eight bytes each. A clock that is set back does no lasting harm,
-because an instant more than a window in the future does not count, like one in the past (A152).
-"""
+"""A storage in memory for the library `limits` that uses the service's clock instead of the machine's."""
 
 from array import array
 from collections import OrderedDict
@@ -11,11 +7,11 @@ from limits.aio.storage import MovingWindowSupport, Storage
 
 from profilesvc.domain.world import SECOND, Clock
 
-_SWEPT = 2  # entries checked at each use: more than one, so that stale ones go faster than new ones come
+_SWEPT_PER_USE = 2  # more than one, so that stale keys are removed faster than new ones are added
 
 
 class _Log:
-    """The instants that count, oldest first, or the value of a counter and when it began."""
+    """The instants in a window, oldest first; or the value of a counter and when it started."""
 
     __slots__ = ("count", "instants", "last", "length")
 
@@ -30,18 +26,21 @@ class _Log:
 
 
 class ClockStorage(Storage, MovingWindowSupport):
-    """Counters and moving windows in memory; parameters and results are in seconds, as in the library."""
+    """Counters and moving windows; parameters and results are in seconds, as in the library.
+
+    An instant more than a window in the future does not count, so that the limits work after the clock is set back.
+    """
 
     STORAGE_SCHEME = None
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self._clock = clock
-        self._logs: OrderedDict[str, _Log] = OrderedDict()  # the first was used longest ago
+        self._logs: OrderedDict[str, _Log] = OrderedDict()  # the least recently used first
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """Return the errors of this storage: it has none of its own."""
+        """Return the type of this storage's errors; it raises none."""
         return ValueError
 
     async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
@@ -55,13 +54,13 @@ class ClockStorage(Storage, MovingWindowSupport):
         return True
 
     async def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """Return the oldest instant that counts, and how many do."""
+        """Return the oldest instant in the window, and the number of instants."""
         now = self._clock.now()
-        counting = self._log(key, expiry, now).instants[-limit:]
-        return (counting[0] if counting else now) / SECOND, len(counting)
+        instants = self._log(key, expiry, now).instants[-limit:]
+        return (instants[0] if instants else now) / SECOND, len(instants)
 
     async def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Increase a counter, whose window begins with the first increase."""
+        """Increase a counter. Its window starts with the first increase."""
         now = self._clock.now()
         log = self._log(key, int(expiry), now)
         if log.count == 0:
@@ -70,24 +69,24 @@ class ClockStorage(Storage, MovingWindowSupport):
         return log.count
 
     async def get(self, key: str) -> int:
-        """Return the value of a counter, 0 when its window is over."""
+        """Return the value of a counter, 0 after its window has ended."""
         log = self._logs.get(key)
         return 0 if log is None or log.stale(log.last, self._clock.now()) else log.count
 
     async def get_expiry(self, key: str) -> float:
-        """Return when a counter's window is over."""
+        """Return when a counter's window ends."""
         log = self._logs.get(key)
         return (self._clock.now() if log is None else log.last + log.length) / SECOND
 
     async def check(self) -> bool:
-        """Return that the storage works."""
+        """Return True, because memory is always available."""
         return True
 
     async def reset(self) -> int | None:
-        """Remove everything."""
-        forgotten = len(self._logs)
+        """Remove all keys and return how many there were."""
+        count = len(self._logs)
         self._logs.clear()
-        return forgotten
+        return count
 
     async def clear(self, key: str) -> None:
         """Remove a key."""
@@ -107,8 +106,8 @@ class ClockStorage(Storage, MovingWindowSupport):
         return log
 
     def _sweep(self, now: int) -> None:
-        """Remove keys that no longer count, a few at a time, so that memory does not grow with past callers."""
-        for _ in range(min(_SWEPT, len(self._logs))):
+        """Remove a few stale keys at each use, so that memory does not grow with every caller."""
+        for _ in range(min(_SWEPT_PER_USE, len(self._logs))):
             key, log = next(iter(self._logs.items()))
             if log.stale(log.last, now):
                 del self._logs[key]

@@ -1,4 +1,4 @@
-"""Counters of moving windows in Redis or Valkey, for several processes, by the library's own storage and scripts."""
+"""Moving windows in Redis or Valkey that several processes share, on the storage of the library `limits`."""
 
 import asyncio
 import logging
@@ -18,9 +18,9 @@ from profilesvc.domain.rates import Standing, Window, Windows
 from profilesvc.domain.world import SECOND
 from profilesvc.limits.counters import LibraryWindows
 
-Answer = TypeVar("Answer")
-TIMEOUT_SECONDS = 0.5  # long for a counter, because a busy process is late itself: a flood must not end the counting
-PAUSE_SECONDS = 5.0  # how long a server that failed is left alone
+Result = TypeVar("Result")
+TIMEOUT_SECONDS = 0.5  # generous, because a busy process reads late: overload must not stop the shared counting
+PAUSE_SECONDS = 5.0  # without requests to a server that failed
 _LOG_EVERY_SECONDS = 60.0
 _CONNECTIONS = 16
 _PROBE_SECONDS = 3
@@ -28,69 +28,67 @@ log = logging.getLogger("profilesvc")
 
 
 def redis_url(url: str) -> str:
-    """The URL as the library knows it: Valkey speaks Redis' protocol."""
+    """Return the URL for the library, which knows Valkey as Redis: the protocol is the same."""
     return re.sub(r"\Avalkey", "redis", url)
 
 
 class SharedWindows:
-    """The windows of all processes. While the server does not answer, this process counts for itself in `spare`."""
+    """Windows that all processes share. While the server fails, this process counts on its own in `fallback`."""
 
     def __init__(
-        self, url: str, spare: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
+        self, url: str, fallback: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
     ) -> None:
         url = redis_url(url)
         self._pool = ConnectionPool.from_url(
             url,
             socket_timeout=timeout,
             socket_connect_timeout=timeout,
-            retry=Retry(NoBackoff(), 1, (Disconnected,)),  # the server closed a connection that nobody used
+            retry=Retry(NoBackoff(), 1, (Disconnected,)),  # the server may have closed an idle connection
         )
         options: Any = {"connection_pool": self._pool}
         storage = RedisStorage(url, implementation="redispy", key_prefix="profilesvc", **options)
         self._shared = LibraryWindows(storage, lambda: round(time.time() * SECOND))
-        self._turns = asyncio.Semaphore(_CONNECTIONS)
-        self._spare, self._pause = spare, pause
-        self._rest_until = self._logged_at = float("-inf")
+        self._slots = asyncio.Semaphore(_CONNECTIONS)
+        self._fallback, self._pause = fallback, pause
+        self._paused_until = self._logged_at = float("-inf")
 
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
-        """See Windows."""
-        return await self._either(self._shared.take, self._spare.take, bucket, window)
+        """Implement `Windows.take`."""
+        return await self._with_fallback(self._shared.take, self._fallback.take, bucket, window)
 
     async def strike(self, bucket: str, window: Window) -> int:
-        """See Windows."""
-        return await self._either(self._shared.strike, self._spare.strike, bucket, window)
+        """Implement `Windows.strike`."""
+        return await self._with_fallback(self._shared.strike, self._fallback.strike, bucket, window)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._pool.aclose()
 
-    async def _either(
+    async def _with_fallback(
         self,
-        shared: Callable[[str, Window], Awaitable[Answer]],
-        spare: Callable[[str, Window], Awaitable[Answer]],
+        shared: Callable[[str, Window], Awaitable[Result]],
+        fallback: Callable[[str, Window], Awaitable[Result]],
         bucket: str,
         window: Window,
-    ) -> Answer:
-        async with self._turns:
-            if asyncio.get_running_loop().time() >= self._rest_until:
+    ) -> Result:
+        async with self._slots:
+            if asyncio.get_running_loop().time() >= self._paused_until:
                 try:
                     return await shared(bucket, window)
                 except (RedisError, OSError) as error:
-                    self._leave_alone(error)
-        return await spare(bucket, window)
+                    self._pause_requests(error)
+        return await fallback(bucket, window)
 
-    def _leave_alone(self, error: Exception) -> None:
+    def _pause_requests(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()
-        self._rest_until = now + self._pause
+        self._paused_until = now + self._pause
         if now >= self._logged_at + _LOG_EVERY_SECONDS:
             self._logged_at = now
-            log.warning(
-                "limits: the shared counters do not answer (%s); each process counts for itself", type(error).__name__
-            )
+            log.warning("limits: the shared counters failed (%s); each process counts on its own", type(error).__name__)
 
 
 async def problem_with(url: str) -> str | None:
-    """Why nothing can be counted there, None if it can. A write, because a replica and a full server answer reads."""
+    """Return why the server cannot count, or None. Write, because a replica or a full server still serves reads."""
     options: dict[str, Any] = {"socket_timeout": _PROBE_SECONDS, "socket_connect_timeout": _PROBE_SECONDS}
     try:
         async with Redis.from_url(redis_url(url), retry=Retry(NoBackoff(), 0), **options) as server:

@@ -1,4 +1,4 @@
-"""The group of settings for rate limits (D-50)."""
+"""Settings of the rate limits."""
 
 import re
 from typing import Annotated
@@ -8,7 +8,7 @@ from pydantic_settings import NoDecode
 
 from profilesvc.domain.rates import Rate, Window
 
-_Rate = Annotated[Rate, NoDecode]  # a rate is written as it is, not as JSON
+_Rate = Annotated[Rate, NoDecode]  # the value is a plain string, not JSON
 
 
 def _counters_url(value: SecretStr) -> SecretStr:
@@ -18,7 +18,7 @@ def _counters_url(value: SecretStr) -> SecretStr:
 
 
 class LimitSettings(BaseModel):
-    """On or off, where the counters live, and each bucket's rate."""
+    """Whether limits apply, where the counters are stored, and the rate of each bucket."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,5 +38,5 @@ class LimitSettings(BaseModel):
 
     @property
     def shared(self) -> bool:
-        """True when every process counts in the same place."""
+        """Whether all processes share their counters."""
         return self.storage_url.get_secret_value() != "memory://"

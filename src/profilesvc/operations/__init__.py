@@ -1,1 +1,1 @@
-"""What operators and the clock do: housekeeping, counts, seeding, readiness, the operator's commands."""
+"""Operators' commands and periodic work: housekeeping, counts, seeding, readiness."""

@@ -1,6 +1,6 @@
-"""Counts of keys and of their connection states, for the operator's metrics.
+"""Counts of keys, connections and posts for the operator's metrics.
 
-Counting reads whole tables, so housekeeping does it once a minute, and a request reads the last counts.
+Counting reads whole tables, so housekeeping counts once a minute and requests read the stored counts.
 """
 
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
@@ -10,7 +10,7 @@ from profilesvc.storage import counts as stored
 from profilesvc.storage.counts import Counts
 from profilesvc.telemetry.metrics import exposition_of
 
-_YOUNG = 30 * SECOND
+_RECENT = 30 * SECOND
 
 
 async def exposition(services: Services) -> bytes:
@@ -33,7 +33,7 @@ async def renew(services: Services) -> None:
     async with services.storage.advisory_locks.hold("counts"):
         async with services.storage.read() as session:
             _, counted_at = await stored.latest(session)
-        if counted_at is None or abs(services.clock.now() - counted_at) > _YOUNG:
+        if counted_at is None or abs(services.clock.now() - counted_at) > _RECENT:
             await count(services)
 
 

@@ -1,25 +1,25 @@
-"""Find demo data in a database that production is to use, because its secrets and signing keys are published."""
+"""Find demo data in a production database. It must not be there, because its secrets and signing keys are public."""
 
 from collections.abc import Collection
 
 from profilesvc.operations.generate import DOMAIN
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, keys
+from profilesvc.storage import keys, users
 
-_NAMED = 5
+_LISTED = 5
 
 
 async def traces(services: Services, emails: list[str], test_key_ids: Collection[str]) -> list[str]:
-    """Find demo and generated users by their reserved e-mail domains, their keys, and the public signing keys."""
+    """Return demo and generated users, their keys, and public signing keys. Users are found by their e-mail domains."""
     async with services.storage.read() as session:
-        users = await accounts.list_demo_users(session, emails, DOMAIN, _NAMED)
-        found = [f"user {user.email}" for user in users]
-        for user in users:
-            theirs = await keys.listing(session, user.id, services.clock.now())
-            found += [f"key {row.client_id}" for row in theirs[:_NAMED]]
+        demo_users = await users.list_demo_users(session, emails, DOMAIN, _LISTED)
+        entries = [f"user {user.email}" for user in demo_users]
+        for user in demo_users:
+            rows = await keys.listing(session, user.id, services.clock.now())
+            entries += [f"key {row.client_id}" for row in rows[:_LISTED]]
     for info in await services.signing_keys.listing():
         if info.state != "removed" and info.dates.kid in test_key_ids:
-            found.append(f"signing key {info.dates.kid} (the published test key is among the signing keys)")
-        elif info.state != "removed" and found:
-            found.append(f"signing key {info.dates.kid}")
-    return found
+            entries.append(f"signing key {info.dates.kid} (a published test key)")
+        elif info.state != "removed" and entries:
+            entries.append(f"signing key {info.dates.kid}")
+    return entries

@@ -1,6 +1,6 @@
-"""Generate a database of any size, for trials, with rows as the service writes them.
+"""Generate a database of any size for trials, with rows as the service writes them.
 
-The first location is the largest customer: it has a tenth of all posts and syncs; the rest is spread evenly.
+The first location has a tenth of all posts and syncs, like a large customer. The rest is spread evenly.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,13 +23,13 @@ from profilesvc.storage.domains import NEVER
 DOMAIN = "generated.example"
 KEYS_PER_USER = 10
 EVENTS_PER_KEY = 5
-_HEARD = (*[30 * MINUTE] * 8, 10 * HOUR, 3 * DAY)  # how long ago the last heartbeat was: online, idle, offline
+_SILENCE = (*[30 * MINUTE] * 8, 10 * HOUR, 3 * DAY)  # since the last heartbeat: 8 of 10 online, 1 idle, 1 offline
 Rows = Iterator[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Amounts:
-    """The numbers of rows: keys (with a location and a site each), posts, and syncs."""
+    """The numbers of rows: keys (each with a location and a site), posts, and syncs."""
 
     keys: int
     posts: int
@@ -47,8 +47,8 @@ class _Site(NamedTuple):
     created_at: int
 
 
-class _World:
-    """The rows, table by table. Ids continue those of the database."""
+class _Generator:
+    """The rows of each table. Ids continue those of the database."""
 
     def __init__(self, services: Services, amounts: Amounts, first: tuple[int, int], seed: int) -> None:
         self._amounts, self._now, self._pepper = amounts, services.clock.now(), services.pepper
@@ -63,8 +63,8 @@ class _World:
     def _sites(self) -> Iterator[_Site]:
         return map(self._site, range(self._amounts.keys))
 
-    def _spread(self, total: int) -> Iterator[tuple[_Site, int]]:
-        """Return every site's share of a total; the first sites get the remainder."""
+    def _shares(self, total: int) -> Iterator[tuple[_Site, int]]:
+        """Return each site with its share of a total. The first sites get the remainder."""
         count = self._amounts.keys
         large = total // 10 if count > 1 else 0
         each, over = divmod(total - large, count)
@@ -126,18 +126,18 @@ class _World:
     def connections(self) -> Rows:
         """(key_id, last_heartbeat_at, plugin_version, wp_version, php_version, site_host, site_host_at)"""
         for site in self._sites():
-            heard = self._now - _HEARD[site.key_id % len(_HEARD)]
-            yield site.key_id, heard, "2.4.1", "6.8", "8.3", site.host, heard
+            last = self._now - _SILENCE[site.key_id % len(_SILENCE)]
+            yield site.key_id, last, "2.4.1", "6.8", "8.3", site.host, last
 
     def contacts(self) -> Rows:
         """(key_id, started_at, ended_at)"""
         for site in self._sites():
-            ended = self._now - _HEARD[site.key_id % len(_HEARD)]
+            ended = self._now - _SILENCE[site.key_id % len(_SILENCE)]
             yield site.key_id, min(site.created_at, ended), ended
 
     def posts(self) -> Rows:
         """(location, post id, created_at, state, read_at, document)"""
-        for site, count in self._spread(self._amounts.posts):
+        for site, count in self._shares(self._amounts.posts):
             for number in range(count):
                 made, ident = self._now - 350 * DAY + number * MINUTE, f"{site.key_id}{number:07d}"
                 document = {
@@ -154,7 +154,7 @@ class _World:
 
     def syncs(self) -> Rows:
         """(sync_id, location, created_at, status, direction, fields_updated)"""
-        for site, count in self._spread(self._amounts.history):
+        for site, count in self._shares(self._amounts.history):
             for number in range(count):
                 at = self._now - 350 * DAY + number * MINUTE
                 status = "success" if number % 9 else "skipped"
@@ -192,17 +192,17 @@ async def load(
     """Add generated data and return {table: rows}.
 
     Raises:
-        ServiceError: CONFLICT if the database has other users than the demo's, unless `sure`.
+        ServiceError: CONFLICT if the database has users other than the demo's, unless `sure`.
     """
     async with services.storage.read() as session:
-        strangers = await bulk.has_users_besides(session, demo, DOMAIN)
+        has_others = await bulk.has_users_besides(session, demo, DOMAIN)
         first = await bulk.next_ids(session)
-    if strangers and not sure:
-        raise ServiceError(CONFLICT, "The database has users of its own. Add --yes to fill it all the same.")
-    world = _World(services, amounts, first, seed)
+    if has_others and not sure:
+        raise ServiceError(CONFLICT, "The database has users of its own. Add --yes to add generated data anyway.")
+    generator = _Generator(services, amounts, first, seed)
     loaded = {}
     for name, columns in _COLUMNS.items():
-        rows: Callable[[], Rows] = getattr(world, name)
+        rows: Callable[[], Rows] = getattr(generator, name)
         loaded[name] = await bulk.load(services.storage, tables.metadata.tables[name], columns.split(), rows())
     await bulk.settle(services.storage, [tables.users, tables.businesses, tables.keys])
     return loaded

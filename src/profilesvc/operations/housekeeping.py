@@ -1,4 +1,4 @@
-"""Periodic work: record expired keys, delete old rows."""
+"""Periodic work: record expired keys, delete old rows, renew the counts."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ KEPT: dict[Kind, int] = {
     "syncs": audit.KEPT,
     "idempotency": 2 * idempotency.KEPT,
     "contacts": HISTORY,
-    "revocations": HOUR,  # a clock may be set back
+    "revocations": HOUR,  # longer than necessary, because a clock can be set back
     "families": HOUR,
     "exchanges": HOUR,
     "secrets": HOUR,
@@ -33,7 +33,7 @@ KEPT: dict[Kind, int] = {
 
 
 async def once(services: Services) -> None:
-    """Run one round. One process works at a time, and repeating a round has no effect."""
+    """Run one round. Only one process at a time does so, and repeating a round has no effect."""
     await audit.note_expired(services)
     now = services.clock.now()
     for what, kept in KEPT.items():
@@ -50,9 +50,9 @@ async def run(
     work: Work = once,
     pauses: tuple[float, float] = PAUSES,
 ) -> None:
-    """Run a round soon after the start and then periodically. The next round makes up for a failed one.
+    """Run a round soon after the start and then periodically. The next round also does the work of a failed one.
 
-    `stopped` waits for at most that many seconds; True ends the rounds.
+    `stopped` waits for at most the given seconds and returns True to end the rounds.
     """
     pause, then = pauses
     while not await stopped(pause):

@@ -6,17 +6,17 @@ from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
 from profilesvc.database.engine import Executor
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
-from profilesvc.services import users
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan
-from profilesvc.storage import accounts, identities, keys, locations
-from profilesvc.storage.accounts import UserState
+from profilesvc.services.users import NAME_LIMIT, clean, find_plan, insert_user
+from profilesvc.storage import identities, keys, locations, users
+from profilesvc.storage.users import UserState
 
 _SUBJECT_LIMIT = 255
 
 
 class PlanChange(NamedTuple):
-    """The result of a plan change: the client ids of keys that are now held, and of keys that are released."""
+    """The result of a plan change: the client ids of keys that it deactivates, and of keys that it reactivates."""
 
     email: str
     plan: str
@@ -33,7 +33,7 @@ class Login(NamedTuple):
 
 
 async def _user(session: Executor, email: str) -> UserState:
-    user = await accounts.user_by_email(session, email)
+    user = await users.user_by_email(session, email)
     if user is None:
         raise ServiceError(NOT_FOUND, f"There is no user {email}.")
     return user
@@ -46,13 +46,13 @@ async def add_user(services: Services, email: str, name: str | None = None, plan
         ServiceError: VALIDATION_ERROR, NOT_FOUND for an unknown plan, CONFLICT.
     """
     async with services.storage.write() as session:
-        return await users.insert(services, session, email, name, plan)
+        return await insert_user(services, session, email, name, plan)
 
 
 async def list_users(services: Services) -> list[UserState]:
     """Return all users, oldest first."""
     async with services.storage.read() as session:
-        return await accounts.list_users(session)
+        return await users.list_users(session)
 
 
 async def suspend(services: Services, email: str) -> UserState:
@@ -76,8 +76,8 @@ async def resume(services: Services, email: str) -> UserState:
 async def _change(services: Services, email: str, **values: int | None) -> UserState:
     async with services.storage.write() as session:
         user = await _user(session, email)
-        await accounts.update_user(session, user.id, **values)
-        return await accounts.lock_user(session, user.id)
+        await users.update_user(session, user.id, **values)
+        return await users.lock_user(session, user.id)
 
 
 async def logout(services: Services, email: str) -> UserState:
@@ -88,7 +88,7 @@ async def logout(services: Services, email: str) -> UserState:
     """
     async with services.storage.write() as session:
         user = await _user(session, email)
-        await accounts.raise_user_epoch(session, user.id)
+        await users.raise_user_epoch(session, user.id)
         return user
 
 
@@ -98,11 +98,11 @@ async def link(services: Services, email: str, subject: str, issuer: str | None 
     Raises:
         ServiceError: NOT_FOUND, VALIDATION_ERROR, CONFLICT.
     """
-    subject, issuer = users.clean("The subject", subject, _SUBJECT_LIMIT), _issuer(services, issuer)
+    subject, issuer = clean("The subject", subject, _SUBJECT_LIMIT), _issuer(services, issuer)
     async with services.storage.write() as session:
         user = await _user(session, email)
         if not await identities.link(session, issuer, subject, user.id, services.clock.now()):
-            raise ServiceError(CONFLICT, f"{subject} of {issuer} is linked already; unlink it first.")
+            raise ServiceError(CONFLICT, f"{subject} of {issuer} is already linked. Unlink it first.")
         return Login(user.email, issuer, subject)
 
 
@@ -123,9 +123,9 @@ async def unlink(services: Services, subject: str, issuer: str | None = None) ->
 
 def _issuer(services: Services, issuer: str | None) -> str:
     if issuer is None and services.identity is None:
-        raise ServiceError(VALIDATION_ERROR, "No identity provider is configured: name the issuer.")
+        raise ServiceError(VALIDATION_ERROR, "No identity provider is configured. Name the issuer.")
     configured = "" if services.identity is None else services.identity.issuer
-    return users.clean("The issuer", configured if issuer is None else issuer, _SUBJECT_LIMIT)
+    return clean("The issuer", configured if issuer is None else issuer, _SUBJECT_LIMIT)
 
 
 async def add_business(services: Services, email: str, name: str) -> int:
@@ -134,10 +134,10 @@ async def add_business(services: Services, email: str, name: str) -> int:
     Raises:
         ServiceError: NOT_FOUND, VALIDATION_ERROR.
     """
-    name = users.clean("The name", name, users.NAME_LIMIT)
+    name = clean("The name", name, NAME_LIMIT)
     async with services.storage.write() as session:
         user = await _user(session, email)
-        return await accounts.add_business(session, user.id, name, services.clock.now())
+        return await users.add_business(session, user.id, name, services.clock.now())
 
 
 async def list_businesses(services: Services, email: str | None = None) -> list[tuple[int, int, str]]:
@@ -148,7 +148,7 @@ async def list_businesses(services: Services, email: str | None = None) -> list[
     """
     async with services.storage.read() as session:
         user_id = None if email is None else (await _user(session, email)).id
-        return await accounts.list_businesses(session, user_id)
+        return await users.list_businesses(session, user_id)
 
 
 async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
@@ -159,10 +159,10 @@ async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
     Raises:
         ServiceError: NOT_FOUND for an unknown user or plan.
     """
-    chosen = users.plan(services, plan)
+    chosen = find_plan(services, plan)
     async with services.storage.write() as session:
-        user = await accounts.lock_user(session, (await _user(session, email)).id)
-        await accounts.update_user(session, user.id, plan=chosen.name)
+        user = await users.lock_user(session, (await _user(session, email)).id)
+        await users.update_user(session, user.id, plan=chosen.name)
         effect = await fit_plan(services, session, user._replace(plan=chosen.name))
     return PlanChange(user.email, chosen.name, effect.held, effect.lifted)
 
@@ -179,9 +179,9 @@ async def unassign_location(services: Services, name: str) -> list[str]:
         row = await locations.state(session, name)
         if row is None or row.business_id is None:
             raise ServiceError(NOT_FOUND, f"There is no assigned location {name}.")
-        user = await accounts.lock_user(session, row.user_id)
+        user = await users.lock_user(session, row.user_id)
         if await keys.count_live(session, name, services.clock.now()):
-            raise ServiceError(CONFLICT, f"{name} has live keys; revoke them first.")
+            raise ServiceError(CONFLICT, f"{name} has live keys. Revoke them first.")
         await locations.change(session, name, business_id=None, assigned_at=None)
         return (await fit_plan(services, session, user)).lifted
 
@@ -194,4 +194,4 @@ async def act_for(services: Services, email: str) -> Caller:
     """
     async with services.storage.read() as session:
         user = await _user(session, email)
-    return Caller(user.id, users.plan(services, user.plan), frozenset(ALL))
+    return Caller(user.id, find_plan(services, user.plan), frozenset(ALL))

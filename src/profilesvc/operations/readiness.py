@@ -1,4 +1,4 @@
-"""Checks whether the service is ready for requests."""
+"""Checks of the service's readiness for requests."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from profilesvc.services.context import Services
 
 
 async def checks(services: Services) -> dict[str, bool]:
-    """Return named checks.
+    """Return the result of each check by its name.
 
     Raises:
         ServiceError: SERVICE_UNAVAILABLE if the database does not respond.

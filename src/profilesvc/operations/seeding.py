@@ -11,7 +11,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.world import parse_iso
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, locations, sync
+from profilesvc.storage import locations, sync, users
 
 World = dict[str, Any]
 
@@ -30,9 +30,9 @@ async def load_if_empty(services: Services, world: World) -> bool:
     """Load the demo data unless there are users. Return whether it was loaded."""
     now = services.clock.now()
     async with services.storage.write() as session:
-        if not await accounts.is_empty(session):
+        if not await users.is_empty(session):
             return False
-        await accounts.add_with_ids(session, world["users"], world["businesses"], now)
+        await users.add_with_ids(session, world["users"], world["businesses"], now)
         for location in world["locations"]:
             await _location(services, session, location, now)
     return True

@@ -1,1 +1,1 @@
-"""The external provider: a port in domain words, one real client, and an emulator behind the same client."""
+"""The external provider: its operations as an interface, and one client for the real provider and the emulator."""

@@ -1,8 +1,7 @@
-"""Circuit breaker: a provider that is down costs callers milliseconds instead of timeouts."""
+"""Circuit breaker: while the provider is down, calls fail in milliseconds instead of timing out."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from profilesvc.domain.world import SECOND, Clock
 from profilesvc.provider.port import ProviderError, Reason
@@ -12,14 +11,14 @@ COOL_DOWN_MS = 10 * SECOND
 
 
 class Unreachable(ProviderError):
-    """There was no response: the connection failed or timed out. The breaker counts only these failures."""
+    """The error of a connection that failed or timed out. The breaker counts only these errors."""
 
-    def __init__(self, reason: Reason, message: str, **known: Any) -> None:
-        super().__init__(reason, retryable=True, provider_message=message, **known)
+    def __init__(self, reason: Reason, message: str, *, reached: bool = True) -> None:
+        super().__init__(reason, retryable=True, provider_message=message, reached=reached)
 
 
 class Breaker:
-    """The breaker of one API. It opens after 5 operations in a row without a response; after 10 s one probe decides."""
+    """The breaker of one API. It opens after 5 consecutive operations without a response, and probes after 10 s."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -27,7 +26,11 @@ class Breaker:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Guard one operation; raise ProviderError immediately while the breaker is open."""
+        """Guard one operation.
+
+        Raises:
+            ProviderError: The breaker is open.
+        """
         probe = self._admit()
         try:
             yield
@@ -45,7 +48,7 @@ class Breaker:
             self._probing = self._probing and not probe
 
     def _admit(self) -> bool:
-        """Return True for the probe. A clock that was set back does not keep the breaker open longer."""
+        """Return whether this operation is the probe. Setting the clock back does not keep the breaker open longer."""
         if self._failures < FAILURES:
             return False
         wait = self._open_until - self._clock.now()
@@ -53,7 +56,7 @@ class Breaker:
             raise ProviderError(
                 "unavailable",
                 retryable=True,
-                provider_message="not asked: it gave no answer to the last calls",
+                provider_message="not called because it did not respond to the last calls",
                 retry_after=max(wait, SECOND) / SECOND,
                 reached=False,
             )

@@ -1,4 +1,4 @@
-"""The provider over the network: at its own address, or at an emulator that another process serves."""
+"""The provider over the network: the real one, or an emulator that another process serves."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,14 +29,14 @@ async def open_provider(settings: Settings, *, clock: Clock, observe: Observe = 
 
 
 def _timeout(settings: ProviderSettings) -> httpx.Timeout:
-    """Return the timeouts; that of a connect is short, so that it can be retried within the operation's own time."""
+    """Return the timeouts. Connecting has a shorter one, so that it can be retried within the operation's time."""
     return httpx.Timeout(settings.timeout_seconds, connect=settings.timeout_seconds / 4)
 
 
 def emulator_login(settings: ProviderSettings) -> ProviderSettings:
     """Return the settings with a login for an emulator, which accepts any that is not empty.
 
-    Edits are counted only if the setting asks for it.
+    Edits are counted only if `edits_per_minute` is set explicitly.
     """
     login: dict[str, Any] = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
     edits = settings.edits_per_minute if "edits_per_minute" in settings.model_fields_set else 0
@@ -44,6 +44,6 @@ def emulator_login(settings: ProviderSettings) -> ProviderSettings:
 
 
 def _with_login(settings: ProviderSettings) -> ProviderSettings:
-    """Return the settings with an emulator's login if no login is configured: the real provider would need one."""
+    """Return the settings with an emulator's login if none is configured, because the real provider needs one."""
     own = settings.client_id or settings.refresh_token or settings.token_url
     return settings if own else emulator_login(settings)

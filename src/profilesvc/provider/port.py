@@ -1,7 +1,7 @@
 """The operations of the provider that the service needs, without HTTP.
 
-Documents are the provider's own JSON, field by field. Location names are `locations/<id>`; accounts are
-`accounts/<id>` and are passed wherever the provider's v4 paths need them.
+Documents are the provider's JSON, unchanged. Location names are `locations/<id>`. Accounts are `accounts/<id>`; the
+operations whose v4 paths contain an account have it as a parameter.
 """
 
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ Reason = Literal["rejected", "unavailable", "timeout", "rate_limited"]
 class ProviderError(Exception):
     """The only exception of the provider package.
 
-    `reason` and `retryable` are returned to the caller; `http_status`, `provider_status`, `provider_reason` and
-    `provider_message` are the provider's own, if it sent any. `not_found` means a 404 for a resource. `retry_after` is
-    the number of seconds to wait, if known. `reached` is False if the provider certainly never received the request,
-    so that it had no effect.
+    Callers see `reason` and `retryable`. `http_status`, `provider_status`, `provider_reason` and `provider_message` are
+    from the provider's response, if there was one. `not_found` means a 404 for a resource. `retry_after` is the number
+    of seconds to wait, if known. `reached` is False if the provider cannot have received the request, so that it had
+    no effect.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a fact about the failure, and most are left out
+    def __init__(  # noqa: PLR0913 - the optional fields of one error
         self,
         reason: Reason,
         *,
@@ -64,7 +64,7 @@ class Verification:
 
 
 class Provider(Protocol):
-    """The provider as the services see it. Every method raises only ProviderError."""
+    """The interface that the services use. Every method raises only ProviderError."""
 
     async def accounts(self) -> list[Document]:
         """Return all accounts of the connected login."""
@@ -91,7 +91,7 @@ class Provider(Protocol):
         ...
 
     async def create_post(self, account: str, location: str, body: Document) -> Document:
-        """Create a post. There is no retry unless the provider certainly did nothing."""
+        """Create a post. A retry is made only if the provider cannot have received the request."""
         ...
 
     async def patch_post(
@@ -101,15 +101,19 @@ class Provider(Protocol):
         ...
 
     async def delete_post(self, account: str, location: str, post_id: str) -> None:
-        """Delete a post. ProviderError.not_found if it does not exist."""
+        """Delete a post.
+
+        Raises:
+            ProviderError: `not_found` if it does not exist.
+        """
         ...
 
     async def reviews(
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
     ) -> Document:
-        """Return a page of at most 50: `{reviews, averageRating, totalReviewCount, nextPageToken}`, absent if empty.
+        """Return a page of at most 50: `{reviews, averageRating, totalReviewCount, nextPageToken}`.
 
-        `order_by` is `rating`, `rating desc` or `updateTime desc`, which is also the default.
+        Empty fields are absent. `order_by` is `rating`, `rating desc` or `updateTime desc`, which is the default.
         """
         ...
 
@@ -122,7 +126,11 @@ class Provider(Protocol):
         ...
 
     async def delete_reply(self, account: str, location: str, review_id: str) -> None:
-        """Delete the reply. ProviderError.not_found if there is none."""
+        """Delete the reply.
+
+        Raises:
+            ProviderError: `not_found` if there is none.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""The adapter to the provider: its operations as requests, to the real provider or to the emulator."""
+"""The client of the provider: its operations as HTTP requests, to the real provider or to the emulator."""
 
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ _VERIFICATIONS: Api = "verifications"
 
 
 class RemoteProvider:
-    """`Provider` over HTTP. It raises only ProviderError, and closes its client."""
+    """`Provider` over HTTP. It owns the HTTP client and closes it."""
 
     def __init__(
         self,
@@ -116,6 +116,6 @@ class RemoteProvider:
 
 
 def _path(account: str, location: str, collection: str, ident: str | None = None) -> str:
-    """Return a v4 path. The provider does not route it without the account segment."""
+    """Return a v4 path, which must contain the account."""
     parent = f"/v4/{quote(account)}/{quote(location)}/{collection}"
     return parent if ident is None else f"{parent}/{quote(ident, safe='')}"

@@ -1,8 +1,8 @@
-"""Calls to an unreliable provider: time budgets, retries, tokens, edit budgets and circuit breakers.
+"""Calls to an unreliable provider: timeouts, retries, tokens, edit limits and circuit breakers.
 
-A call belongs to one API, has a share of the time that one of our own requests may spend at the provider, and raises
-only ProviderError. Reads, masked patches, PUT and DELETE are retried after temporary failures. A POST is retried only
-if the provider certainly did nothing: the provider has no idempotency keys, so a retry could post twice.
+A call has a share of the time that one request of the service may spend at the provider, and raises only
+ProviderError. Reads, masked patches, PUT and DELETE are retried after temporary failures. A POST is retried only if the
+provider cannot have received it, because the provider has no idempotency keys and a retry could post twice.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from profilesvc.domain.rates import Window
 from profilesvc.domain.world import MINUTE, SECOND, Clock
 from profilesvc.limits.counters import MemoryWindows
-from profilesvc.provider.answers import Answer, read_answer, read_response
 from profilesvc.provider.breaker import Breaker, Unreachable
-from profilesvc.provider.oauth import TokenSource, refused_login
+from profilesvc.provider.oauth import TokenSource, login_error
 from profilesvc.provider.port import Document, ProviderError
+from profilesvc.provider.responses import Received, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
 Api = Literal["information", "verifications", "accounts", "posts"]
 
-# Shares of `timeout_seconds`. A sync reads and writes, and a retried post creation lists and writes: both stay within
-# about one whole. An import lists many pages, and its caller has no deadline.
+# Shares of `timeout_seconds`. A sync reads and writes, and a retried post creation lists and writes, so that both take
+# about one `timeout_seconds` in total. An import lists many pages, and its caller has no deadline.
 READ, LIST, WRITE, IMPORT = 0.4, 0.6, 0.6, 5.0
 _ATTEMPTS = 3
 _full_jitter = wait_random_exponential(multiplier=0.2, max=2)
@@ -35,9 +35,9 @@ _full_jitter = wait_random_exponential(multiplier=0.2, max=2)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request. `path` starts with the API's version; `edits` names the profile whose edit budget it uses.
+    """A request. `operation` is its name in metrics, the method of `Provider`.
 
-    `operation` is its name in metrics: the method of the port.
+    `path` starts with the API's version. `edits` names the profile whose limit of edits the request counts towards.
     """
 
     operation: str
@@ -50,7 +50,7 @@ class Request:
     edits: str = ""
 
 
-# Called for every request with the API, the operation, the HTTP status or the failure, and the seconds.
+# The callback for every request: API, operation, HTTP status or failure, and seconds.
 Observe = Callable[[str, str, str, float], None]
 
 
@@ -59,7 +59,7 @@ def unobserved(_api: str, _operation: str, _outcome: str, _seconds: float) -> No
 
 
 class Transport:
-    """The transport to the provider's APIs, each with its own base URL and breaker."""
+    """The transport to the provider's APIs, each with its own base URL and circuit breaker."""
 
     def __init__(
         self,
@@ -89,19 +89,23 @@ class Transport:
         await self._client.aclose()
 
     async def call(self, request: Request) -> Document:
-        """Run one operation."""
+        """Send a request, with retries."""
         async with self._operation(request) as deadline:
-            return await self._repeated(request, deadline)
+            return await self._with_retries(request, deadline)
 
-    async def pages(self, request: Request, member: str) -> list[Document]:
-        """Return every item of a list, as one operation. Pages can be empty; a repeated token ends the list."""
+    async def pages(self, request: Request, name: str) -> list[Document]:
+        """Return the items of the field `name` from all pages, as one operation. Pages can be empty.
+
+        Raises:
+            ProviderError: A page token repeats, or the provider fails.
+        """
         items: list[Document] = []
         seen: set[str] = set()
         async with self._operation(request) as deadline:
             while True:
-                answer = await self._repeated(request, deadline)
-                items += _items(answer.get(member, []))
-                token = answer.get("nextPageToken")
+                page = await self._with_retries(request, deadline)
+                items += _items(page.get(name, []))
+                token = page.get("nextPageToken")
                 if not token:
                     return items
                 if not isinstance(token, str) or token in seen:
@@ -111,15 +115,15 @@ class Transport:
 
     @asynccontextmanager
     async def _operation(self, request: Request) -> AsyncIterator[float]:
-        """Yield the deadline by the loop's time; retries, waiting and all pages are within it."""
+        """Yield the deadline by the loop's clock for all retries, pauses and pages."""
         with self._breakers[request.api].guard():
             try:
                 async with asyncio.timeout(self._settings.timeout_seconds * request.share) as scope:
                     yield scope.when() or 0
             except TimeoutError:
-                raise Unreachable("timeout", "no answer in time") from None
+                raise Unreachable("timeout", "no response in time") from None
 
-    async def _repeated(self, request: Request, deadline: float) -> Document:
+    async def _with_retries(self, request: Request, deadline: float) -> Document:
         def out_of_time(state: RetryCallState) -> bool:
             return asyncio.get_running_loop().time() + state.upcoming_sleep >= deadline
 
@@ -138,39 +142,39 @@ class Transport:
             raise
 
     async def _attempt(self, request: Request) -> Document:
-        await self._spend_edit(request.edits)
-        begun, outcome = time.monotonic(), "unreachable"
+        await self._count_edit(request.edits)
+        started, outcome = time.monotonic(), "unreachable"
         try:
-            answer = await self._authorized(request)
-            outcome = str(answer.status)
+            received = await self._authorized(request)
+            outcome = str(received.status)
         except ProviderError:
             raise
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise Unreachable("unavailable", f"no connection ({type(error).__name__})", reached=False) from None
         except httpx.TimeoutException:
             outcome = "timeout"
-            raise Unreachable("timeout", "no answer in time") from None
+            raise Unreachable("timeout", "no response in time") from None
         except asyncio.CancelledError:  # the operation has timed out
             outcome = "timeout"
             raise
-        except Exception as error:  # whatever a transport raises: sockets, TLS, or the emulator's own crash
+        except Exception as error:  # any other error of sockets, TLS or the embedded emulator
             raise Unreachable("unavailable", f"no connection ({type(error).__name__})") from None
         finally:
-            self._observe(request.api, request.operation, outcome, time.monotonic() - begun)
-        return read_answer(answer)
+            self._observe(request.api, request.operation, outcome, time.monotonic() - started)
+        return read_document(received)
 
-    async def _spend_edit(self, profile: str) -> None:
-        """Stay within the provider's edits per minute, so that it does not reject any.
+    async def _count_edit(self, profile: str) -> None:
+        """Count an edit of a profile towards the provider's limit per minute.
 
         Raises:
-            ProviderError: rate_limited, with the time to wait.
+            ProviderError: `rate_limited`, with the time to wait.
         """
         limit = self._settings.edits_per_minute
         if not profile or not limit:
             return
         granted, standing = await self._edits.take(profile, Window(limit, MINUTE))
         if not granted:
-            message = f"the profile has used its {limit} edits of this minute"
+            message = f"the limit of {limit} edits per minute of this profile is used up"
             raise ProviderError(
                 "rate_limited",
                 retryable=True,
@@ -179,17 +183,17 @@ class Transport:
                 reached=False,
             )
 
-    async def _authorized(self, request: Request) -> Answer:
-        """Send with a token; a rejected token is replaced once."""
+    async def _authorized(self, request: Request) -> Received:
+        """Send the request with a token. Replace a rejected token once."""
         token = await self._tokens.get()
-        answer = await self._send(request, token)
-        if answer.status == 401:
-            answer = await self._send(request, await self._tokens.get(refused=token))
-        if answer.status == 401:
-            raise refused_login()
-        return answer
+        received = await self._send(request, token)
+        if received.status == 401:
+            received = await self._send(request, await self._tokens.get(rejected=token))
+        if received.status == 401:
+            raise login_error()
+        return received
 
-    async def _send(self, request: Request, token: str) -> Answer:
+    async def _send(self, request: Request, token: str) -> Received:
         async with self._client.stream(
             request.method,
             f"{self._bases[request.api]}{request.path}",
@@ -202,7 +206,7 @@ class Transport:
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:
-    """Return whether to retry. Rejections, our own edit budget and a request that may have posted are final."""
+    """Return whether to retry: not after a rejection, the edit limit, or a POST that the provider may have received."""
     if not isinstance(error, ProviderError) or not error.retryable or error.reason == "timeout":
         return False
     if error.http_status == 429:
@@ -211,13 +215,13 @@ def _may_repeat(request: Request, error: BaseException) -> bool:
 
 
 def _pause(state: RetryCallState) -> float:
-    """Return random seconds, so that waiting calls do not retry together; at least those that the provider sent."""
+    """Return a random pause, so that calls do not retry together; at least the provider's Retry-After."""
     error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, ProviderError) else None
-    return max(_full_jitter(state), asked or 0)
+    retry_after = error.retry_after if isinstance(error, ProviderError) else None
+    return max(_full_jitter(state), retry_after or 0)
 
 
 def _items(value: object) -> list[Document]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise ProviderError("unavailable", retryable=True, provider_message="unreadable answer")
+        raise ProviderError("unavailable", retryable=True, provider_message="response has an invalid list")
     return value

@@ -14,10 +14,10 @@ from profilesvc.domain.world import MINUTE
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import origins
 from profilesvc.services.context import Caller, Prefetch, Reached, Services, deactivated
-from profilesvc.storage import accounts, keys, locations
-from profilesvc.storage.accounts import UserState
+from profilesvc.storage import keys, locations, users
 from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
+from profilesvc.storage.users import UserState
 from profilesvc.tokens.claims import AccessClaims, ServiceClaims, UserClaims
 from profilesvc.tokens.signer import TokenRefused
 
@@ -161,7 +161,7 @@ async def live_user(
 ) -> tuple[UserState | None, Sequence[Any]]:
     """Return the user whose token this is, unless the token was ended."""
     async with services.storage.read() as session:
-        user, prefetched = await accounts.token_user(session, int(claims["sub"]), ids(claims), prefetch)
+        user, prefetched = await users.token_user(session, int(claims["sub"]), ids(claims), prefetch)
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
         return None, ()
     return user, prefetched

@@ -25,7 +25,7 @@ from profilesvc.domain.world import iso
 from profilesvc.services import origins
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
-from profilesvc.storage import accounts, connection, keys, locations
+from profilesvc.storage import connection, keys, locations, users
 from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
 
@@ -103,8 +103,8 @@ async def validate(services: Services, body: CredentialCheck) -> CredentialsVali
 
 async def _valid(services: Services, key: KeyState) -> CredentialsValid:
     async with services.storage.read() as session:
-        user = await accounts.user(session, key.user_id)
-        business = await accounts.business_name(session, key.business_id, key.user_id)
+        user = await users.user(session, key.user_id)
+        business = await users.business_name(session, key.business_id, key.user_id)
         location = await locations.state(session, key.location_name)
     assert user is not None and business is not None and location is not None, "foreign keys hold"  # noqa: PT018
     profile, plan = json.loads(location.profile), services.plans.get(key.plan)

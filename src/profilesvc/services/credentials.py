@@ -18,9 +18,9 @@ from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import hold
 from profilesvc.services.locations import take_slot
-from profilesvc.storage import accounts, holds, keys, locations
-from profilesvc.storage.accounts import UserState
+from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.keys import KeyState
+from profilesvc.storage.users import UserState
 
 _END_OF_TIME = 253_402_300_800_000  # the first millisecond of the year 10000, which RFC 3339 cannot write
 
@@ -42,7 +42,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
     secret = new_secret(services.entropy)
     await services.limiter.creation(caller.user_id)
     async with services.storage.write() as session:
-        business = await accounts.business_name(session, body.business_id, caller.user_id)
+        business = await users.business_name(session, body.business_id, caller.user_id)
         if business is None:
             raise missing("business or location")
         owner = await _take_location(services, session, caller, body)

@@ -8,9 +8,9 @@ from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import audit
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, holds, keys, locations
-from profilesvc.storage.accounts import UserState
+from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.holds import Which
+from profilesvc.storage.users import UserState
 
 
 class Effect(NamedTuple):
@@ -57,13 +57,13 @@ async def billing_event(services: Services, email: str, paid: bool, version: int
     an invoice is unpaid are held from the start. NOT_FOUND.
     """
     async with services.storage.write() as session:
-        user = await accounts.user_by_email(session, email)
+        user = await users.user_by_email(session, email)
         if user is None:
             raise ServiceError(NOT_FOUND, f"There is no user {email}.")
-        if (await accounts.lock_user(session, user.id)).billing_version >= version:
+        if (await users.lock_user(session, user.id)).billing_version >= version:
             return Effect([], [])
         unpaid_since = None if paid else services.clock.now()
-        await accounts.update_user(session, user.id, billing_version=version, unpaid_since=unpaid_since)
+        await users.update_user(session, user.id, billing_version=version, unpaid_since=unpaid_since)
         which = holds.of_keys(await keys.advance_billing(session, holds.of_user(user.id), version))
         if paid:
             return Effect([], await lift(services, session, user.id, which, "billing_issue"))

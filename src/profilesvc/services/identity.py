@@ -11,7 +11,7 @@ from profilesvc.domain.world import HOUR
 from profilesvc.services import audit, origins, tokens, users
 from profilesvc.services.context import Services
 from profilesvc.storage import identities
-from profilesvc.storage.accounts import UserState
+from profilesvc.storage.users import UserState
 from profilesvc.tokens.id_tokens import Identity
 from profilesvc.tokens.signer import TokenRefused
 
@@ -43,7 +43,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     origins.enforce(request)
     async with services.storage.write() as session:
         # Kept for an hour longer than the token is good for, as clocks of several processes differ.
-        if not await identities.spend(session, identity.digest, identity.good_until + HOUR, now):
+        if not await identities.spend(session, identity.digest, identity.valid_until + HOUR, now):
             raise _refused("used")
         user = await _user(services, session, identity)
         if user.suspended_at is not None:
@@ -88,7 +88,7 @@ async def _created(services: Services, session: AsyncSession, identity: Identity
     email, name = identity.claims.get("email"), identity.claims.get("name")
     if not isinstance(email, str) or identity.claims.get("email_verified") is not True:
         raise _unknown("No user can be made of this login: its e-mail address is not verified.")
-    user = await users.insert(services, session, email, name if isinstance(name, str) else None)
+    user = await users.insert_user(services, session, email, name if isinstance(name, str) else None)
     await identities.link(session, identity.issuer, identity.subject, user.id, services.clock.now())
     return user
 

@@ -23,7 +23,7 @@ from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.credentials import renew
 from profilesvc.services.holds import covered, hold, lift
-from profilesvc.storage import accounts, holds, keys
+from profilesvc.storage import holds, keys, users
 from profilesvc.storage.keys import KeyState
 
 
@@ -111,7 +111,7 @@ async def revoke(services: Services, caller: Caller | None, client_id: str) -> K
 async def businesses(services: Services, caller: Caller) -> BusinessList:
     """The caller's businesses (D-23)."""
     async with services.storage.read() as session:
-        rows = await accounts.list_businesses(session, caller.user_id)
+        rows = await users.list_businesses(session, caller.user_id)
     return BusinessList(businesses=[BusinessEntry(id=row[0], name=row[2]) for row in rows])
 
 
@@ -178,12 +178,12 @@ async def _locked_with_owner(services: Services, session: AsyncSession, client_i
     """The owner first, as a change of plan does, so that the two never wait for each other."""
     found = await keys.state(session, client_id)
     if found is not None:
-        await accounts.lock_user(session, found.user_id)
+        await users.lock_user(session, found.user_id)
     return await own_key(services, session, None, client_id)
 
 
 async def _within_plan(services: Services, session: AsyncSession, key: KeyState) -> bool:
-    within, _ = await covered(services, session, await accounts.lock_user(session, key.user_id))
+    within, _ = await covered(services, session, await users.lock_user(session, key.user_id))
     return key.location_name in within
 
 

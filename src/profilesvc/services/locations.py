@@ -15,9 +15,9 @@ from profilesvc.domain.world import SECOND
 from profilesvc.provider.port import Document, ProviderError, Verification
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.storage import accounts, locations, sync
-from profilesvc.storage.accounts import UserState
+from profilesvc.storage import locations, sync, users
 from profilesvc.storage.locations import LocationState
+from profilesvc.storage.users import UserState
 
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
 
@@ -131,7 +131,7 @@ async def assign(services: Services, name: str, business_id: int) -> None:
     """Assign an unassigned location to a business of its owner (operator). NOT_FOUND, PLAN_RESTRICTION, CONFLICT."""
     async with services.storage.write() as session:
         row = await locations.state(session, name)
-        if row is None or await accounts.business_name(session, business_id, row.user_id) is None:
+        if row is None or await users.business_name(session, business_id, row.user_id) is None:
             raise ServiceError(NOT_FOUND, "There is no such location, or its owner has no such business.")
         await take_slot(services, session, row, business_id)
 
@@ -143,7 +143,7 @@ async def take_slot(services: Services, session: AsyncSession, row: LocationStat
     """
     if row.business_id not in {None, business_id}:
         raise ServiceError(CONFLICT, "The location belongs to another business of its owner.")
-    owner = await accounts.lock_user(session, row.user_id)
+    owner = await users.lock_user(session, row.user_id)
     plan = services.plans.get(owner.plan)
     assigned = await locations.assigned(session, row.user_id)
     place = assigned.index(row.name) if row.name in assigned else len(assigned)
@@ -159,7 +159,7 @@ async def take_slot(services: Services, session: AsyncSession, row: LocationStat
 async def import_account(services: Services, email: str, account: str) -> list[str]:
     """Mirror every location of a provider account for a user; the names. NOT_FOUND, CONFLICT, PROVIDER_API_ERROR."""
     async with services.storage.read() as session:
-        user = await accounts.user_by_email(session, email)
+        user = await users.user_by_email(session, email)
     if user is None:
         raise ServiceError(NOT_FOUND, f"There is no user {email}.")
     try:

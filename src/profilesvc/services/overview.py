@@ -10,7 +10,7 @@ from profilesvc.domain.connection import ReasonHint, State
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.world import month_start
 from profilesvc.services.context import Caller, Services
-from profilesvc.storage import accounts, locations, overview, posts
+from profilesvc.storage import locations, overview, posts, users
 from profilesvc.storage.keys import domains_of
 
 # What is wrong with a location, the most urgent first.
@@ -166,6 +166,6 @@ async def usage(services: Services, caller: Caller) -> Usage:
 async def person(services: Services, caller: Caller) -> tuple[str, str]:
     """Return the name and e-mail address of the user who is calling."""
     async with services.storage.read() as session:
-        user = await accounts.user(session, caller.user_id)
+        user = await users.user(session, caller.user_id)
     assert user is not None, "an authenticated user exists"
     return user.name, user.email

@@ -10,7 +10,7 @@ from profilesvc.domain.world import MINUTE
 from profilesvc.services import rotation
 from profilesvc.services.access import admit_key, ids, note_use
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts, keys
+from profilesvc.storage import keys, users
 from profilesvc.storage.keys import KeyState
 from profilesvc.tokens.claims import DASHBOARD
 from profilesvc.tokens.signer import TokenRefused, random_id
@@ -151,13 +151,13 @@ async def user_token(services: Services, email: str) -> str:
         ServiceError: NOT_FOUND for an unknown or suspended user.
     """
     async with services.storage.read() as session:
-        user = await accounts.user_by_email(session, email)
+        user = await users.user_by_email(session, email)
     if user is None or user.suspended_at is not None:
         raise ServiceError(NOT_FOUND, f"There is no active user {email}.")
     return await sign_for_user(services, user)
 
 
-async def sign_for_user(services: Services, user: accounts.UserState) -> str:
+async def sign_for_user(services: Services, user: users.UserState) -> str:
     """Return an access token of an active user. It ends when the user's epoch is raised."""
     await services.signing_keys.reload()
     claims = {

@@ -8,15 +8,15 @@ from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import Plan
 from profilesvc.services.context import Services
-from profilesvc.storage import accounts
-from profilesvc.storage.accounts import UserState
+from profilesvc.storage import users
+from profilesvc.storage.users import UserState
 
 NAME_LIMIT = 200
 _EMAIL_LIMIT = 320
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+\Z")
 
 
-async def insert(
+async def insert_user(
     services: Services, session: AsyncSession, email: str, name: str | None, plan_name: str | None = None
 ) -> UserState:
     """Add a user within a transaction, by default on the catalogue's first plan.
@@ -29,11 +29,11 @@ async def insert(
     if not _EMAIL.match(email):
         raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address.")
     name = clean("The name", email.partition("@")[0] if name is None else name, NAME_LIMIT)
-    chosen = next(iter(services.plans)) if plan_name is None else plan(services, plan_name)
-    user_id = await accounts.add_user(session, email, name, chosen.name, services.clock.now())
+    chosen = next(iter(services.plans)) if plan_name is None else find_plan(services, plan_name)
+    user_id = await users.add_user(session, email, name, chosen.name, services.clock.now())
     if user_id is None:
         raise ServiceError(CONFLICT, f"There is a user {email} already.")
-    return await accounts.lock_user(session, user_id)
+    return await users.lock_user(session, user_id)
 
 
 def clean(what: str, text: str, limit: int) -> str:
@@ -48,7 +48,7 @@ def clean(what: str, text: str, limit: int) -> str:
     return text
 
 
-def plan(services: Services, name: str) -> Plan:
+def find_plan(services: Services, name: str) -> Plan:
     """Return a plan of the catalogue.
 
     Raises:

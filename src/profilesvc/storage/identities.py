@@ -7,8 +7,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.dialect import insert_into
 from profilesvc.database.engine import Executor
-from profilesvc.storage.accounts import USER, UserState
 from profilesvc.storage.tables import exchanges, identities, users
+from profilesvc.storage.users import USER, UserState
 
 
 class Linked(NamedTuple):

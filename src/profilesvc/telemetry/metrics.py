@@ -1,7 +1,7 @@
-"""What operators watch, in Prometheus' words: requests, refusals, the provider, the database's pools, keys and sites.
+"""Metrics for Prometheus: requests, limits, the provider, database pools, keys and sites.
 
-With several workers each process counts into files of a folder that they share (PROMETHEUS_MULTIPROC_DIR, set by the
-supervisor before they start), and whichever worker is asked adds them up.
+With several workers, each process counts in files of a shared directory (PROMETHEUS_MULTIPROC_DIR, which the supervisor
+sets before it starts them). The worker that gets the request for /metrics adds them up.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Load(NamedTuple):
-    """How busy a process is now: its requests, and per pool of connections the size, those in use, who waits."""
+    """The load of a process: its requests, and per pool the size, connections in use and waiting requests."""
 
     in_flight: int
     pools: Mapping[str, tuple[int, int, int]]
@@ -38,36 +38,36 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "profilesvc_request_seconds",
-            "Requests answered, by route as documented, status and error code (`ok` for a success).",
+            "Responses by route, status and error code (`ok` for a success).",
             ["method", "route", "status", "outcome"],
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self._known: dict[tuple[str, str, str, str], Histogram] = {}
+        self._series: dict[tuple[str, str, str, str], Histogram] = {}
         self._provider = Histogram(
             "profilesvc_provider_request_seconds",
-            "Requests to the external provider; the outcome is its HTTP status or what kept it from answering.",
+            "Requests to the external provider. The outcome is its HTTP status or the reason for a missing response.",
             ["api", "operation", "outcome"],
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self._refused = Counter(
+        self._rejected = Counter(
             "profilesvc_limit_refusals",
-            "Requests refused because a limit was reached, by limit.",
+            "Requests rejected because of a limit, by limit.",
             ["limit"],
             registry=self._registry,
         )
-        self._in_flight = self._gauge("requests_in_flight", "Requests being answered.")
+        self._in_flight = self._gauge("requests_in_flight", "Requests being handled.")
         self._pool = tuple(
             self._gauge(f"database_pool_{name}", text, "pool")
             for name, text in (
-                ("size", "Connections that a pool may have."),
-                ("in_use", "Connections of a pool at work."),
+                ("size", "Maximum number of connections in a pool."),
+                ("in_use", "Connections of a pool in use."),
                 ("waiting", "Requests that wait for a connection of a pool."),
             )
         )
         build = ["version", "python"]
-        text = "The version that runs; always 1."
+        text = "The running version. The value is always 1."
         build_info = Gauge("profilesvc_build_info", text, build, registry=self._registry, multiprocess_mode="livemax")
         build_info.labels(__version__, platform.python_version()).set(1)
         self._look: Callable[[], Load] = lambda: Load(0, {})
@@ -77,29 +77,30 @@ class Metrics:
         return Gauge(f"profilesvc_{name}", text, labels, registry=self._registry, multiprocess_mode="livesum")
 
     def request(self, method: str, route: str, status: int, outcome: str, seconds: float) -> None:
-        """Count an answer."""
+        """Count a response."""
         labels = (method, route, str(status), outcome)
-        known = self._known.get(labels)
-        if known is None:  # the library's own look-up takes a lock and makes texts of everything again
-            known = self._known[labels] = self._requests.labels(*labels)
-        known.observe(seconds)
+        series = self._series.get(labels)
+        if series is None:  # the library's own lookup acquires a lock and converts all labels to strings again
+            series = self._series[labels] = self._requests.labels(*labels)
+        series.observe(seconds)
         self._events += route != PATH
 
     def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
-        """Count one request to the provider; a retried operation has several."""
+        """Count a request to the provider. A retried operation has several requests."""
         self._provider.labels(api, operation, outcome).observe(seconds)
         self._events += 1
 
     def limit_reached(self, limit: str) -> None:
-        """Count a request that was refused for a limit."""
-        self._refused.labels(limit).inc()
+        """Count a request that was rejected because of a limit."""
+        self._rejected.labels(limit).inc()
         self._events += 1
 
     @contextlib.asynccontextmanager
     async def watching(self, look: Callable[[], Load]) -> AsyncIterator[None]:
-        """A block in which gauges tell what `look` finds: when asked, so that nothing is counted up and down.
+        """Read the gauges from `look` while the block runs.
 
-        Of several processes only one is asked: there each writes down every second what the others add up.
+        One process reads them when it is scraped. Of several processes only one is scraped, so each of them writes its
+        gauges to the shared directory every second.
         """
         self._look = look
         ticking = asyncio.ensure_future(self._tick()) if os.environ.get(SHARED_FOLDER) else None
@@ -122,11 +123,11 @@ class Metrics:
                 gauge.labels(pool).set(figure)
 
     def stamp(self) -> object | None:
-        """The same while `exposition` would say the same; None where other processes have their part in it."""
+        """Return an object that is equal while `exposition` returns the same, or None with several processes."""
         return None if os.environ.get(SHARED_FOLDER) else (self._events, self._look())
 
     def exposition(self) -> bytes:
-        """What is known without the database, in the text format."""
+        """Return the metrics of the processes in the text format."""
         self._sample()
         if os.environ.get(SHARED_FOLDER):
             registry = CollectorRegistry()
@@ -149,17 +150,17 @@ class _States(Collector):
                 family.add_metric([state], count)
             yield family
         yield GaugeMetricFamily(
-            "profilesvc_counted_at_seconds", "When they were counted, in seconds since the epoch.", self._counted_at
+            "profilesvc_counted_at_seconds", "Time of the count, in seconds since the epoch.", self._counted_at
         )
 
 
 def forget(pid: int | None) -> None:
-    """Leave the gauges of a process that is gone out; what it counted stays."""
+    """Remove the gauges of an ended process. Its counters stay."""
     mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
 def exposition_of(states: dict[str, dict[str, int]], counted_at: float) -> bytes:
-    """Gauges that only the database knows, {name: {label value: count}}, in the text format."""
+    """Return gauges that were counted in the database, {name: {label value: count}}, in the text format."""
     registry = CollectorRegistry()
     registry.register(_States(states, counted_at))
     return generate_latest(registry)

@@ -1,7 +1,7 @@
-"""Traces for OpenTelemetry: a span for each request, each unit of the database and each call to the provider in it.
+"""OpenTelemetry traces: a span for each request and for its database transactions and provider calls.
 
-The ready-made instrumentations are not used: they write down paths, queries, addresses and statements, which name
-tenants, and do not see what runs on the database's own driver. Here a span holds what we choose and nothing else.
+The ready-made instrumentations are not used, because they record paths, queries, addresses and statements, which
+identify tenants. They also miss statements that run directly on the database driver.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"
 
 
 class Tracing(Watcher):
-    """Sends spans to a collector while it is open."""
+    """A watcher that sends spans to a collector."""
 
     def __init__(self, settings: TracingSettings) -> None:
         self._settings = settings
@@ -44,11 +44,11 @@ class Tracing(Watcher):
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """A block that is traced; at its end what was not sent yet is sent, for five seconds at most.
+        """Trace while the block runs, then send the remaining spans for at most five seconds.
 
-        Further settings are the SDK's own: OTEL_EXPORTER_OTLP_HEADERS, OTEL_RESOURCE_ATTRIBUTES, OTEL_BSP_*.
+        The SDK reads OTEL_EXPORTER_OTLP_HEADERS, OTEL_RESOURCE_ATTRIBUTES and OTEL_BSP_* from the environment.
         """
-        # Whether a request is traced is decided here: otherwise each caller could have all of theirs traced.
+        # The caller's sampling decision is ignored, because a caller could have all its requests traced.
         ratio = TraceIdRatioBased(self._settings.sample_ratio)
         provider = TracerProvider(
             sampler=ParentBased(ratio, remote_parent_sampled=ratio, remote_parent_not_sampled=ratio),
@@ -61,12 +61,13 @@ class Tracing(Watcher):
         try:
             yield
         finally:
-            ending = threading.Thread(target=provider.shutdown, daemon=True)  # a collector that is away holds nobody up
-            ending.start()
-            await asyncio.to_thread(ending.join, _END_SECONDS)
+            # In a daemon thread, so that an unreachable collector does not delay the end of the process.
+            shutdown = threading.Thread(target=provider.shutdown, daemon=True)
+            shutdown.start()
+            await asyncio.to_thread(shutdown.join, _END_SECONDS)
 
     def around(self, app: App) -> App:
-        """A span for each request: method, route, status and request id."""
+        """Wrap an app so that each request has a span with method, route, status and request id."""
 
         async def traced(scope: Any, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
@@ -75,21 +76,21 @@ class Tracing(Watcher):
             parent = _parent(scope["headers"])
             with self._tracer.start_as_current_span("request", parent, SpanKind.SERVER, record_exception=False) as span:
 
-                async def told(message: Message) -> None:
+                async def traced_send(message: Message) -> None:
                     if message["type"] == "http.response.start":
-                        _tell(span, scope, message["status"])
+                        _describe(span, scope, message["status"])
                     await send(message)
 
-                await app(scope, receive, told)
+                await app(scope, receive, traced_send)
 
         return traced
 
     def storage(self, url: str, pool_size: int) -> Storage:
-        """A span for each unit of work, waiting included."""
+        """Open a storage with a span for each transaction, including the time it waits."""
         return _TracedStorage(url, pool_size, self)
 
     def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
-        """A span of what has just ended."""
+        """Record a span of a request that has just ended."""
         if _is_traced():
             now = time.time_ns()
             span = self._tracer.start_span(
@@ -99,7 +100,7 @@ class Tracing(Watcher):
             span.end(now)
 
     def span(self, name: str) -> Span:
-        """A span inside of that of the request; what belongs to no request has none."""
+        """Start a span inside the request's span. Outside of a request, return an invalid span."""
         return self._tracer.start_span(name, kind=SpanKind.CLIENT) if _is_traced() else trace.INVALID_SPAN
 
 
@@ -139,7 +140,7 @@ class _TracedReading(Reading):
 
 @contextlib.contextmanager
 def _ending(span: Span, only_failed: bool = False) -> Iterator[None]:
-    """A block with which a span ends; of what was raised no word is kept."""
+    """End a span with the block. The text of an exception is not recorded."""
     try:
         yield
     except BaseException:
@@ -155,12 +156,12 @@ def _is_traced() -> bool:
 
 
 def _parent(headers: list[tuple[bytes, bytes]]) -> Any:
-    """The caller's trace, so that it goes on; a `tracestate` could hold anything and is left out."""
-    given = [value.decode("latin1") for name, value in headers if name == b"traceparent"]
-    return TraceContextTextMapPropagator().extract({"traceparent": given[0]}) if len(given) == 1 else None
+    """Return the caller's trace to continue it. `tracestate` is ignored, because it can contain anything."""
+    parents = [value.decode("latin1") for name, value in headers if name == b"traceparent"]
+    return TraceContextTextMapPropagator().extract({"traceparent": parents[0]}) if len(parents) == 1 else None
 
 
-def _tell(span: Span, scope: Any, status: int) -> None:
+def _describe(span: Span, scope: Any, status: int) -> None:
     request, method = current(), scope["method"] if scope["method"] in _METHODS else "_OTHER"
     span.update_name(f"{method} {request.route}")
     span.set_attributes(

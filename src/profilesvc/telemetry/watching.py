@@ -1,4 +1,4 @@
-"""Who watches a running service beside its metrics: nobody, or a collector of traces where one is configured."""
+"""The watcher of a running service: traces if a collector is configured, else nothing."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
@@ -11,31 +11,35 @@ if TYPE_CHECKING:
 
 
 class Watcher:
-    """Nobody: everything is as it is."""
+    """A watcher that does nothing."""
 
     def opened(self) -> AbstractAsyncContextManager[None]:
-        """A block that is watched."""
+        """Watch while the block runs."""
         return nullcontext()
 
     def around(self, app: "App") -> "App":
-        """An ASGI app whose requests are seen."""
+        """Wrap an ASGI app to watch its requests."""
         return app
 
     def storage(self, url: str, pool_size: int) -> Storage:
-        """A database whose units of work are seen."""
+        """Open a storage to watch its transactions."""
         return Storage(url, pool_size)
 
     def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
-        """A request to the provider that has just ended (`provider.transport.Observe`)."""
+        """Watch a request to the provider that has just ended (`provider.transport.Observe`)."""
 
 
 def open_watcher(settings: Settings) -> Watcher:
-    """Whom the settings name. SettingsError without the packages of the extra."""
+    """Return the watcher of the settings.
+
+    Raises:
+        SettingsError: The packages of the extra `otel` are not installed.
+    """
     if not settings.tracing.endpoint:
         return Watcher()
     try:
         from profilesvc.telemetry.tracing import Tracing
     except ImportError as error:
-        needed = f"needs the extra: pip install 'profilesvc[otel]' ({error})"
-        raise SettingsError(f"{PREFIX}TRACING__ENDPOINT {needed}") from None
+        hint = f"requires the extra `otel`: pip install 'profilesvc[otel]' ({error})"
+        raise SettingsError(f"{PREFIX}TRACING__ENDPOINT {hint}") from None
     return Tracing(settings.tracing)

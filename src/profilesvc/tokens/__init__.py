@@ -1,1 +1,1 @@
-"""Tokens: signing and reading them, the signing keys, the keys of identity providers."""
+"""Tokens: issue and read them, manage the signing keys, and read the keys of identity providers."""

@@ -1,7 +1,4 @@
-"""The claims of our own tokens: their types, and the check of every claim that is read after verification.
-
-The signature proves where a token comes from. It does not prove that its claims may be passed to a database.
-"""
+"""The types of our own tokens' claims, and the checks that make a verified claim safe to pass to a database."""
 
 import re
 from collections.abc import Callable
@@ -14,14 +11,14 @@ from profilesvc.domain.world import DAY, SECOND
 from profilesvc.tokens.jose import is_instant
 
 TokenType = Literal["at+jwt", "rt+jwt"]
-LONGEST_TOKEN = 366 * DAY  # more than the settings allow for any token: a revocation outlives what it revokes
+LONGEST_TOKEN = 366 * DAY  # longer than the settings allow, so that a revocation outlives the token
 DASHBOARD = "dashboard"  # the client of every user token
 _USER_ID = re.compile(r"[1-9][0-9]{0,18}\Z", re.ASCII)
-_RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]", re.ASCII)  # what `random_id` makes
+_RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]", re.ASCII)  # the format of `random_id`
 
 
 class Issued(TypedDict):
-    """What every token says about itself. `kid` is not a claim: `Signer.read` adds the key that has signed."""
+    """The claims of every token. `kid` is not a claim: `Signer.read` adds the name of the key that signed it."""
 
     iss: str
     aud: str
@@ -33,7 +30,7 @@ class Issued(TypedDict):
 
 
 class Grant(TypedDict):
-    """What the access token and the refresh token of one grant have in common."""
+    """The claims that the access token and the refresh token of a grant share."""
 
     sub: str
     client_id: str
@@ -68,9 +65,9 @@ def check(claims: dict[str, Any], typ: TokenType, issuer: str, audience: str) ->
     """Check that the service would have issued these claims in a token of this type.
 
     Raises:
-        ValueError: It would not.
-        KeyError: A claim that decides about the others is missing.
-        TypeError: It has the wrong type.
+        ValueError: A claim is missing or wrong; the message names it.
+        KeyError: A claim that other checks depend on is missing.
+        TypeError: A claim that other checks depend on has the wrong type.
     """
     if claims.get("iss") != issuer or claims.get("aud") != audience:
         raise ValueError("issuer or audience")
@@ -113,8 +110,8 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
     "permissions": _is_permissions,
     **dict.fromkeys(("exp", "iat", "nbf", "epoch", "gen", "auth_time", "business_id"), is_instant),
 }
-_OF_EVERY_TOKEN = {"sub", "client_id", "scope", "jti", "exp", "iat", "epoch"}
+_COMMON = {"sub", "client_id", "scope", "jti", "exp", "iat", "epoch"}
 _REQUIRED = {
-    "service": _OF_EVERY_TOKEN | {"permissions", "location", "business_id", "fam", "gen", "auth_time"},
-    "user": _OF_EVERY_TOKEN,
+    "service": _COMMON | {"permissions", "location", "business_id", "fam", "gen", "auth_time"},
+    "user": _COMMON,
 }

@@ -1,4 +1,4 @@
-"""Read ID tokens of the configured issuer, against the service's own clock (D-15, OpenID Connect Core §3.1.3.7)."""
+"""Read ID tokens of the configured issuer, on the service's own clock (OpenID Connect Core §3.1.3.7)."""
 
 import hashlib
 import logging
@@ -12,11 +12,11 @@ from profilesvc.tokens.jose import is_compact, is_instant, unverified
 from profilesvc.tokens.signer import IAT_LEEWAY_SECONDS, TokenRefused
 
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | ed448.Ed448PublicKey
-MAX_LENGTH = 16_384  # a provider may write a user's groups into it
+MAX_LENGTH = 16_384  # a provider may include a user's groups
 MAX_AGE_SECONDS = 600
 _SUBJECT_LIMIT = 255
 _KID_LIMIT = 255
-# Any other member of a header is refused, because the key comes from the configuration and never from the token.
+# Any other header field is rejected, because the key comes from the configuration and never from the token.
 _HEADER = {"alg", "typ", "kid", "x5t", "x5t#S256"}
 log = logging.getLogger("profilesvc")
 
@@ -25,7 +25,7 @@ class KeySource(Protocol):
     """The public keys of an issuer."""
 
     async def find(self, kid: str | None, alg: str) -> PublicKey | None:
-        """Return the key of that name for an algorithm; without a name, the only one.
+        """Return the key with this id for an algorithm; without an id, the only key that fits.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if the keys cannot be read.
@@ -50,18 +50,18 @@ class IdClaims(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who has signed in, by an ID token. `digest` identifies the token, which is valid until `good_until` (ms)."""
+    """The person who signed in. `digest` identifies the ID token, which is valid until `valid_until` (ms)."""
 
     issuer: str
     subject: str
     digest: str
-    good_until: int
+    valid_until: int
     claims: IdClaims
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedIssuer:
-    """The issuer whose ID tokens are accepted, its client id for this service, and the algorithms that it may use."""
+    """The issuer whose ID tokens are accepted, this service's client id there, and the accepted algorithms."""
 
     issuer: str
     client_id: str
@@ -69,36 +69,36 @@ class TrustedIssuer:
     keys: KeySource
 
     async def read(self, token: str, nonce: str | None, now: int) -> Identity:
-        """Return who signed in, by an ID token that is valid now (ms). The caller checks that it was not used before.
+        """Return the person who signed in; `now` is in milliseconds. The caller rejects a used token.
 
-        Everything that needs no key is checked first, so that a forged token does not make the service ask the issuer.
+        Everything that needs no key is checked first, so that a forged token does not cause a request to the issuer.
 
         Raises:
             TokenRefused: The token is not accepted.
             ServiceError: SERVICE_UNAVAILABLE if the issuer's keys cannot be read.
         """
-        unchecked = await self._genuine(token)
+        verified = await self._verify(token)
         try:
-            self._check(unchecked, nonce, now // 1000)
-        except ValueError as error:  # the operator who connects the issuer must see which check fails
-            log.warning("a genuine ID token of %s is refused: %s", self.issuer, error)
+            self._check_claims(verified, nonce, now // 1000)
+        except ValueError as error:  # the operator needs to know which check fails
+            log.warning("a signed ID token of %s is rejected: %s", self.issuer, error)
             raise TokenRefused("invalid") from error
-        claims = cast(IdClaims, unchecked)
+        claims = cast(IdClaims, verified)
         end = min(claims["exp"], claims["iat"] + MAX_AGE_SECONDS + 1)
         if end * 1000 <= now:
             raise TokenRefused("expired")
-        # Without the signature, because a signature by an elliptic curve can be written in two ways.
+        # Leave out the signature, because an elliptic curve signature has two valid forms.
         digest = hashlib.sha256(token.rpartition(".")[0].encode()).hexdigest()
         return Identity(self.issuer, claims["sub"], digest, end * 1000, claims)
 
-    async def _genuine(self, token: str) -> dict[str, Any]:
-        """Return the claims of a token that the issuer has signed; the claims are not checked yet."""
+    async def _verify(self, token: str) -> dict[str, Any]:
+        """Return the claims of a token that the issuer has signed. Their values are not checked yet."""
         if not is_compact(token, MAX_LENGTH):
             raise TokenRefused("malformed")
         try:
             header, claims = unverified(token)
-            self._check_origin(header, claims)
-        except Exception as error:  # whatever a forged token makes a parser raise, it is refused in the same way
+            self._check_unsigned(header, claims)
+        except Exception as error:  # a forged token may cause any error in a parser
             raise TokenRefused("invalid") from error
         key, alg = await self.keys.find(header.get("kid"), header["alg"]), header["alg"]
         try:
@@ -109,8 +109,8 @@ class TrustedIssuer:
             raise TokenRefused("invalid") from error
         return claims
 
-    def _check_origin(self, header: dict[str, Any], claims: dict[str, Any]) -> None:
-        """Check everything that does not need the signature.
+    def _check_unsigned(self, header: dict[str, Any], claims: dict[str, Any]) -> None:
+        """Check everything that needs no key.
 
         Raises:
             ValueError: The header or the issuer is not as configured.
@@ -125,8 +125,8 @@ class TrustedIssuer:
         if claims.get("iss") != self.issuer:
             raise ValueError("iss")
 
-    def _check(self, claims: dict[str, Any], nonce: str | None, now: int) -> None:
-        """Check the types and values of the claims, except the age, which has its own refusal; `now` in seconds.
+    def _check_claims(self, claims: dict[str, Any], nonce: str | None, now: int) -> None:
+        """Check the claims, except the age, which has its own error; `now` is in seconds.
 
         Raises:
             ValueError: A claim is not accepted; the message names it.
@@ -139,7 +139,7 @@ class TrustedIssuer:
             raise ValueError("azp")
         if not (is_instant(claims.get("exp")) and is_instant(claims.get("iat"))):
             raise ValueError("exp or iat")
-        if claims["iat"] > now + IAT_LEEWAY_SECONDS or not _is_begun(claims.get("nbf", 0), now):
+        if claims["iat"] > now + IAT_LEEWAY_SECONDS or not _has_started(claims.get("nbf", 0), now):
             raise ValueError("iat or nbf in the future")
         if nonce is not None and claims.get("nonce") != nonce:
             raise ValueError("nonce")
@@ -148,5 +148,5 @@ class TrustedIssuer:
             raise ValueError("sub")
 
 
-def _is_begun(not_before: object, now: int) -> bool:
+def _has_started(not_before: object, now: int) -> bool:
     return is_instant(not_before) and not_before <= now + IAT_LEEWAY_SECONDS

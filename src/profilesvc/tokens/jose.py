@@ -1,7 +1,4 @@
-"""Parse compact JWTs strictly, our own and an identity provider's: one spelling per token, no member twice.
-
-PyJWT signs and verifies. It accepts duplicate members in a header and padded base64url, so both are rejected here.
-"""
+"""Parse compact JWTs strictly, because PyJWT accepts duplicate header fields and padded base64url."""
 
 import base64
 import json
@@ -17,10 +14,10 @@ def is_compact(token: str, limit: int) -> bool:
 
 
 def unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return header and payload of a compact token, whose signature must still be verified.
+    """Return the header and payload of a compact token without verifying the signature.
 
     Raises:
-        ValueError: A part is not canonical base64url, not JSON, or has a member twice.
+        ValueError: A part is not canonical base64url, not JSON, or has a duplicate field.
         TypeError: Header or payload is not an object.
         RecursionError: Header or payload is nested too deeply.
     """
@@ -38,7 +35,7 @@ def b64_decode(part: str) -> bytes:
     """Return the bytes of a base64url string.
 
     Raises:
-        ValueError: The string is not the one that `b64` makes of these bytes.
+        ValueError: The string is not the one that `b64` returns for these bytes.
     """
     raw = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
     if b64(raw) != part:  # unused bits must be zero
@@ -47,24 +44,24 @@ def b64_decode(part: str) -> bytes:
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
-    """Return a JSON object in UTF-8.
+    """Parse a JSON object in UTF-8.
 
     Raises:
-        ValueError: The bytes are not JSON, or an object has a member twice.
+        ValueError: The bytes are not JSON, or an object has a duplicate field.
         TypeError: The JSON is not an object.
         RecursionError: The JSON is nested too deeply.
     """
-    value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique_members)
+    value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique_fields)
     if not isinstance(value, dict):
         raise TypeError("not an object")
     return value
 
 
-def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("duplicate member")
-    return members
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("duplicate field")
+    return fields
 
 
 def is_instant(value: object) -> TypeGuard[int]:

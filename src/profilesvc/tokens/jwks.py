@@ -1,7 +1,4 @@
-"""The keys of an identity provider, read from its configured JWKS address and cached (D-15, RFC 7517).
-
-The address never comes from a token, no redirect is followed, and a request waits at most five seconds for the issuer.
-"""
+"""Read an identity provider's keys from the configured JWKS URL, never from one in a token, and cache them."""
 
 import asyncio
 import logging
@@ -27,7 +24,7 @@ MAX_BYTES = 64 * 1024
 _MIN_RSA_BITS = 2048
 _CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 _TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
-_MEMBERS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}
+_FIELDS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}
 log = logging.getLogger("profilesvc")
 
 
@@ -40,53 +37,55 @@ class _Key:
     public: PublicKey
 
     def fits(self, kid: str | None, alg: str) -> bool:
-        named = kid is None or self.kid == kid
-        curve = self.kty != "EC" or self.crv == _CURVES.get(alg)
-        return named and curve and self.kty == _TYPES[alg[:2]] and self.alg in (None, alg)
+        has_kid = kid is None or self.kid == kid
+        has_curve = self.kty != "EC" or self.crv == _CURVES.get(alg)
+        return has_kid and has_curve and self.kty == _TYPES[alg[:2]] and self.alg in (None, alg)
 
 
 async def read_keys(url: str, seconds: float = TIMEOUT_SECONDS) -> list[_Key]:
-    """Read the usable keys at a JWKS address.
+    """Read the usable keys at a JWKS URL.
 
     Raises:
-        Exception: Any error of sockets, TLS, timeouts, size or JSON.
+        Exception: The connection, the response or the JSON failed in any way.
     """
     async with asyncio.timeout(seconds):
         return _keys(json_object(await _read(url)))
 
 
 class RemoteKeys:
-    """The keys at a JWKS address, read when one is needed, by one request at a time for all that wait."""
+    """The keys at a JWKS URL, read on demand, in one request for all callers that wait."""
 
     def __init__(self, url: str, clock: Clock, seconds: float = TIMEOUT_SECONDS) -> None:
         self._url, self._clock, self._seconds = url, clock, seconds
         self._keys: list[_Key] = []
         self._read_at: int | None = None
-        self._asked_at: int | None = None
+        self._tried_at: int | None = None
         self._failed = False
         self._single_flight = SingleFlight()
 
     async def find(self, kid: str | None, alg: str) -> PublicKey | None:
-        """Return the key of that name for an algorithm; without a name, the only one that fits.
+        """Return the key with this id for an algorithm; without an id, the only key that fits.
 
-        The issuer is asked for an unknown name at most every 30 s.
+        An unknown id causes a request to the issuer at most every 30 s.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if there is no such key in the cache and the issuer cannot be read.
         """
         key = self._cached(kid, alg)
-        if (key is None or not self._is_within(FRESH_MS)) and self._may_ask():
+        if (key is None or not self._is_within(FRESH_MS)) and self._may_read():
             await self._single_flight.run("jwks", self._reread)
             key = self._cached(kid, alg)
         if key is None and self._failed:
             raise ServiceError(
-                SERVICE_UNAVAILABLE, "The identity provider's keys cannot be read right now.", retry_after=self._wait()
+                SERVICE_UNAVAILABLE,
+                "The identity provider's keys cannot be read right now.",
+                retry_after=self._retry_after(),
             )
         return key
 
     def _cached(self, kid: str | None, alg: str) -> PublicKey | None:
-        kept = self._keys if self._is_within(FRESH_MS + STALE_MS) else []
-        fitting = [key.public for key in kept if key.fits(kid, alg)]
+        cached = self._keys if self._is_within(FRESH_MS + STALE_MS) else []
+        fitting = [key.public for key in cached if key.fits(kid, alg)]
         return fitting[0] if fitting and (kid is not None or len(fitting) == 1) else None
 
     def _is_within(self, age: int) -> bool:
@@ -95,27 +94,27 @@ class RemoteKeys:
     def _pause(self) -> int:
         return PAUSE_MS if self._is_within(FRESH_MS + STALE_MS) else PAUSE_WITHOUT_KEYS_MS
 
-    def _left(self) -> int:
-        """Return the milliseconds until the issuer may be asked again; 0 if the clock was set back."""
-        age = PAUSE_MS if self._asked_at is None else self._clock.now() - self._asked_at
+    def _until_retry(self) -> int:
+        """Return the milliseconds until the next request to the issuer may start; 0 if the clock was set back."""
+        age = PAUSE_MS if self._tried_at is None else self._clock.now() - self._tried_at
         return max(0, self._pause() - age) if age >= 0 else 0
 
-    def _may_ask(self) -> bool:
-        return self._single_flight.is_running("jwks") or self._left() == 0
+    def _may_read(self) -> bool:
+        return self._single_flight.is_running("jwks") or self._until_retry() == 0
 
-    def _wait(self) -> int:
-        return max(1, -(-self._left() // SECOND))
+    def _retry_after(self) -> int:
+        return max(1, -(-self._until_retry() // SECOND))
 
     async def _reread(self) -> None:
         try:
             self._keys = await read_keys(self._url, self._seconds)
-        except Exception as error:  # sockets, TLS, timeouts, size, JSON: the cached keys stay in use
+        except Exception as error:  # whatever failed, the cached keys stay in use
             self._failed = True
             log.warning("the identity provider's keys cannot be read: %s: %s", type(error).__name__, error)
         else:
             self._failed, self._read_at = False, self._clock.now()
         finally:
-            self._asked_at = self._clock.now()  # the pause begins after a slow failure
+            self._tried_at = self._clock.now()  # now, because the pause starts after a slow failure
 
 
 async def _read(url: str) -> bytes:
@@ -126,7 +125,7 @@ async def _read(url: str) -> bytes:
     """
     async with (
         httpx.AsyncClient(follow_redirects=False, timeout=TIMEOUT_SECONDS) as client,
-        # A compressed body would have to be decompressed before its size is known.
+        # Reject compressed responses, because their size is unknown before they are decompressed.
         client.stream("GET", url, headers={"Accept": "application/json", "Accept-Encoding": "identity"}) as response,
     ):
         if response.status_code != 200 or response.headers.get("content-encoding", "identity") != "identity":
@@ -143,7 +142,7 @@ def _keys(document: dict[str, Any]) -> list[_Key]:
     """Return the usable keys of a JWK set. Keys that cannot be read are skipped (RFC 7517 §5)."""
     entries = document.get("keys")
     if not isinstance(entries, list):
-        raise TypeError("no keys member")
+        raise TypeError("no field `keys`")
     return [key for entry in entries if (key := _key(entry)) is not None]
 
 
@@ -152,9 +151,9 @@ def _key(entry: Any) -> _Key | None:
         if entry.get("use", "sig") != "sig" or "verify" not in entry.get("key_ops", ["verify"]):
             return None
         kty, kid, alg = entry["kty"], entry.get("kid"), entry.get("alg")
-        # Only the public members, so that a private key published by mistake is not loaded.
-        members = {"kty": kty, **{name: entry[name] for name in _MEMBERS[kty]}}
-        public = jwt.PyJWK(members, "EdDSA" if kty == "OKP" else None).key
+        # Only the public fields, so that a private key published by mistake is not loaded.
+        fields = {"kty": kty, **{name: entry[name] for name in _FIELDS[kty]}}
+        public = jwt.PyJWK(fields, "EdDSA" if kty == "OKP" else None).key
         if kty == "RSA" and public.key_size < _MIN_RSA_BITS:
             return None
         return _Key(kid, kty, entry.get("crv"), alg, public)

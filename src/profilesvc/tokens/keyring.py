@@ -1,8 +1,4 @@
-"""The signing keys in memory: RSA keys of access tokens and HMAC keys of refresh tokens, in separate sets.
-
-A token is verified with the set of its type and no other, so an attacker cannot have a key of one algorithm used for
-the other. Looking up a key touches no database, file or network, whatever `kid` a token names.
-"""
+"""The signing keys in memory: RSA keys of access tokens and HMAC keys of refresh tokens, in separate sets."""
 
 import contextlib
 import hashlib
@@ -33,7 +29,7 @@ _JWS = jwt.PyJWS(algorithms=["RS256", "HS256"])
 
 @dataclass(frozen=True, slots=True)
 class RsaKey:
-    """A key of access tokens, which anyone can verify with its public part."""
+    """A key of access tokens, which anyone can verify with the public key."""
 
     private: rsa.RSAPrivateKey
     public: rsa.RSAPublicKey
@@ -41,11 +37,15 @@ class RsaKey:
     alg: ClassVar[Algorithm] = "RS256"
 
     def sign(self, typ: str, payload: bytes) -> str:
-        """Return a compact JWS. The same type and payload give the same bytes."""
+        """Return a compact JWS. It is the same for the same type and payload."""
         return _JWS.encode(payload, self.private, self.alg, {"typ": typ, "kid": self.kid})
 
     def verify(self, token: str) -> None:
-        """Raise an error of PyJWT unless this key has signed the token."""
+        """Check that this key has signed the token.
+
+        Raises:
+            jwt.PyJWTError: It has not.
+        """
         _JWS.decode(token, self.public, algorithms=[self.alg])
 
 
@@ -55,15 +55,19 @@ class HmacKey:
 
     secret: bytes = field(repr=False)
     kid: str
-    sealing: bytes = field(repr=False)  # derived: seals page tokens, forms and the sign-in cookie
+    sealing: bytes = field(repr=False)  # derived; seals page tokens, forms and the sign-in cookie
     alg: ClassVar[Algorithm] = "HS256"
 
     def sign(self, typ: str, payload: bytes) -> str:
-        """Return a compact JWS. The same type and payload give the same bytes."""
+        """Return a compact JWS. It is the same for the same type and payload."""
         return _JWS.encode(payload, self.secret, self.alg, {"typ": typ, "kid": self.kid})
 
     def verify(self, token: str) -> None:
-        """Raise an error of PyJWT unless this key has signed the token."""
+        """Check that this key has signed the token.
+
+        Raises:
+            jwt.PyJWTError: It has not.
+        """
         _JWS.decode(token, self.secret, algorithms=[self.alg])
 
 
@@ -71,37 +75,36 @@ SigningKey = RsaKey | HmacKey
 Key = TypeVar("Key", RsaKey, HmacKey)
 
 
-def read_key(alg: Algorithm, pem: bytes, passphrase: bytes | None = None, known: Container[str] = ()) -> SigningKey:
-    """Read a key of that algorithm from PEM. See `rsa_key` and `hmac_key`."""
-    return rsa_key(pem, passphrase, known) if alg == "RS256" else hmac_key(pem, passphrase)
+def read_key(alg: Algorithm, pem: bytes, passphrase: bytes | None = None, checked: Container[str] = ()) -> SigningKey:
+    """Read a key of this algorithm from PEM. See `rsa_key` and `hmac_key`."""
+    return rsa_key(pem, passphrase, checked) if alg == "RS256" else hmac_key(pem, passphrase)
 
 
-def rsa_key(pem: bytes, passphrase: bytes | None = None, known: Container[str] = ()) -> RsaKey:
+def rsa_key(pem: bytes, passphrase: bytes | None = None, checked: Container[str] = ()) -> RsaKey:
     """Read an RSA key from PEM; the passphrase is used if the PEM is encrypted.
 
-    A key with one of the `known` names was checked when it was added. It is not checked again, because that takes
-    longer than all the rest.
+    A key whose kid is in `checked` is not checked again, because the check takes longer than everything else.
 
     Raises:
         ValueError: The PEM cannot be read, or is not an RSA key of 2,048 bits or more.
         TypeError: The PEM is encrypted and there is no passphrase.
     """
     key = _rsa_key(_private_key(pem, passphrase, is_checked=False))
-    return key if key.kid in known else _rsa_key(_private_key(pem, passphrase, is_checked=True))
+    return key if key.kid in checked else _rsa_key(_private_key(pem, passphrase, is_checked=True))
 
 
 def hmac_key(pem: bytes, passphrase: bytes | None = None) -> HmacKey:
     """Read an HMAC key from PEM; the passphrase is used if the PEM is encrypted.
 
-    PKCS #8 has no form for a plain secret. The 32 bytes are stored as an Ed25519 private key, which is 32 random bytes
-    too, so that both algorithms share one file format, one encryption and one passphrase.
+    The secret is stored as an Ed25519 private key, which is 32 random bytes too. PKCS #8 has no format for a plain
+    secret, and both algorithms can share one file format, encryption and passphrase.
 
     Raises:
         ValueError: The PEM cannot be read, or is not an Ed25519 key.
         TypeError: The PEM is encrypted and there is no passphrase.
     """
     private = _private_key(pem, passphrase, is_checked=True)
-    if not isinstance(private, ed25519.Ed25519PrivateKey):  # a ValueError, as for PEM that cannot be read
+    if not isinstance(private, ed25519.Ed25519PrivateKey):  # like PEM that cannot be read
         raise ValueError(  # noqa: TRY004
             "a key of refresh tokens must be an Ed25519 private key, whose 32 bytes are the secret"
         )
@@ -114,17 +117,17 @@ def _private_key(pem: bytes, passphrase: bytes | None, *, is_checked: bool) -> P
 
 
 def generate(alg: Algorithm) -> SigningKey:
-    """Make a new key. RSA takes about 0.1 s: call this off the event loop."""
+    """Generate a key. RSA takes about 0.1 s, so call this in a thread."""
     return generate_rsa() if alg == "RS256" else generate_hmac()
 
 
 def generate_rsa() -> RsaKey:
-    """Make a new RSA key of 2,048 bits."""
+    """Generate an RSA key of 2,048 bits."""
     return _rsa_key(rsa.generate_private_key(public_exponent=65537, key_size=2048))
 
 
 def generate_hmac() -> HmacKey:
-    """Make a new HMAC key of 256 random bits."""
+    """Generate an HMAC key of 256 random bits."""
     return _hmac_key(ed25519.Ed25519PrivateKey.generate().private_bytes_raw())
 
 
@@ -141,19 +144,19 @@ def _hmac_key(secret: bytes) -> HmacKey:
 
 
 def thumbprint(required: dict[str, str]) -> str:
-    """Return the name of a key, made from the key only (RFC 7638)."""
+    """Return the thumbprint of a key, which is its kid (RFC 7638)."""
     return b64(hashlib.sha256(json.dumps(required, sort_keys=True, separators=(",", ":")).encode()).digest())
 
 
 def pem_of(key: SigningKey, passphrase: bytes | None) -> str:
-    """Return the key as PKCS #8, encrypted if there is a passphrase."""
+    """Return the key as PKCS #8 in PEM, encrypted if there is a passphrase."""
     encryption = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
     private = key.private if isinstance(key, RsaKey) else ed25519.Ed25519PrivateKey.from_private_bytes(key.secret)
     return private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption).decode()
 
 
 def load_or_create(path: Path) -> RsaKey:
-    """Read the RSA key in a file. If the file is missing, create it whole, with mode 0600."""
+    """Read the RSA key in a file. If the file is missing, create it atomically with mode 0600."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         _create(path)
@@ -166,15 +169,15 @@ def _create(path: Path) -> None:
         file.write(pem_of(generate_rsa(), None))
         file.flush()
         os.fsync(file.fileno())
-    with contextlib.suppress(FileExistsError):  # another process was first: its key is the key
+    with contextlib.suppress(FileExistsError):  # another process was first, and its key is used
         os.link(temporary, path)
     os.unlink(temporary)
 
 
 def public_jwk(public: rsa.RSAPublicKey) -> dict[str, str]:
-    """Return the public members of a key (RFC 7518 §6.3)."""
-    members = RSAAlgorithm.to_jwk(public, as_dict=True)
-    return {name: str(members[name]) for name in ("kty", "n", "e")}
+    """Return the public fields of a key (RFC 7518 §6.3)."""
+    fields = RSAAlgorithm.to_jwk(public, as_dict=True)
+    return {name: str(fields[name]) for name in ("kty", "n", "e")}
 
 
 class KeySet(Generic[Key]):
@@ -185,7 +188,7 @@ class KeySet(Generic[Key]):
         self.dates: list[KeyDates] = []
 
     def replace(self, keys: list[tuple[KeyDates, Key]]) -> None:
-        """Hold these keys and no others."""
+        """Replace all keys."""
         self._keys = {dates.kid: key for dates, key in keys}
         self.dates = signing_keys.in_order(dates for dates, _ in keys)
 
@@ -208,7 +211,11 @@ class KeySet(Generic[Key]):
 
 
 class Keyring:
-    """The keys of access tokens and the keys of refresh tokens."""
+    """The keys of access tokens and the keys of refresh tokens.
+
+    A token is verified only with the keys of its type, so a key of one algorithm is never used for the other. Looking
+    up a key touches no database, file or network, whatever `kid` a token names.
+    """
 
     def __init__(self, keys: Iterable[tuple[KeyDates, SigningKey]] = ()) -> None:
         self.access: KeySet[RsaKey] = KeySet()
@@ -217,10 +224,10 @@ class Keyring:
         self.replace(keys)
 
     def replace(self, keys: Iterable[tuple[KeyDates, SigningKey]], stamp: str | None = None) -> None:
-        """Hold these keys and no others; `stamp` is the table's when it held them."""
-        held, self.stamp = list(keys), stamp
-        self.access.replace([(dates, key) for dates, key in held if isinstance(key, RsaKey)])
-        self.refresh.replace([(dates, key) for dates, key in held if isinstance(key, HmacKey)])
+        """Replace all keys; `stamp` is that of the table when they were read."""
+        pairs, self.stamp = list(keys), stamp
+        self.access.replace([(dates, key) for dates, key in pairs if isinstance(key, RsaKey)])
+        self.refresh.replace([(dates, key) for dates, key in pairs if isinstance(key, HmacKey)])
 
     def of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
         """Return the keys of one algorithm."""
@@ -232,10 +239,9 @@ class Keyring:
         return bool(self.access.dates and self.refresh.dates)
 
     def sealing_keys(self, now: int) -> list[bytes]:
-        """Return the secrets that seal what callers send back unchanged; the last one seals, the others still open.
+        """Return the secrets of sealed strings. The last one seals, the others open older strings.
 
-        They are derived from the HMAC keys, which every process of a deployment has, also after a restart, and which
-        are encrypted in the database.
+        They are derived from the HMAC keys, which all processes share and which the database stores encrypted.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if there is none.
@@ -245,6 +251,6 @@ class Keyring:
         return [*older, newest.sealing]
 
     def jwks(self) -> list[dict[str, str]]:
-        """Return the public parts of the RSA keys, the oldest key first (RFC 7517)."""
+        """Return the public RSA keys, oldest first (RFC 7517)."""
         about = {"use": "sig", "alg": "RS256"}
         return [{**public_jwk(self.access[dates.kid].public), "kid": dates.kid, **about} for dates in self.access.dates]

@@ -1,8 +1,4 @@
-"""Strings that callers send back unchanged: page tokens, form tokens and the sign-in cookie, signed by itsdangerous.
-
-The keys are derived from the HMAC keys in the keyring. They exist in every process as soon as it serves, are the same
-in all of them and after a restart, and older ones still open what they have sealed.
-"""
+"""Sealed strings, which callers send back unchanged: page tokens, form tokens and the sign-in cookie."""
 
 import hashlib
 
@@ -13,21 +9,21 @@ from profilesvc.tokens.keyring import Keyring
 
 
 class Seal:
-    """Signs strings for one purpose. A string that was sealed for another purpose does not open."""
+    """A signature of strings for one purpose. It does not open strings that were sealed for another one."""
 
     def __init__(self, ring: Keyring, purpose: str, now: int) -> None:
         keys = ring.sealing_keys(now)
         self._signer = Signer(keys, salt=purpose, key_derivation="hmac", digest_method=hashlib.sha256)
 
     def seal(self, content: str) -> str:
-        """Return the content, readable but signed, as a string for a URL, a form or a cookie."""
+        """Return the content, signed but not encrypted, as a string for a URL, a form or a cookie."""
         return self._signer.sign(b64(content.encode())).decode()
 
     def opened(self, sealed: str) -> str | None:
-        """Return the content of a string that `seal` made, in any process. None for any other string."""
+        """Return the content of a string that `seal` returned in any process; None for any other string."""
         try:
             content = self._signer.unsign(sealed)
-            b64_decode(sealed.rpartition(".")[2])  # the library accepts other spellings of the same signature
+            b64_decode(sealed.rpartition(".")[2])  # the library accepts other encodings of the same signature
             return b64_decode(content.decode()).decode()
         except (BadSignature, ValueError):
             return None

@@ -1,9 +1,4 @@
-"""Issue and read our own tokens, against the service's own clock.
-
-Access tokens are signed by RSA (RS256), so that others can verify them with the published keys. Refresh tokens are
-signed by HMAC (HS256), because only the service reads them and an RSA signature takes a hundred times as long. The
-type of a token decides which keys and which algorithm it is verified with; the token's own header decides nothing.
-"""
+"""Issue and read our own tokens, on the service's own clock."""
 
 import hashlib
 import sys
@@ -19,7 +14,7 @@ from profilesvc.tokens.keyring import HmacKey, Keyring, KeySet, RsaKey
 
 MAX_TOKEN_LENGTH = 8192
 IAT_LEEWAY_SECONDS = 60
-_REMEMBERED_TOKENS = 1_000  # about one kilobyte each
+_CACHED_TOKENS = 1_000  # about one kilobyte each
 
 
 class TokenRefused(Exception):
@@ -36,16 +31,21 @@ def random_id(entropy: Entropy) -> str:
 
 
 class Signer:
-    """Signs with the active key of a token's type, verifies with any key of it; `base_url` is issuer and audience."""
+    """The issuer and verifier of our tokens; `base_url` is their issuer and audience.
 
-    def __init__(self, keyring: Keyring, base_url: str, remembered: int = _REMEMBERED_TOKENS) -> None:
+    Access tokens use RSA (RS256), so that others can verify them with the published keys. Refresh tokens use HMAC
+    (HS256), because only the service reads them and RSA is a hundred times slower. The type of a token
+    decides which keys and algorithm verify it; the token's header does not.
+    """
+
+    def __init__(self, keyring: Keyring, base_url: str, cache_size: int = _CACHED_TOKENS) -> None:
         self.keyring = keyring
-        self._remembered = remembered
+        self._cache_size = cache_size
         self.base_url = base_url
         self._verified: dict[bytes, AccessClaims] = {}
 
     def audience(self, typ: TokenType) -> str:
-        """Return who a token is for: the API, or for a refresh token only the token endpoint."""
+        """Return the audience of a token: the API, or the token endpoint for a refresh token."""
         return self.base_url if typ == "at+jwt" else f"{self.base_url}/api/v1/auth/token"
 
     def _keys(self, typ: TokenType) -> KeySet[RsaKey] | KeySet[HmacKey]:
@@ -56,7 +56,7 @@ class Signer:
     ) -> str:
         """Return a signed token with these claims, issuer, audience and times; `now` in milliseconds.
 
-        With a `kid` that key signs. The same claims, time and key give the same bytes.
+        The key with this `kid` signs, by default the active one. The same claims, time and key give the same bytes.
 
         Raises:
             KeyError: The key was removed.
@@ -74,8 +74,8 @@ class Signer:
     def read(self, token: str, typ: TokenType, now: int) -> AccessClaims | RefreshClaims:
         """Return the claims of a token of ours that is valid now.
 
-        A verified access token is remembered by its digest. That is safe because the caller's state is read from the
-        database on every request all the same. Refresh tokens are not remembered, because each is used once.
+        Verified access tokens are cached by digest. That is safe because the caller's state is still read from the
+        database on every request. Refresh tokens are not cached, because each is used once.
 
         Raises:
             TokenRefused: The token is not accepted.
@@ -87,8 +87,8 @@ class Signer:
                 raise TokenRefused("malformed")
             claims = self._verify(token, typ)
             if typ == "at+jwt":
-                self._remember(digest, claims)
-        if claims["kid"] not in self._keys(typ):  # removed since
+                self._cache(digest, claims)
+        if claims["kid"] not in self._keys(typ):  # the key was removed
             raise TokenRefused("invalid")
         if claims["exp"] * 1000 <= now:
             raise TokenRefused("expired")
@@ -97,8 +97,8 @@ class Signer:
             raise TokenRefused("invalid")
         return claims
 
-    def _remember(self, digest: bytes, claims: AccessClaims) -> None:
-        if len(self._verified) >= self._remembered:
+    def _cache(self, digest: bytes, claims: AccessClaims) -> None:
+        if len(self._verified) >= self._cache_size:
             self._verified.clear()
         self._verified[digest] = claims
 
@@ -110,8 +110,8 @@ class Signer:
                 raise ValueError("header")
             key.verify(token)
             check(claims, typ, self.base_url, self.audience(typ))
-        except Exception as error:  # whatever a forged token makes a parser raise, it is refused in the same way
+        except Exception as error:  # a forged token may cause any error in a parser
             raise TokenRefused("invalid") from error
-        # Many are remembered: they share one string per name.
+        # Many claims are cached, so they share one string per name.
         interned: dict[str, Any] = {sys.intern(name): value for name, value in claims.items()}
         return cast(AccessClaims, {**interned, "kid": key.kid})

@@ -1,9 +1,4 @@
-"""The life of signing keys: added, announced, rotated, removed, in the same way for every process (D-13).
-
-The table decides. Each process reads it every few seconds and before it issues a token, so that no issued token is
-invalid from the start. A key signs only after every process had the time to read it. Verifying a token needs only the
-keyring in memory. RSA keys (access tokens) and HMAC keys (refresh tokens) have the same life, each on its own.
-"""
+"""Add, announce, rotate and remove signing keys, in the same way for every process (D-13)."""
 
 import asyncio
 import contextlib
@@ -37,13 +32,18 @@ class KeyInfo(NamedTuple):
 
 
 class SigningKeys:
-    """The keys in the table, and this process's keyring."""
+    """The keys in the table, and the keyring of this process.
+
+    The table decides. Each process reads it every few seconds and before it issues a token. A key signs only after
+    every process had time to read it, so that all of them accept its tokens. Verifying a token needs only the keyring.
+    RSA keys (access tokens) and HMAC keys (refresh tokens) are rotated separately.
+    """
 
     def __init__(self, settings: TokenSettings, clock: Clock, storage: Storage, ring: Keyring) -> None:
         self._settings, self._clock, self._storage, self._ring = settings, clock, storage, ring
 
     def schedule(self, alg: Algorithm) -> Schedule:
-        """Return the configured schedule. A key is kept for as long as any token lasts, and a day."""
+        """Return the configured schedule. A key is kept for a day longer than any token lasts."""
         tokens = self._settings
         longest = max(tokens.access_ttl_seconds, tokens.refresh_ttl_seconds, tokens.user_ttl_seconds)
         file = tokens.signing_key_file if alg == "RS256" else tokens.refresh_key_file
@@ -65,66 +65,66 @@ class SigningKeys:
         except (ValueError, TypeError):
             raise SettingsError(f"{PREFIX}TOKENS__KEY_PASSPHRASE does not open the signing key {kid}") from None
 
-    async def reload(self, given: Sequence[SigningKey] = (), *, strict: bool = False) -> None:
-        """Hold the keys that the table has now. New ones are decrypted, except those `given`.
+    async def reload(self, configured: Sequence[SigningKey] = (), *, strict: bool = False) -> None:
+        """Replace the keyring by the keys in the table. New keys are decrypted, except the `configured` ones.
 
         A key that cannot be read is left out and logged.
 
         Raises:
-            SettingsError: A key cannot be read, and the reading is `strict`.
+            SettingsError: A key cannot be read, and `strict` is set.
         """
-        ring, held = self._ring, []
-        at_hand = {key.kid: key for key in given}
-        there = await self._stored()
-        for stored in there:
+        ring, readable = self._ring, []
+        by_kid = {key.kid: key for key in configured}
+        all_stored = await self._stored()
+        for stored in all_stored:
             kid, keys = stored.dates.kid, ring.of(stored.dates.alg)
             if stored.private_pem is None:
                 continue
             try:
-                key = keys[kid] if kid in keys else at_hand.get(kid)
-                held.append((stored.dates, key or self._read(stored)))
+                key = keys[kid] if kid in keys else by_kid.get(kid)
+                readable.append((stored.dates, key or self._read(stored)))
             except SettingsError as error:
                 if strict:
                     raise
                 if kid not in ring.unreadable:
                     log.error("%s", error)  # noqa: TRY400  the message is complete
                 ring.unreadable.add(kid)
-        ring.replace(held, there[0].stamp if there else None)
+        ring.replace(readable, all_stored[0].stamp if all_stored else None)
 
-    async def open(self, given: Sequence[SigningKey], first: Callable[[Algorithm], SigningKey] = generate) -> None:
+    async def open(self, configured: Sequence[SigningKey], first: Callable[[Algorithm], SigningKey] = generate) -> None:
         """Load the keyring when a process starts.
 
-        `given` are the operator's own keys: each is added once, and signs from then on. `first` makes the first key of
-        an algorithm; if several processes start at the same time, the key of one of them is used.
+        `configured` are the operator's own keys. Each is added once, and signs from then on. `first` generates the
+        first key of an algorithm. If several processes start at the same time, all use the key of one of them.
 
         Raises:
             SettingsError: The passphrase does not open a key.
         """
-        await self.reload(given, strict=True)
+        await self.reload(configured, strict=True)
         removed = {stored.dates.kid: stored.dates.removed_at for stored in await self._stored()}
         for alg in ALGORITHMS:
-            own = next((key for key in given if key.alg == alg), None)
+            own = next((key for key in configured if key.alg == alg), None)
             if own is not None and removed.get(own.kid) is not None:
                 log.warning("the signing key %s in the configured file was removed and is not used again", own.kid)
             if own is not None and own.kid not in removed:
-                await self._add_first(own, is_given=True)
+                await self._add_first(own, is_configured=True)
             elif not self._ring.of(alg).dates:
-                await self._add_first(await asyncio.to_thread(first, alg), is_given=False)
+                await self._add_first(await asyncio.to_thread(first, alg), is_configured=False)
         await self._encrypt()
-        await self.reload(given, strict=True)
+        await self.reload(configured, strict=True)
 
-    async def _add_first(self, key: SigningKey, *, is_given: bool) -> None:
+    async def _add_first(self, key: SigningKey, *, is_configured: bool) -> None:
         now = self._clock.now()
         async with self._storage.write() as session:
-            there = await self._locked(session, key.alg)
-            if key.kid in {dates.kid for dates in there} or (rules.in_order(there) and not is_given):
+            keys = await self._locked(session, key.alg)
+            if key.kid in {dates.kid for dates in keys} or (rules.in_order(keys) and not is_configured):
                 return  # another process was first
-            for waiting in rules.announced(there, now):  # they would sign after the operator's own key
-                await table.remove(session, waiting.kid, now)
-            await self._add(session, key, rules.soonest(now, there, now))
+            for next_key in rules.announced(keys, now):  # they would replace the operator's own key
+                await table.remove(session, next_key.kid, now)
+            await self._add(session, key, rules.soonest(now, keys, now))
 
     async def _encrypt(self) -> None:
-        """Encrypt what was stored before there was a passphrase."""
+        """Encrypt the keys that were stored before a passphrase was configured."""
         passphrase = self._passphrase
         stored = [] if passphrase is None else await self._stored()
         plain = [key for key in stored if key.private_pem is not None and "ENCRYPTED" not in key.private_pem]
@@ -134,7 +134,7 @@ class SigningKeys:
                     await table.change(session, key.dates.kid, private_pem=pem_of(self._read(key), passphrase))
 
     async def _locked(self, session: AsyncSession, alg: Algorithm) -> list[KeyDates]:
-        """Return the keys of an algorithm, which nobody else can change until the transaction ends."""
+        """Return the keys of an algorithm, locked until the transaction ends."""
         await table.lock(session)
         return [stored.dates for stored in await table.every(session) if stored.dates.alg == alg]
 
@@ -145,9 +145,9 @@ class SigningKeys:
 
     async def listing(self) -> list[KeyInfo]:
         """Return all keys, also the removed ones, oldest first."""
-        there, now = [stored.dates for stored in await self._stored()], self._clock.now()
-        of = {alg: [dates for dates in there if dates.alg == alg] for alg in ALGORITHMS}
-        return [KeyInfo(dates, rules.state(dates, of[dates.alg], now)) for dates in there]
+        keys, now = [stored.dates for stored in await self._stored()], self._clock.now()
+        by_alg = {alg: [dates for dates in keys if dates.alg == alg] for alg in ALGORITHMS}
+        return [KeyInfo(dates, rules.state(dates, by_alg[dates.alg], now)) for dates in keys]
 
     async def _info(self, kid: str) -> KeyInfo:
         await self.reload()
@@ -156,35 +156,35 @@ class SigningKeys:
     async def rotate(self, alg: Algorithm = "RS256", *, at_once: bool = False) -> KeyInfo:
         """Announce the next key of an algorithm.
 
-        With `at_once` that key, or the one that is announced already, signs as soon as every process has it.
+        With `at_once` that key, or the one that is already announced, signs as soon as every process has it.
 
         Raises:
-            ServiceError: CONFLICT if a key is announced already and it is not `at_once`.
+            ServiceError: CONFLICT if a key is already announced, unless `at_once`.
         """
         key, now = await asyncio.to_thread(generate, alg), self._clock.now()
         async with self._storage.write() as session:
-            there = await self._locked(session, alg)
-            waiting = next(iter(rules.announced(there, now)), None)
-            if waiting is None:
-                soon = rules.soonest(now, there, now)
-                await self._add(session, key, soon if at_once else max(soon, now + self.schedule(alg).announce))
+            keys = await self._locked(session, alg)
+            next_key = next(iter(rules.announced(keys, now)), None)
+            if next_key is None:
+                earliest = rules.soonest(now, keys, now)
+                await self._add(session, key, earliest if at_once else max(earliest, now + self.schedule(alg).announce))
             elif not at_once:
-                when = iso(waiting.active_from)
+                when = iso(next_key.active_from)
                 raise ServiceError(
-                    CONFLICT, f"The signing key {waiting.kid} is announced already; it signs from {when}."
+                    CONFLICT, f"The signing key {next_key.kid} is already announced; it signs from {when}."
                 )
             else:
-                await self._bring_forward(session, waiting, there, now)
-        return await self._info(key.kid if waiting is None else waiting.kid)
+                await self._bring_forward(session, next_key, keys, now)
+        return await self._info(key.kid if next_key is None else next_key.kid)
 
-    async def _bring_forward(self, session: AsyncSession, waiting: KeyDates, there: list[KeyDates], now: int) -> None:
-        soon = rules.soonest(waiting.created_at, there, now)
-        await table.change(session, waiting.kid, active_from=min(waiting.active_from, soon))
+    async def _bring_forward(self, session: AsyncSession, next_key: KeyDates, keys: list[KeyDates], now: int) -> None:
+        earliest = rules.soonest(next_key.created_at, keys, now)
+        await table.change(session, next_key.kid, active_from=min(next_key.active_from, earliest))
 
     async def remove(self, kid: str) -> KeyInfo:
-        """End a key and every token that it signed, at once on every process. A second removal changes nothing.
+        """End a key and every token that it signed, at once on every process. Removing it again has no effect.
 
-        If it is the active one, the same transaction makes another active: the one announced next, or a new one.
+        If the key is active, the same transaction activates the next announced key, or a new one.
 
         Raises:
             ServiceError: NOT_FOUND if there is no such key.
@@ -192,66 +192,66 @@ class SigningKeys:
         alg = next((info.dates.alg for info in await self.listing() if info.dates.kid == kid), None)
         if alg is None:
             raise ServiceError(NOT_FOUND, f"There is no signing key {kid}.")
-        spare, now = await asyncio.to_thread(generate, alg), self._clock.now()
+        new_key, now = await asyncio.to_thread(generate, alg), self._clock.now()
         async with self._storage.write() as session:
-            there = await self._locked(session, alg)
-            found = next(dates for dates in there if dates.kid == kid)
-            if found.removed_at is None:
+            keys = await self._locked(session, alg)
+            target = next(dates for dates in keys if dates.kid == kid)
+            if target.removed_at is None:
                 await table.remove(session, kid, now)
                 await revocations.add(session, "signing_key", kid, now, now + self.schedule(alg).keep)
-                if rules.state(found, there, now) == "active":
-                    await self._succeed(session, [dates for dates in there if dates.kid != kid], spare)
-                log.warning("signing key %s was removed: its tokens end", kid)
+                if rules.state(target, keys, now) == "active":
+                    await self._activate_successor(session, [dates for dates in keys if dates.kid != kid], new_key)
+                log.warning("signing key %s was removed; its tokens are no longer valid", kid)
         return await self._info(kid)
 
-    async def _succeed(self, session: AsyncSession, left: list[KeyDates], spare: SigningKey) -> None:
-        """Bring the next key forward, or add one. Until every process has it, a retired key signs again."""
+    async def _activate_successor(self, session: AsyncSession, others: list[KeyDates], new_key: SigningKey) -> None:
+        """Bring the next key forward, or add one. A retired key signs until every process has it."""
         now = self._clock.now()
-        waiting = next(iter(rules.announced(left, now)), None)
-        if waiting is not None:
-            await self._bring_forward(session, waiting, left, now)
+        next_key = next(iter(rules.announced(others, now)), None)
+        if next_key is not None:
+            await self._bring_forward(session, next_key, others, now)
         else:
-            await self._add(session, spare, rules.soonest(now, left, now))
+            await self._add(session, new_key, rules.soonest(now, others, now))
 
     async def keep_schedule(self) -> None:
-        """Announce the keys that are due and remove those that outlived their tokens, in one of the processes."""
+        """Announce the keys that are due and remove those whose tokens have expired, in one of the processes."""
         has_changed = [await self._keep_schedule(alg) for alg in ALGORITHMS]
         if any(has_changed):
             await self.reload()
 
     async def _keep_schedule(self, alg: Algorithm) -> bool:
         plan, now, dates = self.schedule(alg), self._clock.now(), self._ring.of(alg).dates
-        spare = None if rules.due(dates, now, plan) is None else await asyncio.to_thread(generate, alg)
-        if spare is None and not rules.outlived(dates, now, plan.keep):
+        new_key = None if rules.due(dates, now, plan) is None else await asyncio.to_thread(generate, alg)
+        if new_key is None and not rules.outlived(dates, now, plan.keep):
             return False
         async with self._storage.write() as session:
-            there = await self._locked(session, alg)
-            active_from = rules.due(there, now, plan)
-            if spare is not None and active_from is not None:
-                await self._add(session, spare, active_from)
-            for kid in rules.outlived(there, now, plan.keep):
+            keys = await self._locked(session, alg)
+            active_from = rules.due(keys, now, plan)
+            if new_key is not None and active_from is not None:
+                await self._add(session, new_key, active_from)
+            for kid in rules.outlived(keys, now, plan.keep):
                 await table.remove(session, kid, now)
-                log.info("signing key %s outlived its tokens and was removed", kid)
+                log.info("signing key %s was removed, because its tokens have expired", kid)
         return True
 
     @contextlib.asynccontextmanager
-    async def kept(self) -> AsyncIterator[None]:
-        """Follow the table and keep the schedule for as long as the block runs."""
+    async def running(self) -> AsyncIterator[None]:
+        """Reload the keys and keep the schedule while the block runs."""
         stop = asyncio.Event()
-        following = asyncio.create_task(self._follow(stop))
+        task = asyncio.create_task(self._run(stop))
         try:
             yield
         finally:
             stop.set()
-            await following
+            await task
 
-    async def _follow(self, stop: asyncio.Event) -> None:
+    async def _run(self, stop: asyncio.Event) -> None:
         while not await _stopped(stop):
             self._storage.renew()
             try:
                 await self.reload()
                 await self.keep_schedule()
-            except ServiceError:  # the database is in trouble, which every request reports
+            except ServiceError:  # the database is unavailable, which every request reports
                 continue
             except Exception:  # the next round may succeed
                 log.exception("the signing keys could not be read")

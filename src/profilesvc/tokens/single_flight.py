@@ -1,4 +1,4 @@
-"""At most one run of the same work at a time; callers that ask meanwhile wait for the one that is running."""
+"""Run the same work at most once at a time; callers that ask meanwhile wait for the run in progress."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -6,13 +6,13 @@ from typing import Any
 
 
 class SingleFlight:
-    """The work that is running, by name. It goes on if the callers that wait for it leave."""
+    """The runs in progress, by name. A run continues if the callers that wait for it are cancelled."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[None]] = {}
 
     async def run(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start `work`, or wait for the run of the same name; raise what it raises."""
+        """Start `work`, or wait for the run of the same name, and raise what it raises."""
         task = self._running.get(name)
         if task is None:
             task = asyncio.get_running_loop().create_task(work())
@@ -21,19 +21,19 @@ class SingleFlight:
         await asyncio.shield(task)
 
     async def wait(self, name: Hashable) -> None:
-        """Wait until the run of that name has ended, if there is one, whether it succeeds or fails."""
+        """Wait for the run of that name, if there is one, whether it succeeds or fails."""
         if (task := self._running.get(name)) is not None:
             await asyncio.wait([task])
 
     def _ended(self, name: Hashable, task: asyncio.Task[None]) -> None:
         del self._running[name]
         if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not log it when no caller waits any more
+            task.exception()  # mark it as retrieved, so that asyncio does not log it
 
     def is_running(self, name: Hashable) -> bool:
         """Return whether there is a run of that name to wait for."""
         return name in self._running
 
     async def drain(self) -> None:
-        """Wait for everything that is still running."""
+        """Wait for all runs."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The log: one JSON object per line on stderr, for warnings and errors, and for each request if that is configured."""
+"""The log on stderr: one JSON object per warning or error, and optionally one per request."""
 
 import json
 import logging
@@ -9,10 +9,10 @@ from profilesvc.settings import Settings
 
 
 class JsonLines(logging.Formatter):
-    """A formatter that writes a record, and its traceback, as one line."""
+    """A formatter that writes a record and its traceback as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return `{"time", "level", "logger", "message"}`, and other fields and `"traceback"` if there are any."""
+        """Return `time`, `level`, `logger`, `message`, and if known `request_id`, further fields and `traceback`."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -26,14 +26,14 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Send the log of the whole process to stderr."""
+    """Write the log of the whole process to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def log_requests(settings: Settings) -> None:
-    """Add the request id to each line, and write a line for each request if `access_log` is set."""
+    """Add the request id to each line, and log each request if `access_log` is set."""
     from profilesvc.domain.request import current
 
     def add_request_id(record: logging.LogRecord) -> bool:

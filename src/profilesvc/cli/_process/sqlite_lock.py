@@ -1,4 +1,4 @@
-"""A lock that allows one process per SQLite file, because locks, counters and caches are in that process."""
+"""A lock that allows one process per SQLite file, because locks, counters and caches are in that process (D-60)."""
 
 import contextlib
 import fcntl
@@ -13,29 +13,31 @@ from profilesvc.settings import PREFIX, Settings, SettingsError
 
 @contextlib.contextmanager
 def sole_server(settings: Settings) -> Iterator[None]:
-    """Lock the server's SQLite file for the block.
+    """Lock the SQLite file against other servers.
 
-    Servers on PostgreSQL may share the file of their embedded emulator, but not with `profilesvc emulator`. Other
-    commands do not need the locks.
+    Servers on PostgreSQL may share the file of their embedded emulator with each other, but not with a stand-alone
+    emulator. Commands do not need the lock.
 
     Raises:
-        SettingsError: another server runs on the file.
+        SettingsError: Another server runs on the file.
     """
     url = make_url(settings.effective_database_url)
     with contextlib.ExitStack() as locks:
         if url.get_backend_name() == "sqlite" and url.database:
             other = f"set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
-            locks.enter_context(_locked(Path(url.database), f"SQLite allows only one: stop it, or {other}"))
+            locks.enter_context(
+                _locked(Path(url.database), f"SQLite allows only one server; stop the other one, or {other}")
+            )
         if settings.provider.embedded:
             locks.enter_context(_emulator_lock(settings, fcntl.LOCK_SH))
         yield
 
 
 def sole_emulator(settings: Settings) -> contextlib.AbstractContextManager[None]:
-    """Lock the emulator's file for a block.
+    """Lock the emulator's file against other servers.
 
     Raises:
-        SettingsError: another process serves the file.
+        SettingsError: Another server runs on the file.
     """
     return _emulator_lock(settings, fcntl.LOCK_EX)
 
@@ -43,12 +45,12 @@ def sole_emulator(settings: Settings) -> contextlib.AbstractContextManager[None]
 def _emulator_lock(settings: Settings, kind: int) -> contextlib.AbstractContextManager[None]:
     from profilesvc.emulator.embedded import EMULATOR_FILE
 
-    return _locked(settings.data_dir / EMULATOR_FILE, "each emulator needs its own file: stop the other one", kind)
+    return _locked(settings.data_dir / EMULATOR_FILE, "each emulator needs its own file; stop the other one", kind)
 
 
 @contextlib.contextmanager
 def _locked(file: Path, advice: str, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Lock a file; the lock ends with the process, and the lock file is not deleted."""
+    """Lock a file until the block or the process ends. The lock file is not removed."""
     path = Path(f"{file}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -56,7 +58,7 @@ def _locked(file: Path, advice: str, kind: int = fcntl.LOCK_EX) -> Iterator[None
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        message = f"another server runs on {file}; {advice}, or set {PREFIX}DATA_DIR to another folder"
+        message = f"another server runs on {file}; {advice}, or set {PREFIX}DATA_DIR to another directory"
         raise SettingsError(message) from None
     finally:
         os.close(descriptor)

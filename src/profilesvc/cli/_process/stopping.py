@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def until_stopped() -> Iterator[None]:
-    """End the block without an error on SIGTERM or SIGINT."""
-    earlier_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Run a block that SIGTERM and SIGINT end without an error."""
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with contextlib.suppress(KeyboardInterrupt):
             yield
     finally:
-        signal.signal(signal.SIGTERM, earlier_handler)
+        signal.signal(signal.SIGTERM, previous)

@@ -15,7 +15,7 @@ class OrganizationInfo(Message):
 
 
 class Account(Message):
-    """`accounts/<id>`. Its verification is the account's own, not that of its locations."""
+    """`accounts/<id>`. Its verification is not that of its locations."""
 
     name: String | None = None
     accountName: String | None = None

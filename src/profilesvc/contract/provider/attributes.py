@@ -1,4 +1,4 @@
-"""The provider's attributes of a location (Business Information v1), a resource next to the Location."""
+"""The provider's attributes of a location (Business Information v1), a resource of their own."""
 
 from typing import Annotated, Any, Literal
 
@@ -45,7 +45,7 @@ class AttributeValueMetadata(Message):
 
 
 class AttributeMetadata(Message):
-    """An attribute that a location of some category and region may have; `parent` is its own id."""
+    """An attribute that is available in a category and region; `parent` is its id."""
 
     parent: String | None = None
     valueType: AttributeValueType | None = None

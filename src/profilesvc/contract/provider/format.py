@@ -1,4 +1,4 @@
-"""The base of the provider's messages: strict fields, who may write them, and the scalar types of proto JSON.
+"""The base of the provider's messages: strict fields, their access, and the scalar types of proto JSON.
 
 Every field is optional and can be null, which clears it. The rules in `domain/` decide which fields an operation needs.
 The JSON document, not the model, is stored and forwarded, so that nothing is lost or coerced.
@@ -16,7 +16,7 @@ from profilesvc.contract.times import parse_timestamp
 
 
 class Writable(Enum):
-    """Marks a field that a caller cannot write; unmarked fields are writable."""
+    """The mark of a field that a caller cannot write. Fields without a mark are writable."""
 
     OUTPUT_ONLY = "output only"
     IMMUTABLE = "immutable"

@@ -1,4 +1,4 @@
-"""The provider's Location (Business Information v1), field by field: names, types, enums and who may write them."""
+"""The provider's Location (Business Information v1), field by field: names, types, enums and access."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""The provider's LocalPost (My Business v4), field by field: names, types, enums and who may write them."""
+"""The provider's LocalPost (My Business v4), field by field: names, types, enums and access."""
 
 from typing import Annotated, Literal
 
@@ -99,7 +99,7 @@ class MediaItemDataRef(Message):
 
 
 class LocationAssociation(Message):
-    """Where a gallery photo belongs; absent on post media."""
+    """The category of a gallery photo; absent on post media."""
 
     category: MediaCategory | None = None
     priceListItemId: String | None = None
@@ -128,7 +128,7 @@ class MediaInsights(Message):
 
 
 class MediaItem(Message):
-    """A photo; on a post only `mediaFormat` and `sourceUrl` count."""
+    """A photo. On a post only `mediaFormat` and `sourceUrl` have an effect."""
 
     name: String | None = None
     mediaFormat: MediaFormat | None = None

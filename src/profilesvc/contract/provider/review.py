@@ -1,4 +1,4 @@
-"""The provider's Review (My Business v4), field by field: what customers wrote, and the business's reply."""
+"""The provider's Review (My Business v4), field by field, with the business's reply."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ StarRating = Literal["STAR_RATING_UNSPECIFIED", "ONE", "TWO", "THREE", "FOUR", "
 
 
 def _reply_size(value: str) -> str:
-    """The provider counts bytes, not characters."""
+    """Reject a reply of more than 4096 bytes, because the provider counts bytes and not characters."""
     if len(value.encode()) > MAX_REPLY_BYTES:
         raise PydanticCustomError("reply_size", "must be at most 4096 bytes in UTF-8")
     return value
@@ -23,7 +23,7 @@ ReplyText = Annotated[Text, AfterValidator(_reply_size)]
 
 
 class Reviewer(Message):
-    """Who wrote it; name and photo only when not anonymous."""
+    """The author of a review; without name and photo if anonymous."""
 
     displayName: String | None = None
     profilePhotoUrl: Uri | None = None
@@ -31,7 +31,7 @@ class Reviewer(Message):
 
 
 class ReviewReply(Message):
-    """The reply; it is public only when APPROVED. `policyViolation` comes with REJECTED and is an open enum."""
+    """The reply; public only if APPROVED. `policyViolation` is an open enum, present if REJECTED."""
 
     comment: ReplyText | None = None
     updateTime: Annotated[Timestamp | None, OUTPUT_ONLY] = None
@@ -50,7 +50,7 @@ class ReviewMediaItem(Message):
 
 
 class Review(Message):
-    """A review, `accounts/<a>/locations/<l>/reviews/<r>`; without `comment` it is a rating only."""
+    """A review, `accounts/<a>/locations/<l>/reviews/<r>`; only a rating if `comment` is absent."""
 
     name: Annotated[String | None, OUTPUT_ONLY] = None
     reviewId: Annotated[String | None, OUTPUT_ONLY] = None
@@ -65,7 +65,7 @@ class Review(Message):
 
 
 class ListReviewsResponse(Message):
-    """One page; the average and the count are of all reviews."""
+    """One page; the average and the count include all reviews."""
 
     reviews: list[Review] | None = None
     averageRating: Number | None = None
@@ -84,14 +84,14 @@ class BatchGetReviewsRequest(Message):
 
 
 class LocationReview(Message):
-    """A review and the location that it is of."""
+    """A review and its location."""
 
     name: String | None = None
     review: Review | None = None
 
 
 class BatchGetReviewsResponse(Message):
-    """One page over all of them."""
+    """One page of the reviews of all these locations."""
 
     locationReviews: list[LocationReview] | None = None
     nextPageToken: String | None = None

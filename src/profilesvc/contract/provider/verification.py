@@ -1,4 +1,4 @@
-"""The provider's verification of a location (Verifications v1), field by field: the state and the way to it."""
+"""The provider's verification of a location (Verifications v1), field by field."""
 
 from typing import Literal
 
@@ -33,7 +33,7 @@ class ComplyWithGuidelines(Message):
 
 
 class VoiceOfMerchantState(Message):
-    """Whether the merchant represents the location. If not, at most one of the last four fields says what to do."""
+    """Whether the merchant represents the location. If not, one of the last four fields may have the remedy."""
 
     hasVoiceOfMerchant: bool | None = None
     hasBusinessAuthority: bool | None = None

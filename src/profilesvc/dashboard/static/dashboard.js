@@ -1,4 +1,4 @@
-// What a script adds to pages that work without one.
+// Enhancements of pages that also work without a script.
 import { start } from "./live.js";
 import { showTimes } from "./times.js";
 
@@ -15,10 +15,10 @@ document.addEventListener("click", (event) => {
   if (button) copy(button);
 });
 document.querySelectorAll("[data-script]").forEach((element) => { element.hidden = false; });
-// The answer to a form that shows a secret: a reload asks for the page, and does not send the form again.
-const once = document.querySelector("[data-reload]");
-if (once) history.replaceState(null, "", once.dataset.reload);
-window.addEventListener("load", () => setTimeout(() => { // for browsers that focus only inputs by themselves
+// On a page that shows a secret, a reload requests the key's page and does not send the form again.
+const secretPage = document.querySelector("[data-reload]");
+if (secretPage) history.replaceState(null, "", secretPage.dataset.reload);
+window.addEventListener("load", () => setTimeout(() => { // for browsers that ignore `autofocus` on a section
   if (document.activeElement === document.body) document.getElementById("problems")?.focus();
 }, 100));
 showTimes(document);

@@ -1,14 +1,14 @@
-// Parts of a page that keep themselves up to date (data-poll), and a form that is checked while it is filled in
-// (data-check). Without a script the same pages work by reloading and by sending the form.
+// Update parts of a page (data-poll), and check a form while the user fills it in (data-check). Without a script the
+// user reloads the page and sends the form.
 import { morph } from "./morph.js";
 import { showTimes } from "./times.js";
 
 const EVERY = 3000;
 const LONGEST = 30000;
-const PATIENCE = 10000;
+const TIMEOUT = 10000;
 const notice = document.getElementById("connection");
 const timers = new Map();
-const asking = new Set();
+const polling = new Set();
 let failures = 0;
 let ended = false;
 
@@ -24,13 +24,13 @@ function goTo(path) {
   else window.location.assign(path);
 }
 
-// The part of a page, or null when there is nothing new.
-async function ask(url, options = {}) {
+// Return the part of a page, or null if it has not changed.
+async function fetchPart(url, options = {}) {
   const headers = { "X-Fragment": "1" };
-  const response = await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
-  const elsewhere = response.headers.get("X-Go-To");
-  if (elsewhere !== null) {
-    goTo(elsewhere);
+  const response = await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
+  const path = response.headers.get("X-Go-To");
+  if (path !== null) {
+    goTo(path);
     return null;
   }
   if (response.status === 204) return null;
@@ -38,14 +38,14 @@ async function ask(url, options = {}) {
   return new DOMParser().parseFromString(await response.text(), "text/html").body.firstElementChild;
 }
 
-function isBack() {
+function reportRecovery() {
   failures = 0;
   if (!ended) notice.textContent = "";
 }
 
-function isLost() {
+function reportFailure() {
   failures += 1;
-  notice.textContent = "The connection to the service is lost, so this page may be out of date. Trying again.";
+  notice.textContent = "The connection to the service is lost, so this page may be out of date. Retrying.";
 }
 
 function schedule(id) {
@@ -55,19 +55,19 @@ function schedule(id) {
 
 async function poll(id) {
   const element = document.getElementById(id);
-  if (document.hidden || asking.has(id) || !element?.dataset.poll) return;
-  asking.add(id);
+  if (document.hidden || polling.has(id) || !element?.dataset.poll) return;
+  polling.add(id);
   try {
-    const next = await ask(element.dataset.poll);
-    isBack();
+    const next = await fetchPart(element.dataset.poll);
+    reportRecovery();
     if (next !== null && element.isConnected) {
       morph(element, next);
       showTimes(element);
     }
   } catch {
-    isLost();
+    reportFailure();
   } finally {
-    asking.delete(id);
+    polling.delete(id);
   }
   schedule(id);
 }
@@ -76,32 +76,32 @@ function eachPart(action) {
   document.querySelectorAll("[data-poll]").forEach((element) => action(element.id));
 }
 
-function beside(input, problems) {
-  const place = document.getElementById(`${input.id}-error`);
-  if (place === null) return;
-  place.textContent = problems.join(" ");
+function showProblems(input, problems) {
+  const message = document.getElementById(`${input.id}-error`);
+  if (message === null) return;
+  message.textContent = problems.join(" ");
   if (problems.length) input.setAttribute("aria-invalid", "true");
   else input.removeAttribute("aria-invalid");
 }
 
-// Says what is still missing; beside a field only once that was filled in, or was refused before.
-function keepChecked(form) {
+// Show all problems of a form. Next to a field, show its problem only if the user has changed it or it was marked.
+function checkOnChange(form) {
   const touched = new Set();
   let timer;
   let latest = 0;
   async function check() {
-    const mine = (latest += 1);
+    const current = (latest += 1);
     let next;
     try {
-      next = await ask(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+      next = await fetchPart(form.dataset.check, { method: "POST", body: new URLSearchParams(new FormData(form)) });
     } catch {
-      return; // sending the form checks it, too
+      return; // the server checks the form again when it is sent
     }
-    if (next === null || mine !== latest) return;
-    const found = [...next.querySelectorAll("[data-field]")];
+    if (next === null || current !== latest) return;
+    const problems = [...next.querySelectorAll("[data-field]")];
     for (const input of form.elements) {
       if (!touched.has(input) && input.getAttribute("aria-invalid") !== "true") continue;
-      beside(input, found.filter((one) => one.dataset.field === input.id).map((one) => one.textContent));
+      showProblems(input, problems.filter((one) => one.dataset.field === input.id).map((one) => one.textContent));
     }
     morph(document.getElementById(next.id), next);
   }
@@ -114,11 +114,11 @@ function keepChecked(form) {
 
 export function start() {
   eachPart(schedule);
-  document.querySelectorAll("form[data-check]").forEach(keepChecked);
+  document.querySelectorAll("form[data-check]").forEach(checkOnChange);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) timers.forEach(clearTimeout);
     else eachPart(poll);
   });
   window.addEventListener("online", () => eachPart(poll));
-  window.addEventListener("offline", isLost);
+  window.addEventListener("offline", reportFailure);
 }

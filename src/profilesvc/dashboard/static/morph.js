@@ -1,5 +1,5 @@
-// Change a part of the page into a newer one, touching only what differs: what is the same keeps its focus, its
-// selection, its scroll position and what was typed into it.
+// Update a part of the page, and change only nodes that differ. All others keep their focus, selection, scroll position
+// and input.
 
 function keyOf(node) {
   return node.nodeType === Node.ELEMENT_NODE ? node.id : "";
@@ -12,7 +12,7 @@ function isSame(old, next) {
 function setAttributes(old, next) {
   for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   for (const { name } of [...old.attributes]) {
-    if (!next.hasAttribute(name) && name !== "open") old.removeAttribute(name); // `open`: the reader opened it
+    if (!next.hasAttribute(name) && name !== "open") old.removeAttribute(name); // the user opened it
   }
 }
 
@@ -21,14 +21,14 @@ function setChildren(old, next) {
   let place = old.firstChild;
   for (const child of [...next.childNodes]) {
     const index = rest.findIndex((candidate) => isSame(candidate, child));
-    const found = index < 0 ? null : rest.splice(index, 1)[0];
-    if (found === null) {
+    const match = index < 0 ? null : rest.splice(index, 1)[0];
+    if (match === null) {
       old.insertBefore(child, place);
       continue;
     }
-    if (found === place) place = place.nextSibling;
-    else old.insertBefore(found, place);
-    change(found, child);
+    if (match === place) place = place.nextSibling;
+    else old.insertBefore(match, place);
+    change(match, child);
   }
   rest.forEach((child) => child.remove());
 }
@@ -47,7 +47,7 @@ function firstInView(element) {
   return [...element.querySelectorAll("[id]")].find((one) => one.getBoundingClientRect().bottom > 0);
 }
 
-// `next` is the same part, newer; nodes of it are moved into the page.
+// `next` is the new version of the part. Its nodes are moved into the page.
 export function morph(old, next) {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   const caret = focused && "selectionStart" in focused ? [focused.selectionStart, focused.selectionEnd] : null;
@@ -55,7 +55,7 @@ export function morph(old, next) {
   const before = anchor?.getBoundingClientRect().top;
   change(old, next);
   if (focused?.isConnected && document.activeElement !== focused) {
-    focused.focus({ preventScroll: true }); // it was moved, which takes the focus away
+    focused.focus({ preventScroll: true }); // a moved node loses its focus
     if (caret && caret[0] !== null) focused.setSelectionRange(...caret);
   }
   if (anchor?.isConnected && window.scrollY > 0) window.scrollBy(0, anchor.getBoundingClientRect().top - before);

@@ -1,4 +1,4 @@
-// Times in the viewer's own zone, which they name.
+// Show times in the user's time zone, with its name.
 const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
 const words = new Intl.RelativeTimeFormat("en", { numeric: "always" });
 const full = new Intl.DateTimeFormat(undefined, {
@@ -14,8 +14,8 @@ export function showTimes(root) {
   root.querySelectorAll("time[data-ago], time[data-at]").forEach((time) => {
     const instant = new Date(time.dateTime);
     if (isNaN(instant)) return;
-    const said = full.format(instant);
-    time.textContent = time.hasAttribute("data-ago") ? ago((Date.now() - instant) / 1000) : said;
-    if (time.hasAttribute("data-ago")) time.title = said;
+    const text = full.format(instant);
+    time.textContent = time.hasAttribute("data-ago") ? ago((Date.now() - instant) / 1000) : text;
+    if (time.hasAttribute("data-ago")) time.title = text;
   });
 }

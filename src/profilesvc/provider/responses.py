@@ -17,22 +17,22 @@ _RETIRED = 501
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A response; `retry_after` in seconds, if the provider sent it."""
+class Received:
+    """A response that was read; `retry_after` is in seconds, if the provider sent it."""
 
     status: int
     body: bytes
     retry_after: float | None = None
 
 
-async def read_response(response: httpx.Response, clock: Clock) -> Answer:
+async def read_response(response: httpx.Response, clock: Clock) -> Received:
     """Read a streamed response. A body larger than 10 MB is rejected."""
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
         if len(body) > MAX_BODY_BYTES:
-            raise ProviderError("unavailable", retryable=False, provider_message="answer larger than 10 MB")
-    return Answer(response.status_code, bytes(body), _retry_after(response.headers.get("Retry-After", ""), clock))
+            raise ProviderError("unavailable", retryable=False, provider_message="response larger than 10 MB")
+    return Received(response.status_code, bytes(body), _retry_after(response.headers.get("Retry-After", ""), clock))
 
 
 def _retry_after(text: str, clock: Clock) -> float | None:
@@ -44,27 +44,33 @@ def _retry_after(text: str, clock: Clock) -> float | None:
     return seconds if 0 <= seconds <= DAY / SECOND else None
 
 
-def read_answer(answer: Answer) -> Document:
-    """Return the JSON object of a 200; raise ProviderError for every other response."""
-    document, status = json_object(answer.body), answer.status
+def read_document(received: Received) -> Document:
+    """Return the JSON object of a 200.
+
+    Raises:
+        ProviderError: Any other response.
+    """
+    document, status = json_object(received.body), received.status
     if status >= 300:
-        raise _refusal(answer, document or {})
+        raise _error_of(received, document or {})
     if document is None:
-        raise ProviderError("unavailable", retryable=True, http_status=status, provider_message="unreadable answer")
+        raise ProviderError(
+            "unavailable", retryable=True, http_status=status, provider_message="response is no JSON object"
+        )
     return document
 
 
 def json_object(body: bytes) -> Document | None:
     """Return the body as a JSON object, or None."""
     try:
-        document = json.loads(body, parse_constant=_refuse, parse_float=_finite, parse_int=_int64)
+        document = json.loads(body, parse_constant=_not_json, parse_float=_finite, parse_int=_int64)
         json.dumps(document, ensure_ascii=False).encode()  # lone surrogates cannot be stored
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 
 
-def _refuse(text: str) -> None:
+def _not_json(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
 
 
@@ -80,19 +86,19 @@ def _int64(text: str) -> int:
     return number
 
 
-def _refusal(answer: Answer, document: Document) -> ProviderError:
+def _error_of(received: Received, document: Document) -> ProviderError:
     """Build the error from `@type` of the details and the HTTP status, because the provider's messages change."""
-    status = answer.status
+    status = received.status
     error = document.get("error")
     error = error if isinstance(error, dict) else {}
-    found = _Details(error.get("details"))
+    details = _Details(error.get("details"))
     arguments: dict[str, Any] = {
         "http_status": status,
         "provider_status": _text(error.get("status")),
-        "provider_reason": found.reason,
-        "provider_message": found.message or _text(error.get("message")),
-        "fields": tuple(found.fields),
-        "retry_after": answer.retry_after,
+        "provider_reason": details.reason,
+        "provider_message": details.message or _text(error.get("message")),
+        "fields": tuple(details.fields),
+        "retry_after": received.retry_after,
     }
     if status < 400:
         return ProviderError("unavailable", retryable=False, **arguments)
@@ -100,13 +106,13 @@ def _refusal(answer: Answer, document: Document) -> ProviderError:
         return ProviderError("rate_limited", retryable=True, **arguments)
     if status >= 500:
         return ProviderError("unavailable", retryable=status != _RETIRED, **arguments)
-    if found.reason == "THROTTLED":  # the field is closed to edits for hours, not for seconds
+    if details.reason == "THROTTLED":  # the field cannot be edited for hours, not only for seconds
         return ProviderError("rejected", retryable=True, **{**arguments, "retry_after": HOUR / SECOND})
     return ProviderError("rejected", retryable=False, **arguments)
 
 
 class _Details:
-    """Return the reason, the fields and the most specific message of an error's details."""
+    """The reason, the fields and the most specific message of an error's details."""
 
     def __init__(self, details: object) -> None:
         self.reason: str | None = None

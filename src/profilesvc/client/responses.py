@@ -1,4 +1,4 @@
-"""Reading answers: the data of a success, the typed error of everything else."""
+"""Reading responses: the data of a success, or a typed error."""
 
 from typing import Any, TypeVar
 
@@ -6,7 +6,7 @@ import httpx
 from pydantic import ValidationError
 
 from profilesvc.client import errors
-from profilesvc.client.errors import ProfileApiError, UnreadableAnswer
+from profilesvc.client.errors import ProfileApiError, UnreadableResponse
 from profilesvc.contract.envelope import Success
 
 T = TypeVar("T")
@@ -51,30 +51,36 @@ _BY_STATUS: dict[int, type[ProfileApiError]] = {
 
 
 def failure_of(response: httpx.Response) -> ProfileApiError:
-    """The answer of a status that is no success, as the error of its code, or else of its status."""
-    error = _error_member(response)
+    """Build the error for an unsuccessful response, from its code or else from its status."""
+    error = _error_of(response)
     code, details = error.get("code"), error.get("details")
     details = details if isinstance(details, dict) else {}
     kind = ERROR_CLASSES.get(str(code)) or _BY_STATUS.get(response.status_code, ProfileApiError)
     if kind is errors.InsufficientPermissions and "deactivation_reason" in details:
         kind = errors.KeyDeactivated
-    message = str(error.get("message") or f"The answer is HTTP {response.status_code} without an error envelope.")
+    message = str(error.get("message") or f"The response is HTTP {response.status_code} without an error envelope.")
     code = str(code or f"HTTP_{response.status_code}")
-    return kind(code, response.status_code, message, details, response.headers.get("X-Request-Id"), _wait(response))
+    return kind(
+        code, response.status_code, message, details, response.headers.get("X-Request-Id"), _retry_after(response)
+    )
 
 
-def read(response: httpx.Response, answer: type[Success[T]]) -> T:
-    """Return the data of a success; unknown fields are ignored. ProfileApiError for a failure."""
+def read(response: httpx.Response, envelope: type[Success[T]]) -> T:
+    """Return the data of a success; unknown fields are ignored.
+
+    Raises:
+        ProfileApiError: The response reports a failure or cannot be read.
+    """
     if not response.is_success:
         raise failure_of(response)
     try:
-        return answer.model_validate_json(response.content, extra="ignore").data
-    except ValidationError:  # nothing of the answer is repeated: it may hold a secret
-        message, request_id = "The answer is not what the contract promises.", response.headers.get("X-Request-Id")
-        raise UnreadableAnswer("UNREADABLE_ANSWER", response.status_code, message, {}, request_id) from None
+        return envelope.model_validate_json(response.content, extra="ignore").data
+    except ValidationError:  # its text is dropped because it can quote a secret
+        message, request_id = "The response does not match the contract.", response.headers.get("X-Request-Id")
+        raise UnreadableResponse("UNREADABLE_RESPONSE", response.status_code, message, {}, request_id) from None
 
 
-def _error_member(response: httpx.Response) -> dict[str, Any]:
+def _error_of(response: httpx.Response) -> dict[str, Any]:
     try:
         body = response.json()
     except ValueError:
@@ -83,7 +89,7 @@ def _error_member(response: httpx.Response) -> dict[str, Any]:
     return error if isinstance(error, dict) else {}
 
 
-def _wait(response: httpx.Response) -> float | None:
-    """Retry-After in seconds; the date form, which the service never sends, is passed over."""
+def _retry_after(response: httpx.Response) -> float | None:
+    """Return Retry-After in seconds. The date form is ignored because the service never sends it."""
     value = response.headers.get("Retry-After", "")
     return float(value) if value.isascii() and value.isdigit() else None
