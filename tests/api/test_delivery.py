@@ -9,7 +9,7 @@ import pytest
 from quart import Response
 
 from conftest import AsService, Dial
-from profilesvc.api.caching import fitted, tag_of
+from profilesvc.api.caching import negotiated, tag_of
 from support.api import Site, assert_error, assert_ok
 from support.posts import PATH, PIER
 
@@ -151,7 +151,7 @@ async def test_a_short_one_stays_as_it_is(alice: httpx.AsyncClient) -> None:
 async def test_the_loop_goes_on_while_a_long_one_is_packed(size: int, is_done: bool) -> None:
     body = b"words " * (size // 6)
     packing = asyncio.create_task(
-        fitted({b"accept-encoding": [b"gzip"]}, Response(body, headers={"ETag": tag_of(body)}))
+        negotiated({b"accept-encoding": [b"gzip"]}, Response(body, headers={"ETag": tag_of(body)}))
     )
     await asyncio.sleep(0)
     assert packing.done() is is_done

@@ -1,4 +1,4 @@
-"""Places and room that addresses share, and bodies that are late."""
+"""Slots and memory that addresses share, and bodies that are late."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,8 +8,8 @@ import pytest
 
 from profilesvc.api import guard
 from profilesvc.api import request as body
-from profilesvc.api.guard import Place, Places, Shares
-from profilesvc.api.request import KB, PLACE, AwaitedBody
+from profilesvc.api.guard import Capacity, Shares, Slot
+from profilesvc.api.request import KB, SLOT, AwaitedBody
 from profilesvc.domain.errors import ServiceError
 
 Receive = Callable[[], Any]
@@ -51,14 +51,14 @@ def test_requests_that_wait_to_be_begun_count() -> None:
     assert not shares.fits("a", 1, 10)
 
 
-def place(shared: Places, address: str = "192.0.2.1") -> Place:
-    made = Place(shared, {"client": (address, 1)}, [], 0)
+def place(shared: Capacity, address: str = "192.0.2.1") -> Slot:
+    made = Slot(shared, {"client": (address, 1)}, [], 0)
     made.enter()
     return made
 
 
-def awaited(receive: Receive, held: Place, announced: int | None = None) -> AwaitedBody:
-    return AwaitedBody(announced, KB, {PLACE: held}, receive)
+def awaited(receive: Receive, held: Slot, announced: int | None = None) -> AwaitedBody:
+    return AwaitedBody(announced, KB, {SLOT: held}, receive)
 
 
 def pieces(*sizes: int, pause: float = 0.0) -> Receive:
@@ -83,8 +83,8 @@ def refusals() -> list[str]:
 
 
 @pytest.fixture
-def shared(refusals: list[str]) -> Places:
-    return Places(lambda: 3, lambda: refusals.append("full"))
+def shared(refusals: list[str]) -> Capacity:
+    return Capacity(lambda: 3, lambda: refusals.append("full"))
 
 
 async def refused(reading: Any) -> str:
@@ -93,19 +93,19 @@ async def refused(reading: Any) -> str:
     return raised.value.kind.code
 
 
-async def test_a_request_holds_no_place_while_it_waits_for_its_body(shared: Places) -> None:
+async def test_a_request_holds_no_place_while_it_waits_for_its_body(shared: Capacity) -> None:
     mine = place(shared)
     reading = asyncio.ensure_future(awaited(never, mine, 100).read(KB))
     await asyncio.sleep(0)
-    assert (shared.at_work.held, shared.waiting, shared.room.held) == (0, 1, 100)
+    assert (shared.active.held, shared.waiting, shared.memory.held) == (0, 1, 100)
     reading.cancel()
     await asyncio.wait([reading])
-    assert (shared.at_work.held, shared.waiting, shared.room.held) == (0, 0, 0)
+    assert (shared.active.held, shared.waiting, shared.memory.held) == (0, 0, 0)
     assert len(await awaited(pieces(10, 20), mine).read(KB)) == 30
-    assert (shared.at_work.held, shared.waiting, shared.room.held) == (1, 0, 0)
+    assert (shared.active.held, shared.waiting, shared.memory.held) == (1, 0, 0)
 
 
-async def test_without_a_place_when_its_body_is_there_it_is_refused(shared: Places, refusals: list[str]) -> None:
+async def test_without_a_place_when_its_body_is_there_it_is_refused(shared: Capacity, refusals: list[str]) -> None:
     mine = place(shared)
     body = awaited(pieces(1, 1, pause=0.01), mine)
     reading = asyncio.ensure_future(body.read(KB))
@@ -113,11 +113,11 @@ async def test_without_a_place_when_its_body_is_there_it_is_refused(shared: Plac
     others = [place(shared, f"192.0.2.{n}") for n in range(2, 5)]
     assert await refused(reading) == "SERVICE_UNAVAILABLE"
     assert refusals == ["full"]
-    assert shared.at_work.held == len(others)
+    assert shared.active.held == len(others)
 
 
-async def test_unfinished_bodies_of_all_have_bounded_room(shared: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "ROOM_BYTES", 1000)
+async def test_unfinished_bodies_of_all_have_bounded_room(shared: Capacity, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MEMORY_BYTES", 1000)
     mine, other = place(shared), place(shared, "192.0.2.2")
     reading = asyncio.ensure_future(awaited(never, mine, 800).read(KB))
     await asyncio.sleep(0)
@@ -128,21 +128,21 @@ async def test_unfinished_bodies_of_all_have_bounded_room(shared: Places, monkey
     await asyncio.wait([reading])
 
 
-async def test_a_body_has_a_least_rate(shared: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_has_a_least_rate(shared: Capacity, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "GRACE_SECONDS", 0.2)
     assert await refused(awaited(never, place(shared)).read(KB)) == "REQUEST_TIMEOUT"
     trickle = pieces(*[1] * 1000, pause=0.05)
     assert await refused(awaited(trickle, place(shared)).read(KB)) == "REQUEST_TIMEOUT"
-    monkeypatch.setattr(body, "LEAST_BYTES_PER_SECOND", 1)
+    monkeypatch.setattr(body, "MIN_BYTES_PER_SECOND", 1)
     assert len(await awaited(pieces(*[1] * 10, pause=0.05), place(shared)).read(KB)) == 10
 
 
-async def test_a_body_ends_in_time_at_any_rate(shared: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "MOST_SECONDS", 0.2)
+async def test_a_body_ends_in_time_at_any_rate(shared: Capacity, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "MAX_SECONDS", 0.2)
     assert await refused(awaited(pieces(*[9] * 100, pause=0.05), place(shared)).read(KB)) == "REQUEST_TIMEOUT"
 
 
-async def test_no_more_is_collected_than_the_limit(shared: Places) -> None:
+async def test_no_more_is_collected_than_the_limit(shared: Capacity) -> None:
     taken_pieces = pieces(*[400] * 10)
     assert await refused(awaited(taken_pieces, place(shared)).read(KB)) == "PAYLOAD_TOO_LARGE"
     assert (await taken_pieces())["more_body"]  # the rest was not asked for

@@ -19,11 +19,11 @@ async def test_is_made_once_beside_the_loop() -> None:
         return b"words " * 1_000
 
     async with Quart(__name__).app_context():
-        asked = [asyncio.create_task(documents.answer("x", make, "text/plain")) for _ in range(10)]
+        asked = [asyncio.create_task(documents.respond("x", make, "text/plain")) for _ in range(10)]
         asked[0].cancel()  # who leaves takes nothing from the others
         await asyncio.sleep(0)
         goes_on.set()
-        answers = await asyncio.gather(*asked[1:], documents.answer("x", make, "text/plain"))
+        answers = await asyncio.gather(*asked[1:], documents.respond("x", make, "text/plain"))
     assert len(made) == 1
     assert made[0] is not threading.current_thread()
     assert {answer.headers["ETag"] for answer in answers} == {answers[0].headers["ETag"]}
@@ -36,6 +36,6 @@ async def test_a_failure_is_not_kept() -> None:
     documents = Documents()
     async with Quart(__name__).app_context():
         with pytest.raises(OSError, match="no such file"):
-            await documents.answer("x", fails, "text/plain")
-        answer = await documents.answer("x", lambda: b"words", "text/plain")
+            await documents.respond("x", fails, "text/plain")
+        answer = await documents.respond("x", lambda: b"words", "text/plain")
         assert await answer.get_data() == b"words"

@@ -41,7 +41,7 @@ async def test_a_handler_refuses_without_an_app() -> None:
 
 def test_the_options_of_a_declaration_are_the_fields_of_an_endpoint() -> None:
     """mypy refuses a name that is not in Options, and so a misspelt one."""
-    required = {"method", "path", "access", "handler", "data", "wants"}
+    required = {"method", "path", "access", "handler", "data", "parameters"}
     assert set(get_type_hints(Options)) == {field.name for field in fields(Endpoint)} - required
     assert Routes.endpoint.__annotations__["options"] == Unpack[Options]
     assert not [hint for hint in OAuthRoutes.endpoint.__annotations__.values() if hint is Any]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from profilesvc.api.brief_cache import Sparing
+from profilesvc.api.brief_cache import BriefCache
 
 
 class Maker:
@@ -24,12 +24,12 @@ class Maker:
 
 
 async def test_who_asks_now_and_then_gets_a_new_one() -> None:
-    maker, sparing = Maker(), Sparing[int](saved=10)
+    maker, sparing = Maker(), BriefCache[int](budget=10)
     assert [await sparing.get(maker) for _ in range(3)] == [1, 2, 3]
 
 
 async def test_a_flood_is_answered_with_the_last_one() -> None:
-    maker, sparing = Maker(), Sparing[int](saved=0.003)
+    maker, sparing = Maker(), BriefCache[int](budget=0.003)
     begun = time.monotonic()
     got = [await sparing.get(maker) for _ in range(100)]
     took = time.monotonic() - begun
@@ -38,7 +38,7 @@ async def test_a_flood_is_answered_with_the_last_one() -> None:
 
 
 async def test_a_flood_is_over_in_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    maker, sparing = Maker(), Sparing[int](saved=0.001)
+    maker, sparing = Maker(), BriefCache[int](budget=0.001)
     assert await sparing.get(maker) == 1
     await sparing.get(maker)
     made, later = maker.made, time.monotonic() + 2
@@ -47,17 +47,17 @@ async def test_a_flood_is_over_in_a_moment(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_nothing_is_made_while_nothing_has_changed() -> None:
-    maker, sparing = Maker(), Sparing[int](saved=10)
+    maker, sparing = Maker(), BriefCache[int](budget=10)
     assert [await sparing.get(maker, stamp) for stamp in ("a", "a", "b", "b", "a")] == [1, 1, 2, 2, 3]
 
 
 async def test_those_who_come_meanwhile_share_it() -> None:
-    maker, sparing = Maker(), Sparing[int](saved=10)
+    maker, sparing = Maker(), BriefCache[int](budget=10)
     assert await asyncio.gather(*(sparing.get(maker) for _ in range(20))) == [1] * 20
 
 
 async def test_who_leaves_takes_nothing_from_the_others() -> None:
-    maker, sparing = Maker(), Sparing[int](saved=10)
+    maker, sparing = Maker(), BriefCache[int](budget=10)
     first = asyncio.create_task(sparing.get(maker))
     await asyncio.sleep(0)
     others = asyncio.gather(*(sparing.get(maker) for _ in range(3)))
@@ -69,7 +69,7 @@ async def test_a_failure_is_not_kept() -> None:
     async def fails() -> int:
         raise RuntimeError("broken")
 
-    maker, sparing = Maker(), Sparing[int](saved=10)
+    maker, sparing = Maker(), BriefCache[int](budget=10)
     with pytest.raises(RuntimeError):
         await sparing.get(fails)
     assert await sparing.get(maker) == 1

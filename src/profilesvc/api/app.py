@@ -10,7 +10,7 @@ from quart_schema import QuartSchema
 
 from profilesvc import __version__
 from profilesvc.api import caching, converters, cors, failures, request
-from profilesvc.api.brief_cache import Sparing
+from profilesvc.api.brief_cache import BriefCache
 from profilesvc.api.documents import Documents
 from profilesvc.api.guard import App, RequestGuard
 from profilesvc.api.openapi import Document
@@ -47,10 +47,10 @@ _SECURITY = {
 
 
 class ProfileApp(FastApp):
-    """Quart with the responses to OPTIONS that a JSON API gives."""
+    """The Quart app, with responses to OPTIONS for a JSON API."""
 
     async def make_default_options_response(self) -> Response:
-        """Return 204 with Allow (A095), and what a browser's preflight asks for (A124)."""
+        """Return 204 with Allow, and with the CORS headers if the request is a preflight."""
         methods = sorted((await super().make_default_options_response()).headers.get("Allow", "").split(", "))
         empty = Response(status=204, headers={"Allow": ", ".join(methods)})
         del empty.headers["Content-Type"]
@@ -67,19 +67,19 @@ def build(
 ) -> Quart:
     """Return the app; `open_services` is entered when it starts serving and left when it stops.
 
-    `more` blueprints are served next to the API; `around` wraps everything that passes the guard. The guard reads its
-    limits from the app's configuration (see `RequestGuard`).
+    `more` blueprints are served next to the API. `around` wraps everything after the guard, which reads its limits from
+    the app's configuration (see `RequestGuard`).
     """
     app = ProfileApp("profilesvc", static_folder=None)
     app.config.update(
         MAX_CONTENT_LENGTH=1024 * 1024,
         BODY_TIMEOUT=None,
-        RESPONSE_TIMEOUT=None,  # the server bounds how long a client may take to read a response
+        RESPONSE_TIMEOUT=None,  # the server limits how long a client may take to read a response
         PROPAGATE_EXCEPTIONS=False,
     )
     app.extensions["profilesvc.draining"] = asyncio.Event()
     app.extensions["profilesvc.documents"] = Documents()
-    app.extensions["profilesvc.checks"], app.extensions["profilesvc.metrics"] = Sparing(0.02), Sparing(0.02)
+    app.extensions["profilesvc.checks"], app.extensions["profilesvc.metrics"] = BriefCache(0.02), BriefCache(0.02)
     converters.install(app.url_map)
     failures.install(app)
     app.before_request(request.begin)
@@ -92,7 +92,7 @@ def build(
         openapi_provider_class=Document,
         conversion_preference="pydantic",
     )
-    # Every handler returns a Response: there is nothing for quart-schema to convert.
+    # Every handler returns a Response, so quart-schema has nothing to convert.
     del app.make_response
     app.register_blueprint(health.blueprint)
     for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown):

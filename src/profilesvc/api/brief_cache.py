@@ -1,4 +1,4 @@
-"""Answers that anybody may ask for and that cost more than to be said."""
+"""A cache for expensive responses that need no authentication."""
 
 import asyncio
 import time
@@ -6,41 +6,41 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
-_SHARE, _MOST_AT_ONCE = 0.05, 0.05
+_CPU_SHARE, _MAX_SECONDS = 0.05, 0.05
 
 
-class Sparing(Generic[Result]):
-    """A result that is computed again while that costs at most a twentieth of a processor; else the last one is used.
+class BriefCache(Generic[Result]):
+    """A result that is computed again only while that costs at most a twentieth of a processor.
 
-    Those who ask while it is made share it, and nothing is made while nothing has changed. `saved`: CPU seconds that
-    may be spent at once, so that who asks now and then always gets a new one.
+    Concurrent callers share one computation, and an unchanged result is not computed again. `budget` is the CPU time in
+    seconds that may be spent at once, so that occasional callers always get a new result.
     """
 
-    def __init__(self, saved: float) -> None:
-        self._most = self._saved = saved
+    def __init__(self, budget: float) -> None:
+        self._max_budget = self._budget = budget
         self._at = time.monotonic()
         self._stamp: object = None
-        self._making: asyncio.Future[Result] | None = None
+        self._pending: asyncio.Future[Result] | None = None
 
-    async def get(self, make: Callable[[], Coroutine[Any, Any, Result]], stamp: object = None) -> Result:
-        """What `make` makes; `stamp` is the same as long as that would be, None where nobody can tell."""
-        making = self._making
-        if making is None or (making.done() and self._is_due(making, stamp)):
+    async def get(self, compute: Callable[[], Coroutine[Any, Any, Result]], stamp: object = None) -> Result:
+        """Return the result of `compute`. An equal `stamp` means that it has not changed; None means unknown."""
+        pending = self._pending
+        if pending is None or (pending.done() and self._is_due(pending, stamp)):
             self._stamp = stamp
-            making = self._making = asyncio.ensure_future(self._paid(make))
-        return await asyncio.shield(making)
+            pending = self._pending = asyncio.ensure_future(self._charged(compute))
+        return await asyncio.shield(pending)
 
-    def _is_due(self, made: "asyncio.Future[Result]", stamp: object) -> bool:
-        if made.cancelled() or made.exception() is not None:
+    def _is_due(self, pending: "asyncio.Future[Result]", stamp: object) -> bool:
+        if pending.cancelled() or pending.exception() is not None:
             return True
         now = time.monotonic()
-        self._saved, self._at = min(self._most, self._saved + _SHARE * (now - self._at)), now
-        return self._saved > 0 and (stamp is None or stamp != self._stamp)
+        self._budget, self._at = min(self._max_budget, self._budget + _CPU_SHARE * (now - self._at)), now
+        return self._budget > 0 and (stamp is None or stamp != self._stamp)
 
-    async def _paid(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Others work meanwhile, and it must not be old for long: a bill beyond some milliseconds is not paid."""
-        begun = time.thread_time()
+    async def _charged(self, compute: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Compute and charge the thread's CPU time, with a limit, because other requests use the thread meanwhile."""
+        started_at = time.thread_time()
         try:
-            return await make()
+            return await compute()
         finally:
-            self._saved -= min(time.thread_time() - begun, _MOST_AT_ONCE)
+            self._budget -= min(time.thread_time() - started_at, _MAX_SECONDS)

@@ -1,4 +1,4 @@
-"""Documents that are the same for all clients: made and compressed once, on a thread, at the first request."""
+"""Documents that are the same for all clients: created and compressed once, on a thread, at the first request."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -7,44 +7,44 @@ from typing import NamedTuple
 from quart import Response, current_app
 from quart.wrappers.response import DataBody
 
-from profilesvc.api.caching import packed_once, tag_of
+from profilesvc.api.caching import compressed_once, tag_of
 
 PUBLIC = {"Cache-Control": "public, max-age=3600"}
 
 
-class _Made(NamedTuple):
+class _Document(NamedTuple):
     body: bytes
-    packed: bytes | None
+    compressed: bytes | None
     tag: str
 
 
 class Documents:
-    """The documents of an app. They are kept: with a copy for each reader, slow readers would fill the memory."""
+    """The documents of an app. All responses share them, because a copy for each slow reader would fill the memory."""
 
     def __init__(self) -> None:
-        self._made: dict[str, asyncio.Future[_Made]] = {}
+        self._documents: dict[str, asyncio.Future[_Document]] = {}
 
-    async def answer(
+    async def respond(
         self, name: str, make: Callable[[], bytes], content_type: str, headers: Mapping[str, str] = PUBLIC
     ) -> Response:
         """Return the response with the document of a name; `make` is called on a thread, once."""
-        making = self._made.get(name)
-        if making is None or (making.done() and (making.cancelled() or making.exception())):
-            making = self._made[name] = asyncio.ensure_future(asyncio.to_thread(_made, make))
-        made = await asyncio.shield(making)
-        response = Response(status=200, content_type=content_type, headers={**headers, "ETag": made.tag})
-        response.response = DataBody(made.body)
-        response.headers["Content-Length"] = str(len(made.body))
-        setattr(response, "packed", made.packed)  # noqa: B010  for api/caching.py
+        pending = self._documents.get(name)
+        if pending is None or (pending.done() and (pending.cancelled() or pending.exception())):
+            pending = self._documents[name] = asyncio.ensure_future(asyncio.to_thread(_create, make))
+        document = await asyncio.shield(pending)
+        response = Response(status=200, content_type=content_type, headers={**headers, "ETag": document.tag})
+        response.response = DataBody(document.body)
+        response.headers["Content-Length"] = str(len(document.body))
+        setattr(response, "compressed", document.compressed)  # noqa: B010  for api/caching.py
         return response
 
 
 def documents() -> Documents:
     """Return the documents of the running app."""
-    found: Documents = current_app.extensions["profilesvc.documents"]
-    return found
+    app_documents: Documents = current_app.extensions["profilesvc.documents"]
+    return app_documents
 
 
-def _made(make: Callable[[], bytes]) -> _Made:
+def _create(make: Callable[[], bytes]) -> _Document:
     body = make()
-    return _Made(body, packed_once(body), tag_of(body))
+    return _Document(body, compressed_once(body), tag_of(body))

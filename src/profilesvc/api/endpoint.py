@@ -1,8 +1,8 @@
-"""One declaration per endpoint: route, who may call, what comes in, what goes out, what can go wrong.
+"""One declaration per endpoint: its route, access rule, request, response and errors.
 
-The path of a request is `_serve`, in the order of D-03. A handler names what it needs of `services`, `caller`,
-`location`, `post_id`, `review_id`, `client_id`, `query`, `body`, `idempotency` and `user_agent`; it returns a contract
-model, or bytes made once. So it can be called without an app.
+`_serve` handles a request. A handler has parameters named `services`, `caller`, `location`, `post_id`, `review_id`,
+`client_id`, `query`, `body`, `idempotency` or `user_agent`, as it needs them. It returns a contract model or prepared
+bytes, so tests can call it without an app.
 """
 
 import inspect
@@ -58,7 +58,7 @@ _CHILDREN = {"postId": ("post_id", post_id), "reviewId": ("review_id", review_id
 
 
 class Options(TypedDict, total=False):
-    """What an endpoint may declare beyond its route, access and data: the fields of `Endpoint`, see there."""
+    """The optional parts of a declaration, which are fields of `Endpoint`."""
 
     data_name: str
     query: type[Query]
@@ -78,43 +78,45 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A declaration, and everything that serving and documenting need to know of it."""
+    """The declaration of an endpoint, from which it is served and documented."""
 
     method: str
     path: str
     access: Access
     handler: Callable[..., Coroutine[Any, Any, Any]]
     data: Any
-    data_name: str | None = None  # of the one schema for several kinds of data
+    data_name: str | None = None  # the name of the schema if `data` is a union
     query: type[Query] | None = None
     body: type[BaseModel] | type[dict[str, Any]] | None = None
     body_schema: type[BaseModel] | None = None
     rules: Callable[[Services, dict[str, Any]], list[Problem]] | None = None
     status: int = 200
-    created_at: Callable[[dict[str, Any]], str] | None = None  # by the data of a 201: the path of the new resource
+    created_at: Callable[[dict[str, Any]], str] | None = None  # returns the path of a new resource from its data
     errors: tuple[ErrorKind, ...] = ()
     max_body: int = 256 * KB
     no_store: bool = False
     media_hint: str | None = None
     counted_as: Kind | None = None
-    wants: frozenset[str] = field(default_factory=frozenset)
-    prefetch: Callable[[Any, dict[str, str]], Prefetch | None] | None = None  # by query and path: read with the caller
-    handed_over: bool = False  # to a task of the service, which goes on when the caller hangs up
+    parameters: frozenset[str] = field(default_factory=frozenset)
+    prefetch: Callable[[Any, dict[str, str]], Prefetch | None] | None = (
+        None  # from query and path: what to read with the caller
+    )
+    handed_over: bool = False  # a task of the service does the work, even if the caller disconnects
 
     @property
     def limit(self) -> Kind:
-        """Which buckets its requests are counted in (D-50): every endpoint has some."""
+        """The kind of limit that its requests count against; every endpoint has one."""
         by_method: Kind = "reads" if self.method == "GET" else "writes"
         return self.counted_as or ("tokens" if self.access.public else by_method)
 
     @cached_property
     def is_tagged(self) -> bool:
-        """Whether a caller may keep the response for itself, if it asks each time whether it is still valid."""
+        """Whether a client may cache the response for itself and revalidate it each time."""
         return self.method == "GET" and not self.no_store
 
     @cached_property
     def body_rule(self) -> BodyRule | None:
-        """What is accepted as a body, if there is one."""
+        """The rule for the body, or None if the endpoint has none."""
         return None if self.body is None else BodyRule(self.max_body, partial(parsing.require_json, self.media_hint))
 
     @property
@@ -125,11 +127,11 @@ class Endpoint:
             kinds += [AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS]
         if self.body is not None:
             kinds += [VALIDATION_ERROR, REQUEST_TIMEOUT, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE]
-        if self.query is not None or "location" in self.wants:
+        if self.query is not None or "location" in self.parameters:
             kinds += [VALIDATION_ERROR]
-        if "location" in self.wants:
+        if "location" in self.parameters:
             kinds += [NOT_FOUND]
-        if "idempotency" in self.wants:
+        if "idempotency" in self.parameters:
             kinds += [IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED]
         return sorted(set(kinds), key=lambda kind: (kind.status, kind.code))
 
@@ -144,12 +146,12 @@ class Routes:
     def endpoint(
         self, route: str, *, access: Access, data: Any, **options: Unpack[Options]
     ) -> Callable[[Handler], Handler]:
-        """Declare `METHOD /path` under /api/v1; the handler comes back unchanged."""
+        """Declare `METHOD /path` under /api/v1; return the handler unchanged."""
         method, path = route.split(" ", 1)
 
         def register(handler: Handler) -> Handler:
-            wants = frozenset(inspect.signature(handler).parameters)
-            declared = Endpoint(method, path, access, handler, data, wants=wants, **options)
+            parameters = frozenset(inspect.signature(handler).parameters)
+            declared = Endpoint(method, path, access, handler, data, parameters=parameters, **options)
 
             async def view(**path_values: str) -> Response:
                 try:
@@ -169,32 +171,32 @@ class Routes:
 
 
 async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
-    """Check size and media type, caller, permission, syntax, location, body; then run the operation (D-03)."""
-    running, asked = services(), this_request()
-    query, fault = _query(endpoint, asked)
+    """Check size, media type, caller, permission, syntax, location and body in this order, then run the operation."""
+    running, incoming = services(), this_request()
+    query, fault = _query(endpoint, incoming)
     arguments: dict[str, Any] = {"services": running, "query": query}
     admit = None
     if not endpoint.access.public:
-        admit = _admit(running, endpoint, asked, _prefetch(endpoint, query, path_values))
-    arguments["caller"], raw = await receive(running, asked, endpoint.body_rule, admit)
+        admit = _admit(running, endpoint, incoming, _prefetch(endpoint, query, path_values))
+    arguments["caller"], raw = await receive(running, incoming, endpoint.body_rule, admit)
     if fault is not None:
         raise fault
     arguments |= await _path(running, endpoint, path_values, arguments)
     if endpoint.body is not None:
         document = parsing.json_object(raw)
         arguments["body"] = _body(running, endpoint, endpoint.body, document)
-        if "idempotency" in endpoint.wants:
-            arguments["idempotency"] = _idempotency_key(asked, document, query)
-    if "user_agent" in endpoint.wants:
-        arguments["user_agent"] = asked.headers.get("User-Agent", "")
-    operation = endpoint.handler(**{name: value for name, value in arguments.items() if name in endpoint.wants})
+        if "idempotency" in endpoint.parameters:
+            arguments["idempotency"] = _idempotency_key(incoming, document, query)
+    if "user_agent" in endpoint.parameters:
+        arguments["user_agent"] = incoming.headers.get("User-Agent", "")
+    operation = endpoint.handler(**{name: value for name, value in arguments.items() if name in endpoint.parameters})
     may_be_cancelled = endpoint.method == "GET" or endpoint.handed_over
     return _respond(endpoint, await (operation if may_be_cancelled else running.background.finish(operation)))
 
 
-def _admit(running: Services, endpoint: Endpoint, asked: Request, prefetch: Prefetch | None) -> Admit:
-    """Return what admits the caller; the second time it neither counts nor uses what was prefetched."""
-    authorization = header_values(asked, b"authorization")
+def _admit(running: Services, endpoint: Endpoint, incoming: Request, prefetch: Prefetch | None) -> Admit:
+    """Return a function that admits the caller. Its second call neither counts the request nor prefetches."""
+    authorization = header_values(incoming, b"authorization")
 
     async def admit(is_first: bool) -> Caller:
         kind, prefetched = (endpoint.limit, prefetch) if is_first else (None, None)
@@ -203,18 +205,20 @@ def _admit(running: Services, endpoint: Endpoint, asked: Request, prefetch: Pref
     return admit
 
 
-def _query(endpoint: Endpoint, asked: Request) -> tuple[Query | None, ServiceError | None]:
-    """Return the parameters, or what is wrong with them, to be raised after the caller is admitted."""
+def _query(endpoint: Endpoint, incoming: Request) -> tuple[Query | None, ServiceError | None]:
+    """Return the parameters, or the error to raise after the caller is admitted."""
     if endpoint.query is None:
         return None, None
     try:
-        return parsing.checked(endpoint.query, parsing.query_values(endpoint.query, asked.query_string), "query"), None
+        return parsing.checked(
+            endpoint.query, parsing.query_values(endpoint.query, incoming.query_string), "query"
+        ), None
     except ServiceError as error:
         return None, error
 
 
 def _prefetch(endpoint: Endpoint, query: Query | None, path_values: dict[str, str]) -> Prefetch | None:
-    """Return what can be read together with the caller; a bad name is refused later, by `_path`."""
+    """Return what to read together with the caller. `_path` rejects a malformed name later."""
     if endpoint.prefetch is None or query is None:
         return None
     try:
@@ -226,12 +230,12 @@ def _prefetch(endpoint: Endpoint, query: Query | None, path_values: dict[str, st
 async def _path(
     running: Services, endpoint: Endpoint, path_values: dict[str, str], arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of the path: canonical names first, then the location if the caller reaches it."""
-    found: dict[str, Any] = {}
+    """Return the arguments from the path: canonical names first, then the location if the caller has access to it."""
+    path_arguments: dict[str, Any] = {}
     if "client_id" in path_values:
-        found["client_id"] = path_values["client_id"]
-    if "location" not in endpoint.wants:
-        return found
+        path_arguments["client_id"] = path_values["client_id"]
+    if "location" not in endpoint.parameters:
+        return path_arguments
     where, parameter, name = "path", "locationId", path_values.get("locationId")
     if name is None:
         where, name = "query", arguments["query"].locationId
@@ -239,25 +243,25 @@ async def _path(
         name = location_name(name)
         for parameter in _CHILDREN.keys() & path_values.keys():
             where, (argument, canonical) = "path", _CHILDREN[parameter]
-            found[argument] = canonical(path_values[parameter], name)
+            path_arguments[argument] = canonical(path_values[parameter], name)
     except ValueError as error:
         raise invalid(where, parameter, str(error)) from None
-    found["location"] = await access.reach(running, arguments["caller"], name)
-    return found
+    path_arguments["location"] = await access.reach(running, arguments["caller"], name)
+    return path_arguments
 
 
 def _body(
     running: Services, endpoint: Endpoint, model: type[BaseModel] | type[dict[str, Any]], document: dict[str, Any]
 ) -> Any:
-    """Return the body as the declared model, or as it is for an operation that reads it by the provider's format."""
+    """Return the body as the declared model, or unchanged if the operation parses the provider's format itself."""
     if not issubclass(model, BaseModel):
         return document
     rules = endpoint.rules
     return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, running))
 
 
-def _idempotency_key(asked: Request, document: dict[str, Any], query: Query | None) -> IdempotencyKey | None:
-    sent = [header_values(asked, name) for name in (b"x-idempotency-key", b"idempotency-key")]
+def _idempotency_key(incoming: Request, document: dict[str, Any], query: Query | None) -> IdempotencyKey | None:
+    sent = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
     if not any(sent):
         return None
     return parsing.idempotency_key(sent, [document, None if query is None else query.model_dump()])

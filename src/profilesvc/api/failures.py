@@ -1,4 +1,4 @@
-"""Make a response of every failure: the envelope, or what a standard's path says instead (D-02)."""
+"""Build the response for every failure: our envelope, or on the standard paths the fields of the standard."""
 
 import logging
 from typing import Any
@@ -37,14 +37,14 @@ def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> byte
 
 
 def body_for(path: str, kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
-    """Return the body of a failure of this path: the envelope, or a standard's own fields (D-02)."""
+    """Return the body of a failure of this path: the envelope, or the standard's fields."""
     if path.startswith(STANDARD_PATHS):
         return orjson.dumps(error_members(kind, message, details))
     return failure_body(kind, message, details)
 
 
 def headers_of(error: ServiceError) -> dict[str, str]:
-    """Return the headers that say to programs what is known of a refusal."""
+    """Return the headers that describe a refusal to programs."""
     headers = dict(error.headers) if isinstance(error, HttpRefusal) else {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
@@ -56,14 +56,14 @@ def headers_of(error: ServiceError) -> dict[str, str]:
 
 
 def _challenge(details: dict[str, Any]) -> str:
-    """Return what is wrong with a bearer token (RFC 6750 §3)."""
+    """Return the WWW-Authenticate header that describes the problem of a bearer token (RFC 6750 §3)."""
     if "required" in details:
         return f'Bearer error="insufficient_scope", scope="{details["required"]}"'
     return "Bearer" if details.get("reason") == "missing" else 'Bearer error="invalid_token"'
 
 
 def render(error: ServiceError, *, no_store: bool = False) -> Response:
-    """Return the response for a refusal; `no_store`: it is as private as the endpoint's other responses (D-04)."""
+    """Return the response for a refusal; `no_store` keeps it out of caches, like the endpoint's other responses."""
     current().outcome = error.kind.code
     body = body_for(request.path, error.kind, error.message, error.details)
     response = Response(body, error.kind.status, content_type="application/json")
@@ -77,25 +77,25 @@ def render(error: ServiceError, *, no_store: bool = False) -> Response:
     return response
 
 
-def _request() -> str:
-    """Return the method, the path and the request id for a log; the path is percent-encoded, so on one line."""
+def _request_line() -> str:
+    """Return the method, path and request id for a log; the path is percent-encoded, so it has no line breaks."""
     return f"{request.method} {quote(request.path)} [{current().request_id}]"
 
 
 def refusal(error: Exception) -> ServiceError:
-    """Return the refusal for whatever was raised; log what went wrong on our side."""
+    """Return the refusal for an exception; log it if it is not the caller's fault."""
     if isinstance(error, ServiceError):
         if error.kind.status >= 500 and error.__cause__ is not None and not services().refused_by_database(error):
-            log.warning("%s: %s (%s)", _request(), error.kind.code, type(error.__cause__).__name__)
+            log.warning("%s: %s (%s)", _request_line(), error.kind.code, type(error.__cause__).__name__)
         return error
     refused = _of_framework(error) if isinstance(error, HTTPException) else None
     if refused is None:
-        log.error("%s: unexpected %s", _request(), type(error).__name__, exc_info=error)
+        log.error("%s: unexpected %s", _request_line(), type(error).__name__, exc_info=error)
     return refused or ServiceError(INTERNAL_ERROR)
 
 
 def _of_framework(error: HTTPException) -> ServiceError | None:
-    """Return the refusal for what the framework refuses: unknown paths, methods, bodies too large or too slow."""
+    """Return the refusal for an error of the framework: unknown paths, methods, bodies too large or too slow."""
     if isinstance(error, RequestEntityTooLarge):
         return ServiceError(PAYLOAD_TOO_LARGE)
     if isinstance(error, RequestTimeout):
@@ -109,10 +109,10 @@ def _of_framework(error: HTTPException) -> ServiceError | None:
 
 
 def install(app: Quart) -> None:
-    """Register the handler; without one for HTTPException, Quart would answer those itself."""
+    """Register the handler; without one for HTTPException, Quart would render those itself."""
 
-    async def answer(error: Exception) -> Response:
+    async def respond(error: Exception) -> Response:
         return render(refusal(error))
 
     for kind in (ServiceError, HTTPException, Exception):
-        app.register_error_handler(kind, answer)
+        app.register_error_handler(kind, respond)

@@ -1,4 +1,4 @@
-"""Forms and client authentication as the standard OAuth endpoints take them (RFC 6749 §2.3.1, §3.2 and appendix B)."""
+"""Forms and client authentication of the OAuth endpoints (RFC 6749 §2.3.1, §3.2 and appendix B)."""
 
 import base64
 import re
@@ -16,52 +16,67 @@ _BASIC = re.compile(r"basic +([A-Za-z0-9+/]+={0,2})\Z", re.IGNORECASE | re.ASCII
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A client id and what was presented as its secret."""
+    """A client id and the secret that the client sent."""
 
     client_id: str
     client_secret: str = field(repr=False)
 
 
 def require_form(content_type: str | None) -> None:
-    """Refuse any other media type; an empty body needs one, too."""
+    """Reject any other media type; an empty body needs it too.
+
+    Raises:
+        ServiceError: INVALID_REQUEST.
+    """
     if (content_type or "").split(";")[0].strip().lower() != FORM:
         raise ServiceError(INVALID_REQUEST, f"Send the parameters as a form, with Content-Type: {FORM}.")
 
 
 def form_values(raw: bytes) -> dict[str, str]:
-    """The parameters of a form, each at most once; one without a value was not sent (RFC 6749 §3.2)."""
+    """Return the parameters of a form, each at most once, without those that have no value (RFC 6749 §3.2).
+
+    Raises:
+        ServiceError: INVALID_REQUEST.
+    """
     try:
         text = raw.decode("ascii")
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS)
     except ValueError:
-        raise ServiceError(INVALID_REQUEST, "The form must be percent-encoded UTF-8 with few parameters.") from None
+        raise ServiceError(
+            INVALID_REQUEST, f"The form must be percent-encoded UTF-8 with at most {_MAX_PARAMETERS} parameters."
+        ) from None
     if _BAD_ESCAPE.search(text):
-        raise ServiceError(INVALID_REQUEST, "The form holds a % that begins no escape.")
+        raise ServiceError(
+            INVALID_REQUEST, "The form contains a % without two hexadecimal digits. Percent-encode it as %25."
+        )
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise ServiceError(INVALID_REQUEST, "The form names a parameter twice.")
+        raise ServiceError(INVALID_REQUEST, "The form contains a parameter twice. Send each once.")
     return {name: value for name, value in values.items() if value}
 
 
 def client_credentials(authorization: list[str], client_id: str | None, secret: str | None) -> Credentials | None:
-    """The credentials of the one way that the client took, HTTP Basic or the form; None when it sent none.
+    """Return the credentials from HTTP Basic or from the form, or None if the client sent none.
 
-    The id alone may stand in the form beside Basic, as some libraries have it, if it is the same.
+    With HTTP Basic, the form may repeat the client id, because some libraries send it.
+
+    Raises:
+        ServiceError: INVALID_REQUEST, INVALID_CLIENT.
     """
     if not authorization:
         return None if client_id is None or secret is None else Credentials(client_id, secret)
     if len(authorization) > 1 or secret is not None:
-        raise ServiceError(INVALID_REQUEST, "Authenticate once: by HTTP Basic or in the form.")
+        raise ServiceError(INVALID_REQUEST, "Authenticate only once: with HTTP Basic or in the form.")
     sent = _basic(authorization[0])
     if client_id not in (None, sent.client_id):
-        raise ServiceError(INVALID_REQUEST, "The form names another client than the Authorization header.")
+        raise ServiceError(INVALID_REQUEST, "The form has another `client_id` than the Authorization header.")
     return sent
 
 
 def _basic(header: str) -> Credentials:
-    """HTTP Basic with both parts percent-encoded or as they are: libraries do either.
+    """Parse HTTP Basic, whose parts may be percent-encoded or not, because libraries do either.
 
-    A + stays a +, because secrets have it and have no blanks; `invalid_client` for what is not Basic.
+    A + stays a +, because secrets can contain it but no spaces.
     """
     match = _BASIC.match(header)
     try:

@@ -1,8 +1,7 @@
-"""What is checked before the framework sees a request, and what every response carries: a plain ASGI wrapper.
+"""An ASGI wrapper that checks each request before the framework sees it, and adds headers to every response.
 
-Servers accept what an API must not act on: oversized headers, two Host or Origin headers, a length next to a transfer
-coding, versions of HTTP that they do not support, a body behind an Upgrade, which they lose (D-01, A081, A092, A093,
-A123).
+Servers accept requests that an API must reject: with oversized headers, two Host or Origin headers, a length next to a
+transfer coding, a version of HTTP that they do not support, or a body after an Upgrade header, which they lose.
 """
 
 import logging
@@ -15,7 +14,7 @@ from typing import Any
 
 from profilesvc.api.caching import cache_headers
 from profilesvc.api.failures import body_for
-from profilesvc.api.request import PLACE, headers_of
+from profilesvc.api.request import SLOT, headers_of
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.addresses import client_address, network
 from profilesvc.domain.errors import ServiceError
@@ -29,15 +28,15 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Any, Any], Awaitable[None]]
-access_log = logging.getLogger("profilesvc.access")  # a line per request, when the command line switches it on
+access_log = logging.getLogger("profilesvc.access")  # a line per request, if `access_log` is set
 METRICS = "/metrics"
-_ALWAYS = frozenset({"/healthz", "/readyz", METRICS})  # monitors of a full service must not take it for a dead one
+_NEVER_FULL = frozenset({"/healthz", "/readyz", METRICS})  # so that monitoring does not report a full service as down
 FULL = "The service is full."
-ROOM_BYTES = 64 * 1024 * 1024
-_TIMES_FREE = 4
+MEMORY_BYTES = 64 * 1024 * 1024
+_FREE_FACTOR = 4
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_LINES = 100
-_NOTHING = [b""]
+_NO_VALUE = [b""]
 _HEADERS = [(b"x-content-type-options", b"nosniff")]  # of every response
 _HTTPS_HEADERS = [*_HEADERS, (b"strict-transport-security", b"max-age=31536000")]
 _NO_PATH = NOT_FOUND, "There is no such path."
@@ -50,99 +49,102 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}\Z")
 
 
 class Shares:
-    """An amount that addresses share: each may hold four times what is still free.
+    """An amount that addresses share: each may hold four times the amount that is still free.
 
-    So one address alone can use four fifths, many use less each, and something is left for the next one.
+    So a single address can use four fifths, several use less each, and a part stays free for the next one.
     """
 
-    def __init__(self, most: Callable[[], int]) -> None:
-        self._most = most
+    def __init__(self, total: Callable[[], int]) -> None:
+        self._total = total
         self._by_address: dict[str, int] = {}
         self.held = 0
 
     def fits(self, address: str, amount: int, waiting: int = 0) -> bool:
-        """Return whether the address may have that much more; `waiting` counts if it is more than what is held."""
-        free = self._most() - max(self.held, waiting)
-        return amount <= free and self._by_address.get(address, 0) + amount <= _TIMES_FREE * free
+        """Return whether the address may have that much more; `waiting` replaces the held amount if it is larger."""
+        free = self._total() - max(self.held, waiting)
+        return amount <= free and self._by_address.get(address, 0) + amount <= _FREE_FACTOR * free
 
     def add(self, address: str, amount: int) -> None:
-        """Add to what the address holds; a negative amount is given back."""
+        """Add to the amount of an address; a negative amount is released."""
         self.held += amount
-        now = self._by_address.get(address, 0) + amount
-        if now:
-            self._by_address[address] = now
+        total = self._by_address.get(address, 0) + amount
+        if total:
+            self._by_address[address] = total
         else:
             self._by_address.pop(address, None)
 
 
-class Places:
-    """What the requests of a process share. `on_full` is called when one must be refused in the middle."""
+class Capacity:
+    """The slots and the memory that the requests of a process share.
 
-    def __init__(self, most: Callable[[], int], on_full: Callable[[], None]) -> None:
-        self.at_work, self.room, self.on_full = Shares(most), Shares(lambda: ROOM_BYTES), on_full
+    `on_full` is called when a request is rejected after its endpoint has started.
+    """
+
+    def __init__(self, total: Callable[[], int], on_full: Callable[[], None]) -> None:
+        self.active, self.memory, self.on_full = Shares(total), Shares(lambda: MEMORY_BYTES), on_full
         self.waiting = 0
 
 
-class Place:
-    """What one request holds: a place at work, or room for its body while it waits for that."""
+class Slot:
+    """The slot of an active request, or the memory for its body while it waits for that."""
 
-    __slots__ = ("_at_work", "_owner", "_places", "address", "reads")
+    __slots__ = ("_capacity", "_is_active", "_owner", "address", "reads")
 
-    def __init__(self, places: Places, scope: Any, forwarded: list[bytes], hops: int) -> None:
+    def __init__(self, capacity: Capacity, scope: Any, forwarded: list[bytes], hops: int) -> None:
         peer, entries = scope.get("client"), [value.decode("latin1") for value in forwarded]
         self.address = client_address(peer[0] if peer else None, entries, hops)
         self._owner = "local" if self.address is None else network(self.address, 32, 64)
-        self._places, self._at_work = places, False
-        self.reads = False  # whether the body was asked for
+        self._capacity, self._is_active = capacity, False
+        self.reads = False  # whether the endpoint reads the body
 
-    def fits(self, came_before: int) -> bool:
-        """Return whether it may be worked on; `came_before` requests had no response yet when this one arrived."""
-        return self._places.at_work.fits(self._owner, 1, came_before - self._places.waiting)
+    def fits(self, earlier: int) -> bool:
+        """Return whether the request may run; `earlier` requests had no response yet when this one arrived."""
+        return self._capacity.active.fits(self._owner, 1, earlier - self._capacity.waiting)
 
     def enter(self) -> None:
-        """Count as at work."""
-        self._places.at_work.add(self._owner, 1)
-        self._at_work = True
+        """Count the request as active."""
+        self._capacity.active.add(self._owner, 1)
+        self._is_active = True
 
     def leave(self) -> None:
-        """Give the place back, if it is held."""
-        if self._at_work:
-            self._places.at_work.add(self._owner, -1)
-            self._at_work = False
+        """Release the slot, if the request has one."""
+        if self._is_active:
+            self._capacity.active.add(self._owner, -1)
+            self._is_active = False
 
     @contextmanager
     def waiting_for(self, size: int) -> Iterator[None]:
-        """Open a block in which the request waits for so many bytes: it has memory for them and no place at work.
+        """Release the slot and reserve memory for so many bytes during the block.
 
         Raises:
-            ServiceError: SERVICE_UNAVAILABLE without memory before the block, or without a place after it.
+            ServiceError: SERVICE_UNAVAILABLE, if no memory is free before the block or no slot after it.
         """
-        places = self._places
-        self._require(places.room.fits(self._owner, size))
+        capacity = self._capacity
+        self._require(capacity.memory.fits(self._owner, size))
         self.leave()
-        places.room.add(self._owner, size)
-        places.waiting += 1
+        capacity.memory.add(self._owner, size)
+        capacity.waiting += 1
         try:
             yield
         finally:
-            places.waiting -= 1
-            places.room.add(self._owner, -size)
+            capacity.waiting -= 1
+            capacity.memory.add(self._owner, -size)
         self._require(self.fits(0))
         self.enter()
 
     def _require(self, fits: bool) -> None:
         if not fits:
-            self._places.on_full()
+            self._capacity.on_full()
             raise ServiceError(SERVICE_UNAVAILABLE, FULL, retry_after=1)
 
 
 class RequestGuard:
-    """Wraps an ASGI app: refuses ambiguous requests and those beyond what it may work on at a time, names responses.
+    """An ASGI wrapper that rejects ambiguous requests and excess load, and adds a request id to each response.
 
-    It reads from the app's `config`: MAX_IN_FLIGHT requests at a time; TRUSTED_HOPS, how many proxies in front are
-    trusted to name the address of a caller; HTTPS, whether browsers may remember that the service is reached by https;
-    METRICS_PORT, the port that serves the metrics and nothing else (without one, every port does). `running`
-    returns the services while they are open, for their metrics.
+    It reads the app's `config`: MAX_IN_FLIGHT, how many requests may be active; TRUSTED_HOPS, how many proxies are
+    trusted to report the address of a caller; HTTPS, whether to send Strict-Transport-Security; METRICS_PORT, the port
+    that serves only the metrics (without it, every port serves them). `running` returns the services while they are
+    open, for their metrics.
     """
 
     def __init__(
@@ -154,58 +156,58 @@ class RequestGuard:
     ) -> None:
         self._app, self._entropy, self._config = app, entropy, config
         self._running = running
-        self._places = Places(lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: self._refused(None))
+        self._capacity = Capacity(lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: self._refused(None))
 
     @property
     def in_flight(self) -> int:
-        """How many requests are being worked on; those that wait for their bodies are not."""
-        return self._places.at_work.held
+        """How many requests are active; those that wait for their bodies are not."""
+        return self._capacity.active.held
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Serve one ASGI call; anything but HTTP passes untouched."""
+        """Serve one ASGI call; pass on anything but HTTP unchanged."""
         if scope["type"] != "http":
             scope.get("state", {})[MALFORMED] = lambda: self._refused(VALIDATION_ERROR)
             await self._app(scope, receive, send)
             return
         scope = {**scope}
         names = headers_of(scope)
-        place = scope[PLACE] = Place(
-            self._places, scope, names.get(b"x-forwarded-for", []), self._config.get("TRUSTED_HOPS", 0)
+        slot = scope[SLOT] = Slot(
+            self._capacity, scope, names.get(b"x-forwarded-for", []), self._config.get("TRUSTED_HOPS", 0)
         )
-        request_id = self._request_id(names.get(b"x-request-id", _NOTHING)[-1])
-        origin = names.get(b"origin")  # at most one passes
+        request_id = self._request_id(names.get(b"x-request-id", _NO_VALUE)[-1])
+        origin = names.get(b"origin")  # `_problem` rejects a second one
         request = RequestInfo(
-            place.address, request_id, "client", None if origin is None else origin[0].decode("latin1")
+            slot.address, request_id, "client", None if origin is None else origin[0].decode("latin1")
         )
-        problem = self._problem(scope, place)
+        problem = self._problem(scope, slot)
         if problem is not None:
             self._refused(problem[0])
-            await _refuse(self._named(send, scope, request), scope["path"], *problem)
+            await _refuse(self._with_headers(send, scope, request), scope["path"], *problem)
             return
-        answered = self._named(send, scope, request, is_counted=True)
+        sender = self._with_headers(send, scope, request, is_counted=True)
         outer = serving.set(request)
-        place.enter()
+        slot.enter()
         try:
-            await self._app(scope, receive, answered)
-        finally:  # in one process with its caller a request may share the caller's task
-            place.leave()
+            await self._app(scope, receive, sender)
+        finally:  # a client in the same process may call the app in its own task
+            slot.leave()
             serving.reset(outer)
 
-    def _named(self, send: Send, scope: Any, request: RequestInfo, *, is_counted: bool = False) -> Send:
-        """Return `send` with what every response carries; it also measures and logs the response."""
-        names, place, path, begun = headers_of(scope), scope[PLACE], scope["path"], time.perf_counter()
+    def _with_headers(self, send: Send, scope: Any, request: RequestInfo, *, is_counted: bool = False) -> Send:
+        """Return a `send` that adds the headers of every response, and measures and logs it."""
+        names, slot, path, started_at = headers_of(scope), scope[SLOT], scope["path"], time.perf_counter()
         extra = [(b"x-request-id", (request.request_id or "").encode())]
         extra += _HTTPS_HEADERS if self._config.get("HTTPS") else _HEADERS
         if b"upgrade" in names:
-            extra.append((b"connection", b"close"))  # the server would not read on
+            extra.append((b"connection", b"close"))  # the server would not read another request
 
-        async def named(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message.get("headers", ())
                 message["headers"] = [*headers, *extra, *cache_headers(path, headers), *_rate_limit(request.tightest)]
-                if b"expect" in names and not place.reads:  # the client was not asked for its body: it may not send it
+                if b"expect" in names and not slot.reads:  # the client waits for 100 Continue before its body
                     message["headers"].append((b"connection", b"close"))
-                seconds = time.perf_counter() - begun
+                seconds = time.perf_counter() - started_at
                 if is_counted and (running := self._running()) is not None:
                     method = scope["method"] if scope["method"] in _METHODS else "other"
                     running.metrics.request(method, request.route, message["status"], request.outcome, seconds)
@@ -213,10 +215,10 @@ class RequestGuard:
                     _log(scope, message["status"], seconds, request)
             await send(message)
 
-        return named
+        return send_with_headers
 
     def _refused(self, kind: ErrorKind | None) -> None:
-        """Count what the guard refused, whatever its method and path; None: a full service refused in an endpoint."""
+        """Count a rejected request; None is one that a full service rejected after its endpoint had started."""
         if (running := self._running()) is None:
             return
         if kind is not None:
@@ -224,20 +226,20 @@ class RequestGuard:
         if kind in {None, SERVICE_UNAVAILABLE}:
             running.metrics.limit_reached("in-flight")
 
-    def _problem(self, scope: Any, place: Place) -> tuple[ErrorKind, str] | None:
-        if scope["path"] not in _ALWAYS and not place.fits(scope.get(BEFORE, 0)):
+    def _problem(self, scope: Any, slot: Slot) -> tuple[ErrorKind, str] | None:
+        if scope["path"] not in _NEVER_FULL and not slot.fits(scope.get(BEFORE, 0)):
             return SERVICE_UNAVAILABLE, FULL
         problem = _problem(scope)
-        if scope["path"].startswith("//"):  # the framework would drop a slash and serve it (A096)
+        if scope["path"].startswith("//"):  # the framework would drop a slash and serve it
             problem = problem or _NO_PATH
         if (port := self._config.get("METRICS_PORT")) is not None:
-            is_there = (scope.get("server") or ("", None))[1] == port
-            if is_there is not (scope["path"] == METRICS):
+            is_metrics_port = (scope.get("server") or ("", None))[1] == port
+            if is_metrics_port is not (scope["path"] == METRICS):
                 problem = problem or _NO_PATH
         return problem
 
     def _request_id(self, sent: bytes) -> str:
-        """Return the caller's id if it is a plain one, so that a proxy's trace goes on; otherwise a new one."""
+        """Return the caller's id if it is valid, so that it matches a proxy's log, otherwise a new one."""
         return sent.decode() if _REQUEST_ID.match(sent) else self._entropy.token_bytes(8).hex()
 
 
@@ -248,11 +250,11 @@ def _problem(scope: Any) -> tuple[ErrorKind, str] | None:
     if len(scope["headers"]) > MAX_HEADER_LINES:
         return HEADERS_TOO_LARGE, f"The request has more than {MAX_HEADER_LINES} headers."
     if version not in _VERSIONS:
-        return VALIDATION_ERROR, "Send the request by HTTP/1.1."
+        return VALIDATION_ERROR, "Send the request with HTTP/1.1."
     hosts = names.get(b"host", [])
     if len(hosts) > 1 or (not hosts and version == "1.1"):
         return VALIDATION_ERROR, "Send exactly one Host header."
-    if hosts and not _HOST.match(hosts[0]):  # the framework's routing would fail on it
+    if hosts and not _HOST.match(hosts[0]):  # the framework's routing would fail
         return VALIDATION_ERROR, "The Host header must name a host."
     for name in (b"origin", b"content-type"):
         if len(names.get(name, ())) > 1:
@@ -261,20 +263,20 @@ def _problem(scope: Any) -> tuple[ErrorKind, str] | None:
 
 
 def _framing_problem(names: dict[bytes, list[bytes]], version: str) -> tuple[ErrorKind, str] | None:
-    """Return what could make two readers disagree about where the body ends."""
+    """Return the problem if a proxy and this server could disagree about where the body ends."""
     lengths = names.get(b"content-length", [])
     codings = [value.strip().lower() for value in names.get(b"transfer-encoding", ())]
     if len(lengths) > 1 or (lengths and codings):
-        return VALIDATION_ERROR, "Send one Content-Length header, and none together with Transfer-Encoding."
+        return VALIDATION_ERROR, "Send either one Content-Length header or Transfer-Encoding, not both."
     if codings and (codings != [b"chunked"] or version == "1.0"):
-        return VALIDATION_ERROR, "The only Transfer-Encoding that is accepted is chunked, by HTTP/1.1."
+        return VALIDATION_ERROR, "Send no Transfer-Encoding other than chunked, and that only with HTTP/1.1."
     if b"upgrade" in names and (codings or lengths):
         return VALIDATION_ERROR, "A request with an Upgrade header must have no body."
     return None
 
 
 def _rate_limit(tightest: Counted | None) -> list[tuple[bytes, bytes]]:
-    """Return the headers about the bucket with the least left (draft-ietf-httpapi-ratelimit-headers-10)."""
+    """Return the headers of the limit with the fewest requests left (draft-ietf-httpapi-ratelimit-headers-10)."""
     if tightest is None:
         return []
     name, window, standing = tightest.name, tightest.window, tightest.standing
@@ -286,7 +288,7 @@ def _rate_limit(tightest: Counted | None) -> list[tuple[bytes, bytes]]:
 
 
 def _log(scope: Any, status: int, seconds: float, request: RequestInfo) -> None:
-    """Log a response: the route and not the path, no query and no header, because they could hold secrets."""
+    """Log a response: the route and not the path, no query and no header, because they could contain secrets."""
     method, route = scope["method"], request.route
     fields = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
     access_log.info("%s %s %d", method, route, status, extra={"more": {"request_id": request.request_id, **fields}})

@@ -1,7 +1,7 @@
-"""Declarations of endpoints that follow a standard: no envelope, whole paths, forms instead of JSON (D-02).
+"""Declarations of endpoints that follow a standard: no envelope, whole paths, forms instead of JSON.
 
-The small sibling of `endpoint.py`. A handler names what it needs of `services`, `form`, `credentials` and `caller`; it
-returns the model that is the whole response.
+This is the smaller counterpart of `endpoint.py`. A handler has parameters named `services`, `form`, `credentials` or
+`caller`, as it needs them. It returns the model that is the whole response.
 """
 
 import inspect
@@ -46,30 +46,30 @@ _FORM = BodyRule(64 * KB, forms.require_form)
 
 @dataclass(frozen=True)
 class OAuthEndpoint:
-    """A declaration, and everything that serving and documenting need to know of it."""
+    """The declaration of an endpoint, from which it is served and documented."""
 
     method: str
     path: str
     handler: Callable[..., Coroutine[Any, Any, BaseModel]]
-    answer: type[BaseModel]
+    response: type[BaseModel]
     form: type[ClientForm] | None = None
     errors: tuple[ErrorKind, ...] = ()
     headers: dict[str, str] = field(default_factory=lambda: NOT_CACHED)
-    wants: frozenset[str] = field(default_factory=frozenset)
+    parameters: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def is_tagged(self) -> bool:
-        """Whether callers may keep the response."""
+        """Whether clients may cache the response."""
         return self.headers is not NOT_CACHED
 
     @property
     def all_errors(self) -> list[ErrorKind]:
-        """The declared errors and those that follow from the rest; an endpoint without a form looks up nothing."""
+        """The declared errors and those that follow from the rest; an endpoint without a form cannot fail."""
         if self.form is None:
             return [HEADERS]
         kinds = {*self.errors, HEADERS, INVALID_REQUEST, TOO_LATE, TOO_LARGE, TOO_MANY, INVALID_CLIENT, ACCESS_DENIED}
         kinds |= {SERVER_ERROR, UNAVAILABLE, COMPRESSED}
-        if "caller" in self.wants:
+        if "caller" in self.parameters:
             kinds.add(INVALID_TOKEN)
         return sorted(kinds, key=lambda kind: (kind.status, kind.code))
 
@@ -85,17 +85,17 @@ class OAuthRoutes:
         self,
         route: str,
         *,
-        answer: type[BaseModel],
+        response: type[BaseModel],
         form: type[ClientForm] | None = None,
         errors: tuple[ErrorKind, ...] = (),
         headers: dict[str, str] = NOT_CACHED,
     ) -> Callable[[Handler], Handler]:
-        """Declare `METHOD /path`; the handler comes back unchanged."""
+        """Declare `METHOD /path`; return the handler unchanged."""
         method, path = route.split(" ", 1)
 
         def register(handler: Handler) -> Handler:
-            wants = frozenset(inspect.signature(handler).parameters)
-            declared = OAuthEndpoint(method, path, handler, answer, form, errors, headers, wants)
+            parameters = frozenset(inspect.signature(handler).parameters)
+            declared = OAuthEndpoint(method, path, handler, response, form, errors, headers, parameters)
 
             async def view() -> Response:
                 return await _serve(declared)
@@ -110,16 +110,16 @@ class OAuthRoutes:
 
 
 @contextmanager
-def refusals(wrong: ErrorKind) -> Iterator[None]:
-    """Translate what the services refuse into RFC 6749 §5.2; `wrong` names what AUTH_INVALID_TOKEN is about here.
+def refusals(invalid: ErrorKind) -> Iterator[None]:
+    """Translate the errors of the services into those of RFC 6749 §5.2; `invalid` replaces AUTH_INVALID_TOKEN.
 
-    A deactivated key is a client that cannot authenticate now: `invalid_client`, with our three details beside it.
+    A deactivated key is a client that cannot authenticate now, so it gets `invalid_client` with our three details.
     """
     try:
         yield
     except ServiceError as error:
         if error.kind is AUTH_INVALID_TOKEN:
-            raise ServiceError(wrong, error.message) from None
+            raise ServiceError(invalid, error.message) from None
         if error.kind is AUTH_INSUFFICIENT_PERMISSIONS and "deactivation_reason" in error.details:
             raise ServiceError(INVALID_CLIENT, error.message, **error.details) from None
         if error.kind is AUTH_INSUFFICIENT_PERMISSIONS and "requested" in error.details:
@@ -129,19 +129,19 @@ def refusals(wrong: ErrorKind) -> Iterator[None]:
 
 async def _serve(declared: OAuthEndpoint) -> Response:
     """Check size and media type, form, client or user; then run the operation."""
-    running, asked = services(), this_request()
+    running, incoming = services(), this_request()
     arguments: dict[str, Any] = {"services": running}
     if declared.form is not None:
-        _, raw = await receive(running, asked, _FORM, None)
-        forms.require_form(asked.headers.get("Content-Type"))  # also of an empty body
+        _, raw = await receive(running, incoming, _FORM, None)
+        forms.require_form(incoming.headers.get("Content-Type"))  # also of an empty body
         form = arguments["form"] = parsing.checked(declared.form, forms.form_values(raw), "form")
-        authorization = header_values(asked, b"authorization")
-        if "caller" in declared.wants:
+        authorization = header_values(incoming, b"authorization")
+        if "caller" in declared.parameters:
             arguments["caller"] = await _caller(running, form, authorization)
         else:
             arguments["credentials"] = _credentials(form, authorization)
-    wanted = {name: value for name, value in arguments.items() if name in declared.wants}
-    result = await running.background.finish(declared.handler(**wanted))
+    accepted = {name: value for name, value in arguments.items() if name in declared.parameters}
+    result = await running.background.finish(declared.handler(**accepted))
     body = result.model_dump_json(exclude_none=True).encode()
     entity_tag = {"ETag": tag_of(body)} if declared.is_tagged else {}
     return Response(body, content_type="application/json", headers={**declared.headers, **entity_tag})
@@ -152,22 +152,22 @@ def _credentials(form: ClientForm, authorization: list[str]) -> Credentials | No
 
 
 async def _caller(running: Services, form: ClientForm, authorization: list[str]) -> Caller:
-    """Return a key by its id and secret, or a user by a bearer token (D-16)."""
+    """Authenticate a key by its id and secret, or a user by a bearer token."""
     if not any(header.lower().startswith("bearer ") for header in authorization):
         return await client(running, _credentials(form, authorization))
     if form.client_secret is not None:
-        raise ServiceError(INVALID_REQUEST, "Authenticate once: by a user token or as a client.")
+        raise ServiceError(INVALID_REQUEST, "Authenticate only once: with a user token or as a client.")
     return await access.admit(running, current(), bearer_token(authorization), access.SESSION, None)
 
 
 def required(credentials: Credentials | None) -> Credentials:
-    """Return what a client authenticates with.
+    """Return the credentials of a client.
 
     Raises:
-        ServiceError: INVALID_CLIENT if it has sent nothing (RFC 6749 §5.2).
+        ServiceError: INVALID_CLIENT if it sent none (RFC 6749 §5.2).
     """
     if credentials is None:
-        raise ServiceError(INVALID_CLIENT, "Send the client id and secret, by HTTP Basic or in the form.")
+        raise ServiceError(INVALID_CLIENT, "Send the client id and secret, with HTTP Basic or in the form.")
     return credentials
 
 

@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document, written from the declarations.
+"""The OpenAPI 3.1 document, built from the declarations of the endpoints.
 
-quart-schema walks the routes and fills the frame; what one operation says is built here, because its own builder
-leaves out `required`, inlines models and cannot name several failures per status.
+quart-schema builds the outer document. The operations are built here, because quart-schema leaves out `required`,
+inlines models and supports only one failure per status.
 """
 
 import re
@@ -56,7 +56,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "client_id": {"description": "The key's client id.", "schema": _TEXT},
 }
-# What an answer leads to: where its members are parameters of other operations.
+# Links from fields of a response to parameters of other operations.
 _KEY_LINK = {"client_id": "$response.body#/data/client_id"}
 _POST_LINK = {"postId": "$response.body#/data/name", "locationId": "$request.query.locationId"}
 _LINKS: dict[str, dict[str, dict[str, str]]] = {
@@ -72,9 +72,9 @@ _TAGS = {
     "posts": "Local posts of a location.",
     "reviews": "Reviews of a location and the replies to them.",
     "sync": "Compare a profile with the provider's and send it there.",
-    "audit": "What happened to the caller's keys.",
+    "audit": "The audit trail of the caller and their API keys.",
     "oauth2": "Tokens as RFC 6749, 7662 and 7009 define them, as forms.",
-    "wellknown": "Where the OAuth endpoints are, and the public keys.",
+    "wellknown": "Discovery: the OAuth endpoints and the public keys.",
 }
 _IDEMPOTENCY_HEADER = {
     "name": "X-Idempotency-Key",
@@ -89,11 +89,11 @@ class Document(OpenAPIProvider):
     """quart-schema's provider with our operations."""
 
     def schema(self) -> dict[str, Any]:
-        """The whole document, in a stable order."""
+        """Return the whole document, in a stable order."""
         document = super().schema()
         declared = [self._declared(rule) for rule in self.generate_rules()]
-        endpoints = [found for found in declared if isinstance(found, Endpoint)]
-        standards = [found for found in declared if isinstance(found, OAuthEndpoint)]
+        endpoints = [each for each in declared if isinstance(each, Endpoint)]
+        standards = [each for each in declared if isinstance(each, OAuthEndpoint)]
         document["components"]["schemas"] = components(endpoints, standards)
         document["components"]["headers"] = HEADERS
         document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
@@ -103,7 +103,7 @@ class Document(OpenAPIProvider):
         return document
 
     def generate_rules(self) -> Any:
-        """The API's own routes, and those that speak a standard."""
+        """Return the routes of the API and of the OAuth endpoints."""
         return [rule for rule in self._app.url_map.iter_rules() if self._declared(rule) is not None]
 
     def _declared(self, rule: Rule) -> Endpoint | OAuthEndpoint | None:
@@ -111,9 +111,9 @@ class Document(OpenAPIProvider):
         return getattr(view, "endpoint", None) or getattr(view, "oauth_endpoint", None)
 
     def build_paths(self, rule: Rule) -> tuple[dict[str, Any], dict[str, Any]]:
-        """One path with one operation."""
+        """Return one path with one operation."""
         declared = self._declared(rule)
-        assert declared is not None, "generate_rules gives declared routes only"
+        assert declared is not None, "generate_rules returns only declared routes"
         noun = rule.endpoint.rsplit(".", 1)[0]
         if isinstance(declared, OAuthEndpoint):
             return {declared.path: {declared.method.lower(): openapi_oauth.operation(declared, noun)}}, {}
@@ -124,7 +124,7 @@ class Document(OpenAPIProvider):
 def _operation(endpoint: Endpoint, noun: str, path: str) -> dict[str, Any]:
     summary, _, description = (endpoint.handler.__doc__ or "").strip().partition("\n")
     operation: dict[str, Any] = {"operationId": endpoint.handler.__name__, "tags": [noun], "summary": summary}
-    operation["description"] = " ".join([*description.split(), _who(endpoint)])
+    operation["description"] = " ".join([*description.split(), _accepted_tokens(endpoint)])
     operation["security"] = _security(endpoint)
     operation["parameters"] = _parameters(endpoint, path)
     if endpoint.body is not None:
@@ -134,7 +134,7 @@ def _operation(endpoint: Endpoint, noun: str, path: str) -> dict[str, Any]:
     return operation
 
 
-def _who(endpoint: Endpoint) -> str:
+def _accepted_tokens(endpoint: Endpoint) -> str:
     permission = "" if endpoint.access.permission is None else f" with `{endpoint.access.permission}`"
     accepted = [
         *(["a user token"] if endpoint.access.user else []),
@@ -165,12 +165,12 @@ def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
     ]
     if endpoint.query is not None:
         schema = endpoint.query.model_json_schema(schema_generator=Schema)
-        for name, member in schema["properties"].items():
+        for name, field in schema["properties"].items():
             parameter = {"name": name, "in": "query", "required": name in schema.get("required", [])}
-            if "description" in member:
-                parameter["description"] = member.pop("description")
-            parameters.append({**parameter, "schema": member})
-    if "idempotency" in endpoint.wants:
+            if "description" in field:
+                parameter["description"] = field.pop("description")
+            parameters.append({**parameter, "schema": field})
+    if "idempotency" in endpoint.parameters:
         parameters.append(_IDEMPOTENCY_HEADER)
     if endpoint.is_tagged:
         parameters.append(CONDITION)
@@ -183,7 +183,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         "content": {"application/json": {"schema": reference(success_name(endpoint))}},
     }
     success["headers"] = limit_headers()
-    if "idempotency" in endpoint.wants:
+    if "idempotency" in endpoint.parameters:
         success["headers"] |= REPLAYED_HEADER
     if endpoint.created_at is not None:
         success["headers"] |= header_references("Location")

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of routes that speak a standard of their own: forms, plain answers, plain errors."""
+"""The OpenAPI operations of the OAuth endpoints: forms, responses without an envelope, and OAuth errors."""
 
 from typing import Any
 
@@ -22,35 +22,35 @@ _REF = "#/components/schemas/{model}"
 
 
 def operation(declared: OAuthEndpoint, noun: str) -> dict[str, Any]:
-    """One operation."""
+    """Build one operation."""
     summary, _, description = (declared.handler.__doc__ or "").strip().partition("\n")
-    told: dict[str, Any] = {"operationId": declared.handler.__name__, "tags": [noun], "summary": summary}
+    result: dict[str, Any] = {"operationId": declared.handler.__name__, "tags": [noun], "summary": summary}
     if description.strip():
-        told["description"] = " ".join(description.split())
-    told["security"] = _security(declared)
-    told["parameters"] = [CONDITION] if declared.is_tagged else []
+        result["description"] = " ".join(description.split())
+    result["security"] = _security(declared)
+    result["parameters"] = [CONDITION] if declared.is_tagged else []
     if declared.form is not None:
-        told["requestBody"] = {"required": True, "content": {FORM: {"schema": _ref(declared.form)}}}
-    content = {"application/json": {"schema": _ref(declared.answer)}}
+        result["requestBody"] = {"required": True, "content": {FORM: {"schema": _ref(declared.form)}}}
+    content = {"application/json": {"schema": _ref(declared.response)}}
     success: dict[str, Any] = {"description": "Success", "content": content}
-    told["responses"] = {"200": success, **_failures(declared)}
+    result["responses"] = {"200": success, **_failures(declared)}
     if declared.is_tagged:
         success["headers"] = TAG_HEADER
-        told["responses"]["304"] = NOT_MODIFIED
-    return told
+        result["responses"]["304"] = NOT_MODIFIED
+    return result
 
 
 def models(declared: OAuthEndpoint) -> list[tuple[type[BaseModel], JsonSchemaMode]]:
-    """The models that it refers to."""
+    """Return the models that an operation refers to."""
     forms: list[tuple[type[BaseModel], JsonSchemaMode]] = [(declared.form, "validation")] if declared.form else []
-    return [(declared.answer, "serialization"), (OAuthError, "serialization"), *forms]
+    return [(declared.response, "serialization"), (OAuthError, "serialization"), *forms]
 
 
 def _security(declared: OAuthEndpoint) -> list[dict[str, list[str]]]:
-    """A client may also authenticate in the form, which the document can only call optional."""
+    """Return the security schemes. `{}` is the client that authenticates in the form."""
     if declared.form is None:
         return []
-    user: list[dict[str, list[str]]] = [{"userToken": []}] if "caller" in declared.wants else []
+    user: list[dict[str, list[str]]] = [{"userToken": []}] if "caller" in declared.parameters else []
     return [{"client": []}, *user, {}]
 
 

@@ -18,69 +18,69 @@ _REF = "#/components/schemas/{model}"
 class Schema(GenerateJsonSchema):
     """pydantic's JSON schema in the forms that generators understand.
 
-    A profile does not forbid what is filtered: in `bodies` what the provider alone writes, in a profile also what is
-    unknown.
+    A schema does not forbid fields that the service filters out: in `bodies` those that only the provider sets, in a
+    profile also unknown ones.
     """
 
     bodies: ClassVar[set[type[BaseModel]]] = set()
 
     def model_schema(self, schema: Any) -> Any:
-        """Mark as required what a response always has; absent fields of a response are left out and never null."""
-        made, cls = super().model_schema(schema), schema["cls"]
-        made.pop("title", None)
+        """Mark the fields that a response always has as required. An absent field is left out and never null."""
+        result, cls = super().model_schema(schema), schema["cls"]
+        result.pop("title", None)
         if issubclass(cls, OpenMessage):
-            made.pop("additionalProperties", None)
+            result.pop("additionalProperties", None)
         if issubclass(cls, OpenMessage) or cls in self.bodies:
             for name, field in cls.model_fields.items():
                 if access_of(field) is not None:
-                    made["properties"][name] = {"description": "Ignored."}
-        if cls in self.bodies and not made.get("required"):
-            made["minProperties"] = 1  # the use case refuses a body that says nothing
+                    result["properties"][name] = {"description": "Ignored."}
+        if cls in self.bodies and not result.get("required"):
+            result["minProperties"] = 1  # the service rejects an empty body
         if self.mode == "serialization" and not issubclass(cls, Message):
-            _as_sent(made, cls)
-        return made
+            _as_sent(result, cls)
+        return result
 
     def default_schema(self, schema: Any) -> Any:
         """Leave out `default: null`, which generated clients read as required."""
-        made = super().default_schema(schema)
-        if made.get("default", ...) is None:
-            del made["default"]
-        return made
+        result = super().default_schema(schema)
+        if result.get("default", ...) is None:
+            del result["default"]
+        return result
 
     def literal_schema(self, schema: Any) -> Any:
-        """Write a single value as an enum, and a boolean as any boolean: generators fail at `const`."""
-        made = super().literal_schema(schema)
-        value = made.pop("const", None)
-        return made if value is None or isinstance(value, bool) else {**made, "enum": [value]}
+        """Write a single value as an enum, and a boolean as any boolean: generators do not support `const`."""
+        result = super().literal_schema(schema)
+        value = result.pop("const", None)
+        return result if value is None or isinstance(value, bool) else {**result, "enum": [value]}
 
     def nullable_schema(self, schema: Any) -> Any:
-        """Write `type: [string, "null"]` where that is possible."""
-        made = super().nullable_schema(schema)
-        inner, *_ = made.get("anyOf", [made])
+        """Write `type: [string, "null"]` if possible."""
+        result = super().nullable_schema(schema)
+        inner, *_ = result.get("anyOf", [result])
         if not isinstance(inner.get("type"), str) or "enum" in inner:
-            return made
+            return result
         return {**inner, "type": [inner["type"], "null"]}
 
     def tagged_union_schema(self, schema: Any) -> Any:
-        """Leave out `discriminator`: PHP's generator writes the name of the schema into that field."""
-        made = super().tagged_union_schema(schema)
-        made.pop("discriminator", None)
-        return made
+        """Leave out `discriminator`: PHP's generator sets that field to the name of the schema."""
+        result = super().tagged_union_schema(schema)
+        result.pop("discriminator", None)
+        return result
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """No titles: generators name types after them, and pydantic repeats the name of the field."""
+        """Leave out titles, because generators name types after them, and pydantic only repeats field names."""
         return False
 
 
-def _as_sent(made: dict[str, Any], cls: type[BaseModel]) -> None:
-    """Mark constants as required; a field that may be None by default is left out then, and never null."""
+def _as_sent(result: dict[str, Any], cls: type[BaseModel]) -> None:
+    """Mark constants as required. A field that is None by default is left out then, and never null."""
     for key, field in cls.model_fields.items():
         name = field.serialization_alias or key
-        made["properties"][name].pop("default", None)  # generated clients would fill it in
+        result["properties"][name].pop("default", None)  # generated clients would insert it
         if field.default is None:
-            made["properties"][name] = _without_null(made["properties"][name])
+            result["properties"][name] = _without_null(result["properties"][name])
         elif not field.is_required() and field.exclude_if is None:
-            made.setdefault("required", []).append(name)
+            result.setdefault("required", []).append(name)
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -92,19 +92,19 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def reference(name: str) -> dict[str, str]:
-    """A reference to a schema."""
+    """Return a reference to a schema."""
     return {"$ref": _REF.format(model=name)}
 
 
 def body_model(endpoint: Endpoint) -> type[BaseModel]:
-    """The model that describes a body."""
+    """Return the model that describes a body."""
     model = endpoint.body_schema or endpoint.body
     assert model is not None and issubclass(model, BaseModel), f"{endpoint.path} needs a body schema"  # noqa: PT018
     return model
 
 
 def success_name(endpoint: Endpoint) -> str:
-    """The name of the envelope around an endpoint's data."""
+    """Return the name of the envelope of an endpoint's data."""
     return f"{_data_name(endpoint)}Success"
 
 
@@ -117,7 +117,7 @@ def _data_name(endpoint: Endpoint) -> str:
 
 
 def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> dict[str, Any]:
-    """Every model once, by its class name, and one success envelope per `data`."""
+    """Return every model once, by its class name, and one success envelope per `data`."""
     inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Failure, "serialization")]
     for endpoint in endpoints:
         inputs += [(model, "serialization") for model in _data_models(endpoint)]
@@ -146,9 +146,9 @@ def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> dic
 
 
 def _merged(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
-    """One object for several: generated clients try `anyOf` in order and lose what the first one does not know.
+    """Merge several objects into one, because generated clients try `anyOf` in order and lose the fields of the others.
 
-    What only some of them have is optional; the first one describes what they share.
+    Fields that only some of them have are optional. The first object describes the shared ones.
     """
     if len(alternatives) == 1:
         return alternatives[0]
@@ -163,10 +163,10 @@ def _merged(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _reachable(schemas: dict[str, Any], roots: set[str]) -> set[str]:
-    """The schemas that the roots lead to; the type of a field that is filtered is not among them."""
-    found, left = set[str](), roots
-    while left:
-        found |= left
-        text = str([schemas[name] for name in left])
-        left = set(re.findall(r"#/components/schemas/([^']+)", text)) - found
-    return found
+    """Return the schemas that the roots refer to. The type of a field that is filtered out is not among them."""
+    reached, pending = set[str](), roots
+    while pending:
+        reached |= pending
+        text = str([schemas[name] for name in pending])
+        pending = set(re.findall(r"#/components/schemas/([^']+)", text)) - reached
+    return reached

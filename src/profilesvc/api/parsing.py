@@ -1,4 +1,4 @@
-"""From bytes to checked values; every refusal names the field and the rule, and never repeats the input."""
+"""Parse and validate requests. Every error names the field and the rule, and never repeats the input."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from profilesvc.services.idempotency import IdempotencyKey
 Model = TypeVar("Model", bound=BaseModel)
 Rules = Callable[[dict[str, Any]], list[Problem]]
 MAX_DEPTH = 32
-MAX_VALUES = 10_000  # checking each one must not keep other callers waiting
+MAX_VALUES = 10_000
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
 _KEY_HEADER, _KEY = "X-Idempotency-Key", re.compile(r"[\x21-\x7e]{1,255}\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -29,7 +29,7 @@ _ARRAY_SYNTAX = re.compile(r"([^\[]+)\[.*\]\Z", re.DOTALL)
 
 
 def require_json(hint: str | None, content_type: str | None) -> None:
-    """Refuse any media type but `application/json` and `application/*+json`; `hint` says what to send instead.
+    """Reject any media type but `application/json` and `application/*+json`; `hint` says what to send instead.
 
     Raises:
         ServiceError: UNSUPPORTED_MEDIA_TYPE.
@@ -39,10 +39,10 @@ def require_json(hint: str | None, content_type: str | None) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise invalid("body", "", "must not contain a field twice")
-    return members
+    return fields
 
 
 def _finite(text: str) -> float:
@@ -60,9 +60,9 @@ _JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_c
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
-    """Return a JSON object: strict UTF-8, no byte order mark, at most 32 deep, no field twice, no NaN (A083 to A089).
+    """Return a JSON object: strict UTF-8, no byte order mark, at most 32 deep, no field twice, no NaN.
 
-    It may contain at most 10,000 values, because checking each must not delay other callers (A102).
+    It may contain at most 10,000 values, because checking each must not delay other callers.
     """
     if not raw.strip():
         raise invalid("body", "", "is empty; it must be a JSON object")
@@ -87,9 +87,9 @@ def _too_deep() -> ServiceError:
     return invalid("body", "", f"must not be nested more than {MAX_DEPTH} deep")
 
 
-def _walk(value: Any, depth: int, seen: "count[int]") -> None:
-    """Refuse what is nested too deep, contains too many values, or a string that is not Unicode."""
-    if next(seen) > MAX_VALUES:
+def _walk(value: Any, depth: int, counter: "count[int]") -> None:
+    """Reject a value that is nested too deep, contains too many values, or a string that is not Unicode."""
+    if next(counter) > MAX_VALUES:
         raise invalid("body", "", f"must not contain more than {MAX_VALUES} values")
     if isinstance(value, str):
         _require_unicode(value)
@@ -99,7 +99,7 @@ def _walk(value: Any, depth: int, seen: "count[int]") -> None:
     if depth > MAX_DEPTH:
         raise _too_deep()
     for item in value.values() if isinstance(value, dict) else value:
-        _walk(item, depth + 1, seen)
+        _walk(item, depth + 1, counter)
     if isinstance(value, dict):
         for name in value:
             _require_unicode(name)
@@ -113,8 +113,8 @@ def _require_unicode(text: str) -> None:
 def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _: []) -> Model:
     """Return the values as a model.
 
-    `rules` finds what else is wrong if some values do not fit the model, so that one response names every problem.
-    If all fit, the operation itself checks the rules.
+    If some values do not fit the model, `rules` finds the other problems, so that one response names them all. If all
+    values fit, the operation itself checks the rules.
 
     Raises:
         ServiceError: VALIDATION_ERROR with every problem.
@@ -123,8 +123,8 @@ def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _
         return model.model_validate(values)
     except ValidationError as error:
         problems = [_problem(where, problem) for problem in error.errors(include_url=False, include_input=False)]
-        known = {field for _, field, _ in problems}
-        raise invalid_many(problems + [problem for problem in rules(values) if problem[1] not in known]) from None
+        reported = {field for _, field, _ in problems}
+        raise invalid_many(problems + [problem for problem in rules(values) if problem[1] not in reported]) from None
 
 
 def _problem(where: str, error: Any) -> tuple[str, str, str]:
@@ -139,9 +139,9 @@ def _problem(where: str, error: Any) -> tuple[str, str, str]:
 
 
 def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
-    """Return the parameters that an endpoint knows, each at most once; unknown ones are ignored (D-03).
+    """Return the declared parameters, each at most once; unknown ones are ignored.
 
-    A misspelling of a parameter in `exact` is refused. Bytes that are not UTF-8 stay percent-encoded.
+    A misspelling of a parameter in `exact` is rejected. Bytes that are not UTF-8 stay percent-encoded.
 
     Raises:
         ServiceError: VALIDATION_ERROR.
@@ -151,12 +151,12 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
         if name in model.model_fields and name not in values:
             values[name] = value
             continue
-        known = array.group(1) if (array := _ARRAY_SYNTAX.match(name)) else name
-        if known in model.model_fields:
-            raise invalid("query", known, "must be sent once, with a single value")
-        meant = known.replace("_", "").lower()
-        if right := next((exact for exact in model.exact if exact.lower() == meant), None):
-            raise invalid("query", known, f"is unknown; did you mean `{right}`?")
+        base = array.group(1) if (array := _ARRAY_SYNTAX.match(name)) else name
+        if base in model.model_fields:
+            raise invalid("query", base, "must be sent once, with a single value")
+        folded = base.replace("_", "").lower()
+        if right := next((exact for exact in model.exact if exact.lower() == folded), None):
+            raise invalid("query", base, f"is unknown; did you mean `{right}`?")
     return values
 
 
@@ -168,7 +168,7 @@ def idempotency_key(sent: list[list[str]], request: Any) -> IdempotencyKey | Non
     """
     values = {value for header in sent for value in header}
     if any(len(header) > 1 for header in sent) or len(values) > 1:
-        raise invalid("header", _KEY_HEADER, "must be given once, and not with another value in Idempotency-Key")
+        raise invalid("header", _KEY_HEADER, "must be sent once, and must not differ from Idempotency-Key")
     if not values:
         return None
     value = values.pop()

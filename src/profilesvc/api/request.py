@@ -1,4 +1,4 @@
-"""The incoming request: its headers, its body, and the steps that every endpoint begins with (D-03)."""
+"""The incoming request: its headers, its body, and the first steps of every endpoint."""
 
 import asyncio
 import re
@@ -19,16 +19,16 @@ from profilesvc.services.context import Caller, Services
 
 KB = 1024
 GRACE_SECONDS = 5
-MOST_SECONDS = 10
-LEAST_BYTES_PER_SECOND = KB
-PLACE = "profilesvc.place"  # where the guard leaves what a request holds in the ASGI scope
+MAX_SECONDS = 10
+MIN_BYTES_PER_SECOND = KB
+SLOT = "profilesvc.slot"  # the name in the ASGI scope under which the guard stores the slot of a request
 _HEADERS = "profilesvc.headers"
 _BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)
 _CODINGS = frozenset({"", "identity"})
 
 
 class HttpRefusal(ServiceError):
-    """A refusal by HTTP itself, with headers of its own."""
+    """A refusal with its own HTTP headers."""
 
     def __init__(self, kind: ErrorKind, message: str | None = None, **headers: str) -> None:
         super().__init__(kind, message)
@@ -36,13 +36,13 @@ class HttpRefusal(ServiceError):
 
 
 class BodyRule(NamedTuple):
-    """What an endpoint accepts as a body: at most `limit` bytes, and the media types that `require_type` passes."""
+    """The rule for a body: at most `limit` bytes, and a media type that `require_type` accepts."""
 
     limit: int
     require_type: Callable[[str | None], None]
 
 
-Admit = Callable[[bool], Awaitable[Caller]]  # with whether the request is to be counted
+Admit = Callable[[bool], Awaitable[Caller]]  # its argument: whether to count the request
 
 
 def services() -> Services:
@@ -51,7 +51,7 @@ def services() -> Services:
 
 
 def this_request() -> Request:
-    """Return the request itself: each access through Quart's proxy costs more than what is read."""
+    """Return the request itself, because each access through Quart's proxy is slow."""
     return cast(Any, request)._get_current_object()  # type: ignore[no-any-return]
 
 
@@ -65,9 +65,9 @@ def headers_of(scope: MutableMapping[str, Any]) -> dict[bytes, list[bytes]]:
     return headers
 
 
-def header_values(asked: Request, name: bytes) -> list[str]:
+def header_values(incoming: Request, name: bytes) -> list[str]:
     """Return the values of a header by its lower-case name."""
-    return [value.decode("latin1") for value in headers_of(cast(Any, asked.scope)).get(name, ())]
+    return [value.decode("latin1") for value in headers_of(cast(Any, incoming.scope)).get(name, ())]
 
 
 def bearer_token(headers: list[str]) -> str:
@@ -85,19 +85,19 @@ def bearer_token(headers: list[str]) -> str:
 
 
 async def begin() -> None:
-    """Note what the app knows of a request before its endpoint does: the route, and what its origin means."""
-    here = current()
+    """Store the route and the rights of the origin, before the endpoint runs."""
+    info = current()
     if (rule := this_request().url_rule) is not None:
-        here.route = rule.rule
-    if here.origin_header is not None:
-        origins.note(services().settings, here)
+        info.route = rule.rule
+    if info.origin_header is not None:
+        origins.note(services().settings, info)
         after_this_request(cors.allow)
 
 
 async def receive(
-    running: Services, asked: Request, rule: BodyRule | None, admit: Admit | None
+    running: Services, incoming: Request, rule: BodyRule | None, admit: Admit | None
 ) -> tuple[Caller | None, bytes]:
-    """Count the request, judge the head of its body, admit the caller, read the body.
+    """Count the request, check the size and type of its body, admit the caller, read the body.
 
     Without `admit` the endpoint is public, and the request is counted by its address before any work.
 
@@ -106,30 +106,30 @@ async def receive(
     """
     if admit is None:
         await running.limiter.by_address()
-    body = cast(AwaitedBody, asked.body)
+    body = cast(AwaitedBody, incoming.body)
     if rule is not None:
         body.require_size(rule.limit)
         if body.has_content():
-            _require_type(asked, rule)
+            _require_type(incoming, rule)
     caller = None if admit is None else await admit(True)
     if rule is None:
         return caller, b""
-    known = body.has_content()
+    has_content = body.has_content()
     raw = await body.read(rule.limit)
-    if raw and known is None:  # an empty body has no media type, and only now is it known not to be empty
-        _require_type(asked, rule)
-    if admit is not None and body.was_late:  # the token may have been revoked meanwhile (D-14)
+    if raw and has_content is None:  # an empty body needs no media type, and only now it turns out not to be empty
+        _require_type(incoming, rule)
+    if admit is not None and body.was_late:  # the token may have been revoked meanwhile
         caller = await admit(False)
     return caller, raw
 
 
-def _require_type(asked: Request, rule: BodyRule) -> None:
+def _require_type(incoming: Request, rule: BodyRule) -> None:
     codings = [
-        coding.strip().lower() for value in header_values(asked, b"content-encoding") for coding in value.split(",")
+        coding.strip().lower() for value in header_values(incoming, b"content-encoding") for coding in value.split(",")
     ]
     if not _CODINGS.issuperset(codings):
         raise HttpRefusal(UNSUPPORTED_MEDIA_TYPE, COMPRESSED.message, Accept_Encoding="identity")
-    rule.require_type(asked.headers.get("Content-Type"))
+    rule.require_type(incoming.headers.get("Content-Type"))
 
 
 def _too_large(limit: int) -> ServiceError:
@@ -137,9 +137,10 @@ def _too_large(limit: int) -> ServiceError:
 
 
 class AwaitedBody(Body):
-    """A body that stays with the server until it is awaited; Quart's own is collected by a task at once.
+    """A body that the server keeps until it is awaited; Quart collects a body in a task at once.
 
-    It has 5 s, one more for each KB that has arrived, and 10 s in all. `was_late`: whether it had to be waited for.
+    It must arrive within 5 s, plus 1 s for each KB that has arrived, and within 10 s in any case. `was_late` is set if
+    the endpoint had to wait for it.
     """
 
     def __init__(self, announced: int | None, limit: int, scope: Any, receive: Callable[[], Any]) -> None:
@@ -149,14 +150,14 @@ class AwaitedBody(Body):
         self.was_late = False
 
     def has_content(self) -> bool | None:
-        """Return whether it is not empty; None if that cannot be known before it is read."""
+        """Return whether the body is not empty, or None if only reading it can show that."""
         if self._announced is not None:
             return self._announced > 0
-        there, more = self._arrived()
-        return None if more and not there else there > 0
+        size, has_more = self._arrived()
+        return None if has_more and not size else size > 0
 
     def require_size(self, limit: int) -> None:
-        """Refuse a body by what is known of its size.
+        """Reject a body if its announced size or the part that has arrived is too large.
 
         Raises:
             ServiceError: PAYLOAD_TOO_LARGE.
@@ -172,7 +173,7 @@ class AwaitedBody(Body):
         """
         if self._whole is None:
             self.require_size(limit)
-            self._scope[PLACE].reads = True
+            self._scope[SLOT].reads = True
             if self._arrived()[1]:
                 self.was_late = ARRIVED in self._scope
                 self._whole = await self._collect(limit)
@@ -183,7 +184,7 @@ class AwaitedBody(Body):
         return self._whole
 
     def __await__(self) -> Generator[Any, None, bytes]:
-        """Return the whole body, as Quart reads forms."""
+        """Return the whole body, because Quart awaits it to read forms."""
         return self.read(self._limit).__await__()
 
     async def _pieces(self) -> AsyncIterator[bytes]:
@@ -194,18 +195,18 @@ class AwaitedBody(Body):
         return self._pieces()
 
     def _arrived(self) -> tuple[int, bool]:
-        """Return how many bytes have arrived, and whether more will come."""
+        """Return how many bytes have arrived, and whether more will arrive."""
         arrived: tuple[int, bool] = self._scope.get(ARRIVED, _unknown)()
         return arrived
 
     async def _collect(self, limit: int) -> bytes:
-        body, begun, more = bytearray(), asyncio.get_running_loop().time(), True
-        with self._scope[PLACE].waiting_for(limit if self._announced is None else self._announced):
-            while more:
-                seconds = min(GRACE_SECONDS + len(body) / LEAST_BYTES_PER_SECOND, MOST_SECONDS)
-                message = await self._next(begun + seconds)
+        body, started_at, has_more = bytearray(), asyncio.get_running_loop().time(), True
+        with self._scope[SLOT].waiting_for(limit if self._announced is None else self._announced):
+            while has_more:
+                seconds = min(GRACE_SECONDS + len(body) / MIN_BYTES_PER_SECOND, MAX_SECONDS)
+                message = await self._next(started_at + seconds)
                 body += message.get("body", b"")
-                more = message.get("more_body", False)
+                has_more = message.get("more_body", False)
                 if len(body) > limit:
                     raise _too_large(limit)
         return bytes(body)

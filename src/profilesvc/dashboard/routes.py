@@ -27,7 +27,7 @@ def blueprint() -> Blueprint:
         if name not in files:
             raise ServiceError(NOT_FOUND, "File not found.")
         content_type = _TYPES.get(files[name].suffix, "text/plain; charset=utf-8")
-        return await documents().answer(f"dashboard/{name}", files[name].read_bytes, content_type)
+        return await documents().respond(f"dashboard/{name}", files[name].read_bytes, content_type)
 
     @dashboard.get("/")
     async def home() -> Response:

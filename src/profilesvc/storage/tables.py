@@ -88,7 +88,7 @@ _NOT_REVOKED = text("revoked_at IS NULL")  # an index of the live keys stays sma
 
 
 class KeyRow(Table, table=True):
-    """An API key. It is active iff it is not revoked, not expired and has no hold (D-27)."""
+    """An API key. It is active if it is not revoked, not expired and has no hold."""
 
     __tablename__ = "keys"
     __table_args__ = (

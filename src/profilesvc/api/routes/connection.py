@@ -44,7 +44,7 @@ async def get_connection_status(
     handed_over=True,
 )
 async def send_heartbeat(services: Services, caller: Caller, body: Heartbeat, user_agent: str) -> HeartbeatReceived:
-    """Report that the site is alive, once an hour."""
+    """Report that the site is alive. Plugins do this once an hour."""
     return await connection.heartbeat(services, caller, body, user_agent)
 
 

@@ -24,12 +24,12 @@ blueprint = Blueprint("health", __name__)
 STATIC = Path(__file__).parents[1] / "static"
 _FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "docs.js": "text/javascript"}
 _SWAGGER_UI = "swagger_ui"  # the package swagger-ui-py; its own pages and handlers are not used
-# The page must not load anything from elsewhere, even if its scripts wanted to.
+# The page must not load anything from other origins.
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 
 
 def _folder(name: str) -> Path:
-    """Return the folder of a file: Swagger UI's is its package, which is found without importing it."""
+    """Return the folder of a file. Swagger UI's files are in its package, which is located without an import."""
     if not name.startswith("swagger-ui"):
         return STATIC
     package = find_spec(_SWAGGER_UI)
@@ -43,7 +43,7 @@ def _json(document: object, status: int = 200) -> Response:
 
 @blueprint.get("/healthz")
 async def healthz() -> Response:
-    """Respond, because the process is alive."""
+    """Respond, which shows that the process is alive."""
     return _json({"status": "ok"})
 
 
@@ -56,7 +56,7 @@ async def version() -> Response:
 
 @blueprint.get("/readyz")
 async def readyz() -> Response:
-    """Check the database, migrations and signing key, and that no shutdown has begun."""
+    """Check the database, migrations and signing key, and that no shutdown has started."""
     accepting = not current_app.extensions["profilesvc.draining"].is_set()
     checks = {**await current_app.extensions["profilesvc.checks"].get(_checks), "accepting": accepting}
     ready = all(checks.values())
@@ -95,16 +95,16 @@ async def _exposition() -> bytes:
 async def openapi() -> Response:
     """Return the OpenAPI 3.1 document."""
     schema: QuartSchema = current_app.extensions["QUART_SCHEMA"]
-    return await documents().answer(
+    return await documents().respond(
         "openapi.json", lambda: orjson.dumps(schema.openapi_provider.schema()), "application/json"
     )
 
 
 @blueprint.get("/docs")
 async def docs() -> Response:
-    """Return the document in Swagger UI; every file of it is served here."""
+    """Return the document in Swagger UI; all its files are served by this app."""
     headers = {**PUBLIC, "Content-Security-Policy": _POLICY}
-    return await documents().answer("docs", (STATIC / "docs.html").read_bytes, "text/html; charset=utf-8", headers)
+    return await documents().respond("docs", (STATIC / "docs.html").read_bytes, "text/html; charset=utf-8", headers)
 
 
 @blueprint.get("/docs/<name>")
@@ -112,4 +112,4 @@ async def docs_file(name: str) -> Response:
     """Return a file of the page."""
     if name not in _FILES:
         raise ServiceError(NOT_FOUND)
-    return await documents().answer(f"docs/{name}", (_folder(name) / name).read_bytes, _FILES[name])
+    return await documents().respond(f"docs/{name}", (_folder(name) / name).read_bytes, _FILES[name])

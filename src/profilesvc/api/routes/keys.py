@@ -1,4 +1,4 @@
-"""API keys: the dashboard user's routes."""
+"""API keys: create, list, replace the secret, deactivate, revoke."""
 
 from urllib.parse import quote
 

@@ -1,4 +1,4 @@
-"""The standard OAuth endpoints: tokens, introspection, revocation (D-05, D-16; RFC 6749, 7662, 7009)."""
+"""The standard OAuth endpoints: tokens, introspection, revocation (RFC 6749, 7662, 7009)."""
 
 from collections.abc import Awaitable, Callable
 
@@ -39,28 +39,28 @@ _MAX_SCOPES = 32
 @routes.endpoint(
     "POST /oauth2/token",
     form=TokenForm,
-    answer=OAuthToken,
+    response=OAuthToken,
     errors=(INVALID_GRANT, INVALID_SCOPE, UNSUPPORTED_GRANT_TYPE),
 )
 async def issue_oauth_token(services: Services, form: TokenForm, credentials: Credentials | None) -> OAuthToken:
     """Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 define it.
 
     Client credentials yield a refresh token only if `scope` names `offline_access` (RFC 6749 §4.4.3).
-        An addition of this service. The tokens are the same as those of POST /api/v1/auth/token.
+    An addition of this service. The tokens are the same as those of POST /api/v1/auth/token.
     """
     accepted = grant_types(services)
     if form.grant_type not in accepted:
         raise ServiceError(UNSUPPORTED_GRANT_TYPE, f"grant_type must be one of {', '.join(accepted)}.")
     token = await _GRANTS[form.grant_type](services, form, credentials)
-    given = token.model_dump(include=set(OAuthToken.model_fields) - {"scope"})
-    scope = [*token.permissions, *([OFFLINE_ACCESS] if "refresh_token" in given else [])]
-    return OAuthToken(**given, scope=" ".join(scope))
+    fields = token.model_dump(include=set(OAuthToken.model_fields) - {"scope"})
+    scope = [*token.permissions, *([OFFLINE_ACCESS] if "refresh_token" in fields else [])]
+    return OAuthToken(**fields, scope=" ".join(scope))
 
 
 async def _client_credentials(services: Services, form: TokenForm, credentials: Credentials | None) -> AccessToken:
-    """Grant no refresh token unless it is asked for.
+    """Grant no refresh token unless the client requests it.
 
-    Libraries prefer a refresh token when they renew, and under the default lifetimes it ends before they need it.
+    Libraries prefer a refresh token when they renew, and with the default lifetimes it expires before they need it.
     """
     sent, scopes = required(credentials), _scopes(form)
     issue = tokens.client_credentials if OFFLINE_ACCESS in scopes else tokens.access_token
@@ -75,7 +75,7 @@ async def _client_credentials(services: Services, form: TokenForm, credentials: 
 
 
 async def _refresh(services: Services, form: TokenForm, credentials: Credentials | None) -> Token:
-    """Authenticate the client (RFC 6749 §6); on the JSON endpoint that is optional (D-10)."""
+    """Authenticate the client (RFC 6749 §6); on the JSON endpoint that is optional."""
     caller = await client(services, credentials)
     assert caller.key is not None, "a client is a key"
     if form.refresh_token is None:
@@ -86,7 +86,7 @@ async def _refresh(services: Services, form: TokenForm, credentials: Credentials
 
 
 async def _exchange(services: Services, form: TokenForm, credentials: Credentials | None) -> UserToken:
-    """Need no client, as on the JSON endpoint; one that authenticates must be valid (RFC 8693 §2.1, §2.2.2)."""
+    """Exchange an ID token. The client need not authenticate, but if it does, it must be valid (RFC 8693 §2.1)."""
     if credentials is not None:
         await client(services, credentials)
     body = parsing.checked(TokenExchangeGrant, form.model_dump(exclude_none=True), "form")
@@ -102,7 +102,7 @@ _GRANTS: dict[str, Callable[[Services, TokenForm, Credentials | None], Awaitable
 
 
 def grant_types(services: Services) -> list[str]:
-    """Return what the token endpoint accepts: an exchange only if an identity provider is configured."""
+    """Return the supported grant types: the exchange only if an identity provider is configured."""
     return [name for name in _GRANTS if name != EXCHANGE or services.identity is not None]
 
 
@@ -114,22 +114,22 @@ def _scopes(form: TokenForm) -> list[str]:
     return names
 
 
-@routes.endpoint("POST /oauth2/introspect", form=TokenHandle, answer=Introspection)
+@routes.endpoint("POST /oauth2/introspect", form=TokenHandle, response=Introspection)
 async def introspect_token(services: Services, caller: Caller, form: TokenHandle) -> Introspection:
     """Return the state of a token, as RFC 7662 defines it.
 
-        An addition of this service. A key can inspect its own tokens, a user those of their keys and their own. For any
+    An addition of this service. A key can inspect its own tokens, a user those of their keys and their own. For any
     other token the response is `{"active": false}`.
     """
     return await oauth2.introspect(services, caller, form.token)
 
 
-@routes.endpoint("POST /oauth2/revoke", form=TokenHandle, answer=Done)
+@routes.endpoint("POST /oauth2/revoke", form=TokenHandle, response=Done)
 async def revoke_token(services: Services, caller: Caller, form: TokenHandle) -> Done:
     """Revoke a token, as RFC 7009 defines it; a refresh token ends its whole family.
 
-        An addition of this service. It accepts user tokens too. The response is the same for an unknown token and for
-    one of another caller.
+    An addition of this service. It accepts user tokens too. The response is the same for an unknown token and for one
+    of another caller.
     """
     await oauth2.revoke(services, caller, form.token)
     return Done()

@@ -16,9 +16,9 @@ routes = Routes("posts")
 
 
 def _path(name: str) -> str:
-    """The path of a post by its resource name."""
-    location, _, ident = name.partition("/localPosts/")
-    return f"/posts/{ident}?locationId={location}"
+    """Return the path of a post from its resource name."""
+    location, _, post_id = name.partition("/localPosts/")
+    return f"/posts/{post_id}?locationId={location}"
 
 
 @routes.endpoint(
@@ -32,7 +32,7 @@ def _path(name: str) -> str:
 async def list_posts(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
     """List the posts of a location, newest first.
 
-    While the provider is down, the last known posts are returned, with their age in seconds in X-Data-Age.
+    While the provider is down, the posts are those read last, and X-Data-Age is their age in seconds.
     """
     return await posts.list_page(services, caller, location, query)
 

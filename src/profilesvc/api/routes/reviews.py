@@ -1,4 +1,4 @@
-"""Reviews: list, read, reply. Additions of ours, in the provider's format."""
+"""Reviews: list, read, reply, in the provider's format."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ async def list_reviews(services: Services, location: Reached, query: ReviewListQ
     errors=_ERRORS,
 )
 async def get_review(services: Services, location: Reached, review_id: str) -> Rendered:
-    """Read one review, with its reply where it has one. An addition of this service."""
+    """Read one review, with its reply if it has one. An addition of this service."""
     return await reviews.get(services, location, review_id)
 
 

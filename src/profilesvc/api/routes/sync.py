@@ -28,7 +28,7 @@ routes = Routes("sync")
     errors=(PROVIDER_API_ERROR,),
 )
 async def compare_profile(services: Services, location: Reached) -> SyncComparison:
-    """Compare what you asked for with what the provider has now."""
+    """Compare the requested profile with the provider's current one."""
     return await comparison.compare(services, location)
 
 
@@ -51,7 +51,7 @@ async def sync_profile(
 ) -> Rendered | SyncPreview:
     """Push profile data to the provider; fields that it cannot accept are named in fieldsFiltered.
 
-    With `validateOnly=true` nothing is changed: the response shows what would be.
+    With `validateOnly=true` nothing is changed; the response shows what would change.
     """
     if query.validateOnly == "true":
         return await comparison.preview(services, location, body)

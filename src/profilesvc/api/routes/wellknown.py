@@ -1,4 +1,4 @@
-"""The documents under /.well-known: where the OAuth endpoints are, and the public keys of our tokens."""
+"""The documents under /.well-known: the paths of the OAuth endpoints, and the public keys of our tokens."""
 
 from profilesvc.api.oauth_endpoint import OAuthRoutes
 from profilesvc.api.routes.oauth2 import grant_types
@@ -12,7 +12,7 @@ _AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
 
 @routes.endpoint(
     "GET /.well-known/oauth-authorization-server",
-    answer=ServerMetadata,
+    response=ServerMetadata,
     headers={"Cache-Control": "max-age=3600"},
 )
 async def find_server_metadata(services: Services) -> ServerMetadata:
@@ -37,9 +37,9 @@ async def find_server_metadata(services: Services) -> ServerMetadata:
     )
 
 
-@routes.endpoint("GET /.well-known/jwks.json", answer=JwkSet, headers={"Cache-Control": "max-age=300"})
+@routes.endpoint("GET /.well-known/jwks.json", response=JwkSet, headers={"Cache-Control": "max-age=300"})
 async def list_public_keys(services: Services) -> JwkSet:
-    """Return the public part of every key that a valid token can be signed with, also of coming ones.
+    """Return the public keys of all valid tokens, and of the signing keys that become active next.
 
     Needs no token. An addition of this service.
     """
