@@ -16,7 +16,7 @@ from benchmarks.own import SERVE
 from benchmarks.servers import Server
 from benchmarks.work import Request, check, request_of
 from benchmarks.world import prepare_service, service_environment
-from profilesvc.bootstrap import World, open_services
+from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.fixtures import load_world
 from profilesvc.operations import generate
 from profilesvc.operations.generate import Amounts
@@ -55,7 +55,7 @@ def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -
 
 async def _fill(environment: dict[str, str], amounts: Amounts) -> Pages:
     os.environ.update(environment)
-    async with open_services(load(), World()) as services:
+    async with open_services(load(), Runtime()) as services:
         await generate.load(services, [user["email"] for user in load_world()["users"]], amounts, seed=1)
         return await _pages(services)
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from benchmarks.servers import ROOT
 from benchmarks.work import LOCATION, POSTS, Access
-from profilesvc.bootstrap import World, open_services
+from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.contract.keys import KeyCreate
 from profilesvc.contract.tokens import ClientCredentialsGrant
 from profilesvc.database import migrate
 from profilesvc.database.engine import create_engine
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.world import parse_iso
+from profilesvc.domain.time import parse_iso
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.operations import seeding
 from profilesvc.services import credentials, tokens
@@ -67,7 +67,7 @@ async def prepare_service(environment: dict[str, str]) -> Access:
     engine = create_engine(settings.effective_database_url, 1)
     await migrate.upgrade(engine)
     await engine.dispose()
-    async with open_services(settings, World()) as services:
+    async with open_services(settings, Runtime()) as services:
         await seeding.load(services, load_world())
         await _store_posts(services)
         return await _create_key(services)

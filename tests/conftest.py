@@ -18,10 +18,11 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from quart import Quart
 
-from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.bootstrap import Runtime, create_app, open_services
 from profilesvc.database import migrate
 from profilesvc.database.engine import create_engine
-from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import FrozenClock, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.settings import LimitSettings
@@ -110,7 +111,7 @@ async def _seeded(settings: Settings) -> None:
     engine = create_engine(settings.effective_database_url, 1)
     await migrate.upgrade(engine)
     await engine.dispose()
-    async with open_services(settings, World(FrozenClock(START), SeededEntropy("template"))) as services:
+    async with open_services(settings, Runtime(FrozenClock(START), SeededEntropy("template"))) as services:
         await seeding.load(services, load_world())
 
 
@@ -245,12 +246,12 @@ def clock(fleet: Fleet | None) -> FrozenClock:
 
 
 @pytest.fixture
-def world(clock: FrozenClock) -> World:
-    return World(clock, SeededEntropy("test"))
+def world(clock: FrozenClock) -> Runtime:
+    return Runtime(clock, SeededEntropy("test"))
 
 
 @pytest.fixture
-async def app(settings: Settings, world: World, fleet: Fleet | None) -> AsyncIterator[Quart]:
+async def app(settings: Settings, world: Runtime, fleet: Fleet | None) -> AsyncIterator[Quart]:
     """The running app, lifespan and all; beside a deployment it is the operator's, and nobody calls it."""
     made = create_app(settings if fleet is None else await fleet.deploy(settings), world)
     async with made.test_app():
@@ -290,7 +291,7 @@ async def http(dial: Dial) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def emulator(app: Quart, world: World, fleet: Fleet | None) -> AsyncIterator[httpx.AsyncClient]:
+async def emulator(app: Quart, world: Runtime, fleet: Fleet | None) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the provider's control API."""
     if fleet is not None:
         async with fleet.provider() as client:

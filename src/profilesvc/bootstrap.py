@@ -14,10 +14,11 @@ from sqlalchemy import make_url
 from profilesvc.database import migrate
 from profilesvc.database.engine import Storage
 from profilesvc.dev_issuer.provider import CLIENT_ID, DevIssuer
+from profilesvc.domain.entropy import Entropy, SeededEntropy, SystemEntropy
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.rates import Windows
 from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
-from profilesvc.domain.world import Clock, Entropy, SeededEntropy, SystemClock, SystemEntropy
+from profilesvc.domain.time import Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
 from profilesvc.operations import demo_data, housekeeping
@@ -41,7 +42,7 @@ DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 
 @dataclass
-class World:
+class Runtime:
     """Clock, entropy and watcher of a service, and the emulator's app and the issuer that it has opened.
 
     A process that serves the emulator on its own socket sets `guard`.
@@ -155,7 +156,7 @@ def _open_windows(settings: Settings, clock: Clock) -> Windows:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, world: World, *, provider: bool = True) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, runtime: Runtime, *, provider: bool = True) -> AsyncIterator[Services]:
     """Open all parts in order, and close them in reverse.
 
     Without `provider`, the provider is not opened, for commands that do not use it.
@@ -163,7 +164,7 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
     Raises:
         SettingsError: A setting, the database or a key cannot be used.
     """
-    if settings.production and isinstance(world.entropy, SeededEntropy):
+    if settings.production and isinstance(runtime.entropy, SeededEntropy):
         raise SettingsError("seeded entropy is rejected in production")
     if not settings.base_url:
         raise SettingsError(f"{PREFIX}BASE_URL is not set. Set it, or run `serve` or `demo` once to store it.")
@@ -171,14 +172,14 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
     signer = Signer(Keyring(), settings.base_url)
     metrics = Metrics()
     async with (
-        world.watcher.opened(),
-        _open_storage(settings, world.watcher) as storage,
-        _open_provider(settings, world, metrics) if provider else _no_provider() as (client, world.emulator),
-        aclosing(open_limiter(settings, world.clock, metrics, serving=provider)) as limiter,
+        runtime.watcher.opened(),
+        _open_storage(settings, runtime.watcher) as storage,
+        _open_provider(settings, runtime, metrics) if provider else _no_provider() as (client, runtime.emulator),
+        aclosing(open_limiter(settings, runtime.clock, metrics, serving=provider)) as limiter,
     ):
-        identity = open_identity(settings, world)
+        identity = open_identity(settings, runtime)
         services = Services(
-            settings, world.clock, world.entropy, storage, client, signer, plans, limiter, identity, metrics
+            settings, runtime.clock, runtime.entropy, storage, client, signer, plans, limiter, identity, metrics
         )
         if settings.production:
             await _reject_demo_data(services)
@@ -190,19 +191,19 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
         await services.single_flight.drain()
 
 
-def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:
+def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:
     """Return the issuer whose ID tokens are accepted: the configured one, or the bundled one in development."""
     identity = settings.identity
     if identity.issuer:
         from profilesvc.tokens.jwks import RemoteKeys
 
-        keys = RemoteKeys(identity.jwks_url, world.clock)
+        keys = RemoteKeys(identity.jwks_url, runtime.clock)
         return TrustedIssuer(identity.issuer, identity.client_id, identity.algorithms, keys)
     if not settings.with_dev_issuer:
         return None
     key_file, client_id = settings.data_dir / DEV_ISSUER_KEY_FILE, identity.client_id or CLIENT_ID
-    world.issuer = DevIssuer(settings.base_url, client_id, key_file, load_world()["users"])
-    return TrustedIssuer(world.issuer.url, client_id, ("RS256",), world.issuer)
+    runtime.issuer = DevIssuer(settings.base_url, client_id, key_file, load_world()["users"])
+    return TrustedIssuer(runtime.issuer.url, client_id, ("RS256",), runtime.issuer)
 
 
 @asynccontextmanager
@@ -236,26 +237,26 @@ async def _require_migrated(storage: Storage) -> None:
 
 @asynccontextmanager
 async def _open_provider(
-    settings: Settings, world: World, metrics: Metrics
+    settings: Settings, runtime: Runtime, metrics: Metrics
 ) -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
     """Open the provider, and the emulator's app if it runs in this process."""
 
     def observe(api: str, operation: str, outcome: str, seconds: float) -> None:
         metrics.provider_request(api, operation, outcome, seconds)
-        world.watcher.provider_request(api, operation, outcome, seconds)
+        runtime.watcher.provider_request(api, operation, outcome, seconds)
 
     if settings.provider.embedded:
         from profilesvc.emulator.embedded import open_emulator
 
         demo = load_world()
         async with open_emulator(
-            settings, clock=world.clock, entropy=world.entropy, world=demo, guard=world.guard, observe=observe
+            settings, clock=runtime.clock, entropy=runtime.entropy, world=demo, guard=runtime.guard, observe=observe
         ) as opened:
             yield opened
     else:
         from profilesvc.provider.connect import open_provider
 
-        async with open_provider(settings, clock=world.clock, observe=observe) as provider:
+        async with open_provider(settings, clock=runtime.clock, observe=observe) as provider:
             yield provider, None
 
 
@@ -271,19 +272,19 @@ async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
     yield cast(Provider, _Closed()), None
 
 
-def create_app(settings: Settings, world: World | None = None) -> "Quart":
+def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
     """Return the service as an ASGI app, which opens its parts in its lifespan."""
     from profilesvc.api.app import build
     from profilesvc.dashboard import routes
 
-    world = world or World()
+    runtime = runtime or Runtime()
     blueprints = [routes.blueprint()]
     if settings.with_dev_issuer:
         from profilesvc.dev_issuer.routes import blueprint
 
-        blueprints.append(blueprint(lambda: cast(DevIssuer, world.issuer)))
-    world.watcher = open_watcher(settings)
-    app = build(lambda: open_services(settings, world), world.entropy, blueprints, world.watcher.around)
+        blueprints.append(blueprint(lambda: cast(DevIssuer, runtime.issuer)))
+    runtime.watcher = open_watcher(settings)
+    app = build(lambda: open_services(settings, runtime), runtime.entropy, blueprints, runtime.watcher.around)
     app.config.update(
         MAX_IN_FLIGHT=settings.max_in_flight,
         TRUSTED_HOPS=settings.trusted_hops,

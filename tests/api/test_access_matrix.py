@@ -10,7 +10,7 @@ import pytest
 
 from conftest import AsService, make_settings
 from profilesvc.bootstrap import create_app
-from profilesvc.domain.world import DAY
+from profilesvc.domain.time import DAY
 from profilesvc.services import keys as key_service
 from profilesvc.services import tokens
 from profilesvc.services.context import Services

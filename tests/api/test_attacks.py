@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from conftest import AsService
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping
 from profilesvc.services.context import Services
 from support.api import Site, assert_error, assert_ok, fields

@@ -14,7 +14,7 @@ from conftest import AsService
 from profilesvc.contract.tokens import RefreshGrant
 from profilesvc.database.engine import Storage
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import fixture_path
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.services import tokens

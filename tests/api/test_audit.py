@@ -8,7 +8,7 @@ from sqlalchemy import Table, func, select
 
 from conftest import AsService, AsUser
 from profilesvc.contract.audit import AuditQuery
-from profilesvc.domain.world import FrozenClock, iso
+from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import housekeeping, operator
 from profilesvc.services import audit, holds
 from profilesvc.services import keys as key_service

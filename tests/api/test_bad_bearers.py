@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from conftest import AsService
-from profilesvc.domain.world import SECOND
+from profilesvc.domain.time import SECOND
 from profilesvc.fixtures import fixture_path
 from profilesvc.services.context import Services
 from profilesvc.tokens.keyring import rsa_key

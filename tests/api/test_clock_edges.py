@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from profilesvc.domain.world import SECOND, FrozenClock, iso, parse_iso
+from profilesvc.domain.time import SECOND, FrozenClock, iso, parse_iso
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import post_usage

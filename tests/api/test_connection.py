@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from conftest import AsService, AsUser
-from profilesvc.domain.world import FrozenClock, iso
+from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import connection as beats

@@ -14,9 +14,9 @@ from joserfc import jwt as joserfc_jwt
 from quart import Quart
 
 from conftest import make_settings
-from profilesvc.bootstrap import World, create_app
+from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.dev_issuer.provider import DevIssuer, s256
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import fixture_path
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
@@ -145,10 +145,10 @@ class TestCode:
 
 
 class TestWhere:
-    async def test_its_key_is_its_own_and_stays(self, settings: Settings, world: World, clock: FrozenClock) -> None:
+    async def test_its_key_is_its_own_and_stays(self, settings: Settings, world: Runtime, clock: FrozenClock) -> None:
         keys: list[Any] = []
         for _ in range(2):
-            app = create_app(settings, World(clock))
+            app = create_app(settings, Runtime(clock))
             async with app.test_app():
                 answer = await app.test_client().get("/dev/issuer/jwks.json")
                 keys.append((await answer.get_json())["keys"][0])
@@ -159,7 +159,7 @@ class TestWhere:
     async def test_it_is_not_there_when_it_is_not_wanted(self, tmp_path: Path, clock: FrozenClock) -> None:
         configured = {"issuer": "https://a.example", "jwks_url": "https://a.example/k", "client_id": "c"}
         for identity in (IdentitySettings(dev_issuer=False), IdentitySettings.model_validate(configured)):
-            app = create_app(make_settings(tmp_path, identity=identity), World(clock))
+            app = create_app(make_settings(tmp_path, identity=identity), Runtime(clock))
             async with app.test_app():
                 client = app.test_client()
                 for path in ("/.well-known/openid-configuration", "/authorize", "/jwks.json"):
@@ -167,7 +167,7 @@ class TestWhere:
                 answer = await client.post(PATH, json=body("a.b.c"))
                 assert answer.status_code == (400 if identity.dev_issuer is False else 401)
 
-    async def test_only_demo_users_are_linked_by_themselves(self, services: Services, world: World) -> None:
+    async def test_only_demo_users_are_linked_by_themselves(self, services: Services, world: Runtime) -> None:
         await operator.add_user(services, "dana@example.com")
         assert isinstance(world.issuer, DevIssuer)
         assert [user.subject for user in await world.issuer.users(services)] == ["demo-1", "demo-2", "demo-3"]

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from conftest import BASE_URL, ON_ONE_DATABASE, make_settings
-from profilesvc.bootstrap import World, create_app
-from profilesvc.domain.world import FrozenClock
+from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.domain.time import FrozenClock
 from support.dev_issuer import ISSUER, REQUEST, Form, returned
 
 
@@ -30,7 +30,7 @@ class TestPage:
         assert page.headers["cache-control"] == "no-store"
 
     async def test_an_empty_database_says_how_to_fill_it(self, tmp_path: Path, clock: FrozenClock) -> None:
-        app = create_app(make_settings(tmp_path), World(clock))
+        app = create_app(make_settings(tmp_path), Runtime(clock))
         async with app.test_app():
             answer = await app.test_client().get("/dev/issuer/authorize", query_string=REQUEST)
             assert "db seed" in await answer.get_data(as_text=True)

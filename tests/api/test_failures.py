@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Change
 from profilesvc.api.guard import RequestGuard
-from profilesvc.domain.world import SeededEntropy
+from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.server.scope import BEFORE
 from support.api import Site, assert_error, assert_ok
 from support.parts import AWAY, Broken

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from conftest import AsUser
-from profilesvc.domain.world import DAY, HOUR, SECOND, FrozenClock
+from profilesvc.domain.time import DAY, HOUR, SECOND, FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.operations import generate, housekeeping
 from profilesvc.services.context import Services

@@ -8,7 +8,7 @@ from sqlalchemy import Table, func, insert, select
 
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.database.engine import Storage
-from profilesvc.domain.world import DAY, HOUR, FrozenClock
+from profilesvc.domain.time import DAY, HOUR, FrozenClock
 from profilesvc.operations import housekeeping
 from profilesvc.services import audit
 from profilesvc.services.context import Services

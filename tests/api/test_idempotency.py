@@ -7,7 +7,7 @@ import httpx
 from sqlalchemy import func, select, update
 
 from conftest import AsService, AsUser
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import idempotency, keys

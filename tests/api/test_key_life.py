@@ -8,7 +8,7 @@ import pytest
 
 from conftest import AsService
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import FrozenClock, iso
+from profilesvc.domain.time import FrozenClock, iso
 from profilesvc.operations import operator
 from profilesvc.services import holds
 from profilesvc.services import keys as key_service

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import insert, select, text
 
 from conftest import AsService, AsUser
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.keys import listing_query
 from profilesvc.storage.tables import keys

@@ -9,7 +9,7 @@ import pytest
 from conftest import AsService, AsUser, Change
 from profilesvc.domain.plans import Catalogue
 from profilesvc.domain.rates import Window
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from conftest import ON_ONE_DATABASE, AsService
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import Settings
 from support.api import Site, assert_error, assert_ok

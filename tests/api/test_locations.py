@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from conftest import START, AsService, AsUser
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import locations
 from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields

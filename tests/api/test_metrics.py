@@ -15,10 +15,10 @@ from sqlalchemy import insert, select
 
 from conftest import START, AsService, AsUser, Change, client_of, make_settings
 from profilesvc import __version__
-from profilesvc.bootstrap import World, create_app
+from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.database.pool_usage import PoolUsage
 from profilesvc.domain.rates import Window
-from profilesvc.domain.world import MINUTE, SECOND, FrozenClock, month_start
+from profilesvc.domain.time import MINUTE, SECOND, FrozenClock, month_start
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.settings import LimitSettings
@@ -186,7 +186,7 @@ def test_a_weak_token_is_refused() -> None:
 
 async def test_with_a_port_of_its_own_it_is_there_and_nowhere_else(tmp_path: Path) -> None:
     """The server tells by which port a request came."""
-    app = create_app(make_settings(tmp_path, metrics=MetricsSettings(port=9100)), World(FrozenClock(START)))
+    app = create_app(make_settings(tmp_path, metrics=MetricsSettings(port=9100)), Runtime(FrozenClock(START)))
     async with app.test_app(), client_of(app) as outside, client_of(app) as inside:
         inside.base_url = httpx.URL("http://profiles.test:9100")
         assert (await inside.get("/metrics")).is_success

@@ -7,7 +7,7 @@ import pytest
 from quart import Quart
 
 from conftest import AsService, AsUser
-from profilesvc.domain.world import DAY, FrozenClock
+from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, revocations, users

@@ -12,7 +12,7 @@ from quart import Quart
 from sqlalchemy import text
 
 from conftest import BASE_URL, ON_ONE_DATABASE, AsService, Change, Dial
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import users

@@ -9,7 +9,7 @@ from sqlalchemy import insert, update
 
 from conftest import AsUser
 from profilesvc.contract.posts import Post
-from profilesvc.domain.world import FrozenClock, month_start
+from profilesvc.domain.time import FrozenClock, month_start
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
 from profilesvc.storage import posts

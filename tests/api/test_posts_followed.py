@@ -9,8 +9,9 @@ import pytest
 from quart import Quart
 
 from conftest import AsUser, client_of
-from profilesvc.bootstrap import World, create_app
-from profilesvc.domain.world import FrozenClock, SeededEntropy
+from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.port import Provider
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
@@ -131,7 +132,7 @@ async def test_nor_does_one_that_another_process_read(
 ) -> None:
     halting = Halting(services.provider)
     app.extensions["profilesvc"] = replace(services, provider=halting)
-    other = create_app(settings, World(clock, SeededEntropy("other")))
+    other = create_app(settings, Runtime(clock, SeededEntropy("other")))
     async with other.test_app(), client_of(other, await tokens.user_token(services, ALICE)) as elsewhere:
         first = asyncio.create_task(names(alice))
         await halting.read.wait()

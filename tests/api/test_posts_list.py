@@ -10,7 +10,7 @@ from itsdangerous import Signer
 
 from conftest import AsService, AsUser
 from profilesvc.contract.posts import PostList
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.services.context import Services
 from support.api import BOB, assert_error, assert_ok, fields

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from conftest import AsUser
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.breaker import COOL_DOWN_MS
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import ALICE, assert_error, assert_ok

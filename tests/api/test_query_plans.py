@@ -8,7 +8,7 @@ import pytest
 from quart import Quart
 
 from conftest import START, AsService
-from profilesvc.domain.world import DAY
+from profilesvc.domain.time import DAY
 from profilesvc.fixtures import load_world
 from profilesvc.operations import generate, housekeeping
 from profilesvc.operations.generate import Amounts

@@ -6,7 +6,7 @@ import httpx
 from sqlalchemy import update
 
 from conftest import AsService, AsUser
-from profilesvc.domain.world import DAY, SECOND, FrozenClock
+from profilesvc.domain.time import DAY, SECOND, FrozenClock
 from profilesvc.fixtures import fixture_path
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services

@@ -8,7 +8,7 @@ import pytest
 from conftest import AsService, AsUser, Change
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReviewDetail, ReviewList
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
 from support.api import BOB, CAROL, Site, assert_error, assert_ok, fields
 from support.parts import Odd

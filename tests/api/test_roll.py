@@ -9,7 +9,7 @@ import pytest
 from conftest import AsService, AsUser
 from profilesvc.contract.keys import KeyRoll
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import DAY, FrozenClock, iso
+from profilesvc.domain.time import DAY, FrozenClock, iso
 from profilesvc.services import credentials
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services

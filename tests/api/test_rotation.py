@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import func, select
 
 from conftest import AsService, client_of, make_settings
-from profilesvc.bootstrap import World, create_app
-from profilesvc.domain.world import DAY, SECOND, FrozenClock, SeededEntropy
+from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import DAY, SECOND, FrozenClock
 from profilesvc.operations import housekeeping
 from profilesvc.services import rotation
 from profilesvc.services.context import Services
@@ -129,7 +130,7 @@ class TestSingleUse:
         self, http: httpx.AsyncClient, plugin: Site, settings: Settings, clock: FrozenClock
     ) -> None:
         lost = await exchange(http, plugin.tokens["refresh_token"])
-        other = create_app(settings, World(clock, SeededEntropy("another process")))
+        other = create_app(settings, Runtime(clock, SeededEntropy("another process")))
         async with other.test_app(), client_of(other) as elsewhere:
             again = await exchange(elsewhere, plugin.tokens["refresh_token"])
         assert again.content == lost.content
@@ -175,7 +176,7 @@ class TestLifetime:
         assert_bad_refresh(await exchange(http, pair["refresh_token"]), expired=True)
 
     @pytest.mark.parametrize("grace", [0, 60])
-    async def test_the_grace_is_a_setting(self, settings: Settings, world: World, plugin: Site, grace: int) -> None:
+    async def test_the_grace_is_a_setting(self, settings: Settings, world: Runtime, plugin: Site, grace: int) -> None:
         tokens = TokenSettings(signing_key_file=settings.tokens.signing_key_file, refresh_grace_seconds=grace)
         other = create_app(make_settings(settings.data_dir, settings.database_url, tokens=tokens), world)
         assert isinstance(world.clock, FrozenClock)

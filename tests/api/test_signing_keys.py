@@ -16,10 +16,11 @@ from quart import Quart
 from sqlalchemy import delete
 
 from conftest import AsService, Dial, client_of
-from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.bootstrap import Runtime, create_app, open_services
+from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import ALGORITHMS, KNOWN_AFTER, Algorithm
-from profilesvc.domain.world import DAY, SECOND, FrozenClock, SeededEntropy
+from profilesvc.domain.time import DAY, SECOND, FrozenClock
 from profilesvc.fixtures import fixture_path
 from profilesvc.services.context import Services
 from profilesvc.services.tokens import user_token
@@ -39,7 +40,7 @@ JWKS = "/.well-known/jwks.json"
 @pytest.fixture
 async def other(app: Quart, settings: Settings, clock: FrozenClock) -> AsyncIterator[Quart]:
     """A second process on the same database, as far as it can tell."""
-    made = create_app(settings, World(clock, SeededEntropy("other")))
+    made = create_app(settings, Runtime(clock, SeededEntropy("other")))
     async with made.test_app():
         yield made
 
@@ -169,7 +170,7 @@ class TestRotation:
         clock.advance(milliseconds=KNOWN_AFTER)
         after = await page(there)
         assert after != before
-        restarted = create_app(settings, World(clock, SeededEntropy("restarted")))
+        restarted = create_app(settings, Runtime(clock, SeededEntropy("restarted")))
         async with restarted.test_app():
             for token in (before, after):
                 assert await page(there, token) == await page(dial_of(restarted), token)
@@ -208,7 +209,7 @@ class TestRotation:
 
     async def test_is_announced_once_by_any_number_of_processes(self, settings: Settings, clock: FrozenClock) -> None:
         own = settings.model_copy(update={"tokens": TokenSettings()})
-        async with open_services(own, World(clock)) as one, open_services(own, World(clock)) as two:
+        async with open_services(own, Runtime(clock)) as one, open_services(own, Runtime(clock)) as two:
             clock.advance(days=76, milliseconds=-1)
             await one.signing_keys.keep_schedule()
             assert await states(one) == await states(one, "HS256") == ["active"]
@@ -368,13 +369,13 @@ class TestStart:
         self, settings: Settings, clock: FrozenClock
     ) -> None:
         own = settings.model_copy(update={"tokens": TokenSettings()})
-        async with open_services(own, World(clock), provider=False) as services, services.storage.write() as session:
+        async with open_services(own, Runtime(clock), provider=False) as services, services.storage.write() as session:
             await session.execute(delete(tables.signing_keys))
         begin = asyncio.Event()
 
         async def start() -> list[str]:
             await begin.wait()
-            async with open_services(own, World(clock), provider=False) as services:
+            async with open_services(own, Runtime(clock), provider=False) as services:
                 ring = services.signer.keyring
                 return [dates.kid for alg in ALGORITHMS for dates in ring.of(alg).dates]
 
@@ -388,10 +389,10 @@ class TestStart:
         self, settings: Settings, clock: FrozenClock
     ) -> None:
         old, own = generate_rsa(), settings.model_copy(update={"tokens": TokenSettings()})
-        async with open_services(own, World(clock), provider=False) as services, services.storage.write() as session:
+        async with open_services(own, Runtime(clock), provider=False) as services, services.storage.write() as session:
             await session.execute(delete(tables.signing_keys))
         (settings.data_dir / "signing_key.pem").write_text(pem_of(old, None))
-        async with open_services(own, World(clock), provider=False) as services:
+        async with open_services(own, Runtime(clock), provider=False) as services:
             assert services.signer.keyring.access.active(clock.now()).kid == old.kid
 
     async def test_takes_in_the_operators_key_once_and_lets_it_sign_when_all_know_it(
@@ -400,10 +401,10 @@ class TestStart:
         own, file = generate_rsa(), tmp_path / "own.pem"
         file.write_text(pem_of(own, None))
         given = settings.model_copy(update={"tokens": TokenSettings(signing_key_file=file)})
-        async with open_services(settings, World(clock), provider=False) as services:
+        async with open_services(settings, Runtime(clock), provider=False) as services:
             await services.signing_keys.rotate()
         for _ in range(2):
-            async with open_services(given, World(clock), provider=False) as services:
+            async with open_services(given, Runtime(clock), provider=False) as services:
                 assert await states(services) == ["active", "announced", "removed"]
                 assert services.signer.keyring.access.active(clock.now()).kid == lab_key.kid
                 assert services.signer.keyring.access.active(clock.now() + KNOWN_AFTER).kid == own.kid
@@ -412,10 +413,10 @@ class TestStart:
     async def test_does_not_take_a_removed_key_in_again(
         self, settings: Settings, clock: FrozenClock, lab_key: RsaKey, caplog: pytest.LogCaptureFixture
     ) -> None:
-        async with open_services(settings, World(clock), provider=False) as services:
+        async with open_services(settings, Runtime(clock), provider=False) as services:
             await services.signing_keys.remove(lab_key.kid)
         caplog.clear()
-        async with open_services(settings, World(clock), provider=False) as services:
+        async with open_services(settings, Runtime(clock), provider=False) as services:
             assert lab_key.kid not in services.signer.keyring.access
             assert await states(services) == ["active", "removed"]
         assert [record.levelno for record in caplog.records if lab_key.kid in record.message] == [logging.WARNING]
@@ -430,17 +431,17 @@ class TestAtRest:
     async def test_keys_are_encrypted_also_those_from_before_the_passphrase(
         self, settings: Settings, clock: FrozenClock, lab_key: RsaKey
     ) -> None:
-        async with open_services(self.under(settings, "correct horse"), World(clock), provider=False) as services:
+        async with open_services(self.under(settings, "correct horse"), Runtime(clock), provider=False) as services:
             await services.signing_keys.rotate()
             async with services.storage.read() as session:
                 rows = (await session.execute(tables.signing_keys.select())).all()
         assert sorted(row.alg for row in rows) == ["HS256", "RS256", "RS256"]
         assert all("BEGIN ENCRYPTED PRIVATE KEY" in row.private_pem for row in rows)
-        async with open_services(self.under(settings, "correct horse"), World(clock), provider=False) as services:
+        async with open_services(self.under(settings, "correct horse"), Runtime(clock), provider=False) as services:
             assert lab_key.kid in services.signer.keyring.access
         for wrong in ("wrong", ""):
             with pytest.raises(SettingsError) as refusal:
-                async with open_services(self.under(settings, wrong), World(clock), provider=False):
+                async with open_services(self.under(settings, wrong), Runtime(clock), provider=False):
                     pass
             line = str(refusal.value)
             assert line.startswith("PROFILESVC_TOKENS__KEY_PASSPHRASE does not open the signing key ")
@@ -471,7 +472,7 @@ class TestAtRest:
         for tokens in (given, TokenSettings(), refresh_only):
             production = settings.model_copy(update={**strict, "tokens": tokens})
             with pytest.raises(SettingsError, match="published test key"):
-                async with open_services(production, World(clock), provider=False):
+                async with open_services(production, Runtime(clock), provider=False):
                     pass
 
     @pytest.mark.parametrize("database", ["sqlite"])
@@ -480,7 +481,7 @@ class TestAtRest:
     ) -> None:
         path = settings.data_dir / "profilesvc.db"
         path.chmod(0o644)
-        async with open_services(settings, World(clock), provider=False) as services:
+        async with open_services(settings, Runtime(clock), provider=False) as services:
             await services.signing_keys.rotate()
             files = [file for file in path.parent.iterdir() if file.name.startswith("profilesvc.db")]
             assert len(files) == 3
@@ -504,7 +505,7 @@ async def test_T12_three_rotations_while_requests_run(
     """Announce, activate, retire, remove, on two processes: no request fails, a token of 89 days works."""
     site = await as_service()
     own = settings.model_copy(update={"tokens": TokenSettings()})
-    apps = [create_app(own, World(clock, SeededEntropy(name))) for name in ("one", "two")]
+    apps = [create_app(own, Runtime(clock, SeededEntropy(name))) for name in ("one", "two")]
     async with apps[0].test_app(), apps[1].test_app():
         drill = Drill(apps, site, clock)
         await drill.run(days=365)

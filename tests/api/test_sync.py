@@ -9,7 +9,7 @@ import pytest
 from conftest import AsService, AsUser
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services import sync
 from profilesvc.services.context import Caller, Reached, Services
 from support.api import CAROL, Site, assert_error, assert_ok, fields

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import update
 
 from conftest import client_of
-from profilesvc.bootstrap import World, create_app
-from profilesvc.domain.world import FrozenClock
+from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services import sync, tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings
@@ -94,7 +94,7 @@ class TestOneAtATime:
         assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
 
 
-async def test_A142_a_provider_that_does_not_answer_in_time(settings: Settings, world: World) -> None:
+async def test_A142_a_provider_that_does_not_answer_in_time(settings: Settings, world: Runtime) -> None:
     impatient = settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.2)})
     app = create_app(impatient, world)
     async with app.test_app():

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from conftest import AsService
-from profilesvc.domain.world import SECOND, FrozenClock, parse_iso
+from profilesvc.domain.time import SECOND, FrozenClock, parse_iso
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from support.api import Site, assert_error, assert_ok, fields

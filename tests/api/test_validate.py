@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 
 from conftest import AsService
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from support.api import Site, assert_error, assert_ok, fields

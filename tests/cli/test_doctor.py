@@ -24,10 +24,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from conftest import make_settings
-from profilesvc.bootstrap import World, create_app
+from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.cli.checks import clock
 from profilesvc.cli.checks_outside import outside
-from profilesvc.domain.world import SystemClock, SystemEntropy
+from profilesvc.domain.entropy import SystemEntropy
+from profilesvc.domain.time import SystemClock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
@@ -309,7 +310,7 @@ class TestPooler:
 
 class TestOutside:
     def test_a_running_service_is_well(self, run: Run, sqlite_template: Path) -> None:
-        server = EmbeddedServer(create_app(make_settings(Path("var")), World()))
+        server = EmbeddedServer(create_app(make_settings(Path("var")), Runtime()))
         server.start()
         try:
             result = run("doctor", server.base_url, "--json")

@@ -8,7 +8,7 @@ import pytest
 from conftest import AsService, AsUser
 from profilesvc.contract.keys import KeyListQuery
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services import keys, tokens
 from profilesvc.services.context import Services

@@ -6,7 +6,7 @@ import pytest
 
 from profilesvc.client import AsyncOptions, ProfileClient, Retries, SyncOptions
 from profilesvc.contract.keys import KeyCreated
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.settings import Settings
 from support.client import Recorded, Service, new_key
 

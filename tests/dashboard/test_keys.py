@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from conftest import AsService
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, assert_ok

@@ -6,8 +6,9 @@ from itsdangerous import URLSafeSerializer
 from quart import Quart
 
 from conftest import BASE_URL
-from profilesvc.bootstrap import World, create_app
-from profilesvc.domain.world import FrozenClock, SeededEntropy
+from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
@@ -123,7 +124,7 @@ async def test_a_sign_in_goes_on_while_the_signing_key_changes(
 @pytest.mark.in_process("serves https to itself")
 async def test_over_tls_the_cookies_are_of_this_host_alone(settings: Settings, clock: FrozenClock) -> None:
     secure = settings.model_copy(update={"base_url": "https://profiles.test"})
-    app = create_app(secure, World(clock, SeededEntropy("tls")))
+    app = create_app(secure, Runtime(clock, SeededEntropy("tls")))
     transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
     async with app.test_app(), httpx.AsyncClient(transport=transport, base_url=secure.base_url) as client:
         browser, lines = Browser(client), list[str]()

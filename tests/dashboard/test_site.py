@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from conftest import AsService
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from support.api import BOB, CAROL, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from conftest import AsService
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services import holds
 from profilesvc.services.context import Services
 from profilesvc.storage import connection, keys, locations

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from quart import Quart
 
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings

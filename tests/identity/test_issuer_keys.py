@@ -7,7 +7,7 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from support.api import assert_ok
 from support.identity import FakeIssuer, Logins, assert_refused, claims, exchanged, jwk, rsa_key, signed
 

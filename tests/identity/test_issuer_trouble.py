@@ -10,7 +10,7 @@ import httpx
 import pytest
 from quart import Quart
 
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.tokens import jwks
 from support.api import assert_error, assert_ok

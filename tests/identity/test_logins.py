@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import select
 
 from conftest import Dial
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import audit, exchanges

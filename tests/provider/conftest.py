@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from support.provider import START, Rig, in_process, over_socket
 
 

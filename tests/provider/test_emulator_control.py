@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from support.provider import Rig, in_process
 
 PIER, BOOKS, AIRPORT = "locations/111", "locations/114", "locations/113"
@@ -131,7 +131,8 @@ async def test_restart_forgets_nothing(tmp_path: Path, clock: FrozenClock) -> No
 CRASHING = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from profilesvc.domain.world import SystemClock, SystemEntropy
+from profilesvc.domain.entropy import SystemEntropy
+from profilesvc.domain.time import SystemClock
 from profilesvc.fixtures import load_world
 from profilesvc.emulator.embedded import open_emulator
 from profilesvc.settings import Settings

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from profilesvc.domain.world import FrozenClock, SeededEntropy
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import FrozenClock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.guard import Guard
 from profilesvc.fixtures import load_world

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.breaker import FAILURES
 from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import RemoteProvider

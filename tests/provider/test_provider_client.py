@@ -15,7 +15,7 @@ from google_auth_httplib2 import AuthorizedHttp
 from googleapiclient.discovery import build, build_from_document
 from googleapiclient.errors import HttpError
 
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from support.oracle import ACCOUNTS, INFORMATION, VERIFICATIONS, method_of, v4_document, violations
 from support.provider import LOGIN, START, emulator_at, served
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from profilesvc.domain.world import FrozenClock, SystemEntropy
+from profilesvc.domain.entropy import SystemEntropy
+from profilesvc.domain.time import FrozenClock
 from profilesvc.emulator.embedded import open_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.provider.connect import open_provider

@@ -12,7 +12,7 @@ from google.auth.credentials import AnonymousCredentials
 from googleapiclient.discovery import build, build_from_document
 
 from profilesvc.domain.profiles import plan_patch
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
 from support.oracle import ACCOUNTS, INFORMATION, VERIFICATIONS, method_of, v4_document, violations

@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from conftest import client_of
-from profilesvc.bootstrap import World, create_app
-from profilesvc.domain.world import FrozenClock, SeededEntropy
+from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.breaker import COOL_DOWN_MS
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
@@ -70,7 +71,7 @@ async def linked(
     with served(emulator_at(tmp_path / "provider", clock)) as origin:
         async with ToxicLink(httpx.URL(origin).port or 0) as link, httpx.AsyncClient(base_url=origin) as emulator:
             provider = ProviderSettings(url=link.origin, timeout_seconds=seconds, edits_per_minute=0)
-            app = create_app(settings.model_copy(update={"provider": provider}), World(clock, SeededEntropy("link")))
+            app = create_app(settings.model_copy(update={"provider": provider}), Runtime(clock, SeededEntropy("link")))
             async with app.test_app():
                 services: Services = app.extensions["profilesvc"]
                 async with client_of(app, await tokens.user_token(services, ALICE)) as alice:

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from profilesvc.bootstrap import World, open_services
+from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.operations import operator
 from profilesvc.services import tokens
 from profilesvc.settings import Settings
@@ -42,7 +42,7 @@ class Killing:
 
     async def _prepared(self) -> dict[str, str]:
         """Users with tokens, and a plan for Alice that has as many posts as all lives make."""
-        async with open_services(self.settings, World()) as services:
+        async with open_services(self.settings, Runtime()) as services:
             await operator.assign_plan(services, ALICE, "agency")
             return {email: await tokens.user_token(services, email) for email in (ALICE, BOB)}
 

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from conftest import Postgres
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from support.api import Site, assert_error

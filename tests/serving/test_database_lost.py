@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import update
 
 from conftest import Postgres, make_settings
-from profilesvc.bootstrap import World, open_services
+from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.database.outage import Outage
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, readiness
 from profilesvc.services import audit
 from profilesvc.services.context import Services
@@ -282,7 +282,7 @@ async def test_after_a_switch_over_the_new_primary_is_found(
     with standby(role.postgres) as other:
         url = role.url().replace(f"host={role.postgres.host}", f"host={other}:5432&host={role.postgres.host}:5432")
         settings = make_settings(tmp_path, url)
-        async with open_services(settings, World()) as services:
+        async with open_services(settings, Runtime()) as services:
             later = Later()
             services.storage.outage = Outage(later)
             assert await _renamed(services, "Before")

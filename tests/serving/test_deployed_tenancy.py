@@ -18,7 +18,7 @@ from api.test_tenancy import (
     untouched,
 )
 from conftest import AsService, Dial, Postgres
-from profilesvc.bootstrap import World, open_services
+from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.services.context import Services
 from support.api import Site
 from support.deployment import Deployment, deployed
@@ -82,7 +82,7 @@ async def victim(as_service: AsService) -> Site:
 @pytest.fixture
 async def services(deployment: Deployment) -> AsyncIterator[Services]:
     """The operator's, beside the service on the same database."""
-    async with open_services(deployment.settings, World(), provider=False) as opened:
+    async with open_services(deployment.settings, Runtime(), provider=False) as opened:
         yield opened
 
 

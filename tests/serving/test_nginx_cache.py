@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from conftest import make_settings
-from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.bootstrap import Runtime, create_app, open_services
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from support.api import ALICE, BOB, assert_error, assert_ok
@@ -50,7 +50,7 @@ def people(tmp_path: Path, sqlite_template: Path) -> dict[str, str]:
         shutil.copy(file, tmp_path)
 
     async def made() -> dict[str, str]:
-        async with open_services(make_settings(tmp_path), World(), provider=False) as services:
+        async with open_services(make_settings(tmp_path), Runtime(), provider=False) as services:
             return {email: await tokens.user_token(services, email) for email in (ALICE, BOB)}
 
     return asyncio.run(made())

@@ -23,7 +23,7 @@ from profilesvc.contract.errors import (
 from profilesvc.database.engine import Storage
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import load_catalogue
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered
 from profilesvc.services.idempotency import KEPT, Claim, once

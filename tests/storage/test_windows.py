@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from profilesvc.domain.rates import Standing, Window, Windows
-from profilesvc.domain.world import HOUR, MINUTE, SECOND, FrozenClock
+from profilesvc.domain.time import HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.redis import TIMEOUT_SECONDS, SharedWindows
 from support.redis_server import RedisServer, free_port

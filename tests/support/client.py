@@ -6,11 +6,12 @@ from typing import Any, TypeVar
 
 import httpx
 
-from profilesvc.bootstrap import World, create_app
+from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.client import ProfileClient
 from profilesvc.contract.keys import KeyCreated
 from profilesvc.dev_issuer.provider import DevIssuer
-from profilesvc.domain.world import FrozenClock, SeededEntropy
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import FrozenClock
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import keys, tokens
 from profilesvc.services.context import Services
@@ -41,7 +42,7 @@ class Service:
 
     def start(self) -> None:
         self._started += 1
-        self._world = World(self.clock, SeededEntropy(f"client {self._started}"))
+        self._world = Runtime(self.clock, SeededEntropy(f"client {self._started}"))
         self._app = create_app(self._settings, self._world)
         self._app.before_serving(self._remember_loop)
         self._server = EmbeddedServer(self._app, self._port)

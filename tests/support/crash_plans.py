@@ -18,12 +18,12 @@ WHERE event IN ('key.deactivated', 'key.reactivated') AND details LIKE '%plan_do
 """
 _PLANS = """
 import asyncio, itertools, sys
-from profilesvc.bootstrap import World, open_services
+from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.operations import operator
 from profilesvc.settings import load
 
 async def change():
-    async with open_services(load(), World(), provider=False) as services:
+    async with open_services(load(), Runtime(), provider=False) as services:
         for plan in itertools.cycle(sys.argv[1:]):
             await operator.assign_plan(services, "bob@example.com", plan)
             print(plan, flush=True)

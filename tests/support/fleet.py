@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 from quart import Quart, request
 
+from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.rates import Window
-from profilesvc.domain.world import SeededEntropy
 from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.embedded import EMULATOR_FILE
 from profilesvc.fixtures import load_world

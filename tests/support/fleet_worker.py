@@ -18,11 +18,11 @@ from typing import Any
 import httpx
 from quart import Quart
 
-from profilesvc.bootstrap import World, create_app
+from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.cli._process.listening import announce, bound
 from profilesvc.cli._process.workers import serve_workers
 from profilesvc.domain.rates import Standing, Window
-from profilesvc.domain.world import FrozenClock
+from profilesvc.domain.time import FrozenClock
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, load
 from support.parts import changed
@@ -134,7 +134,7 @@ class Worker:
     async def _catch_up(self) -> None:
         if self._is_new(DEPLOYMENT):
             await self._deployed.aclose()
-            self._app = create_app(self._board.told(DEPLOYMENT), World(SharedClock(self._board)))
+            self._app = create_app(self._board.told(DEPLOYMENT), Runtime(SharedClock(self._board)))
             await self._deployed.enter_async_context(self._app.test_app())  # type: ignore[arg-type]
             self._opened = self._app.extensions["profilesvc"]
         moved, is_changed = self._is_new(NOW), self._is_new(CHANGE)

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from profilesvc.bootstrap import World, create_app, open_services
-from profilesvc.domain.world import FrozenClock
+from profilesvc.bootstrap import Runtime, create_app, open_services
+from profilesvc.domain.time import FrozenClock
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from profilesvc.settings import Settings
@@ -56,7 +56,7 @@ class Issuer:
         """A user token of this moment."""
 
         async def mint() -> str:
-            async with open_services(self.settings, World(self.clock)) as services:
+            async with open_services(self.settings, Runtime(self.clock)) as services:
                 return await tokens.user_token(services, ALICE)
 
         return asyncio.run(mint())
@@ -84,6 +84,6 @@ def issuing(template: Path, folder: Path) -> Iterator[Issuer]:
     late, clock = _Late(), FrozenClock(int(time.time() * 1000))
     server = EmbeddedServer(late)
     settings = seeded(template, folder, base_url=server.base_url)
-    late.app = create_app(settings, World(clock))
+    late.app = create_app(settings, Runtime(clock))
     with server:
         yield Issuer(server.base_url, clock, settings)

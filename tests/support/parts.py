@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from profilesvc.database.engine import Storage
 from profilesvc.domain.rates import Window, Windows
-from profilesvc.domain.world import MINUTE
+from profilesvc.domain.time import MINUTE
 from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.services.context import Services

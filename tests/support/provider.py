@@ -10,7 +10,8 @@ import httpx
 from pydantic import SecretStr
 from quart import Quart, Response, g, request
 
-from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import FrozenClock, parse_iso
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import READ_MASK, RemoteProvider

@@ -19,11 +19,11 @@ from profilesvc.settings import Settings
 _SERVE = """
 import sys
 from profilesvc.server import serving
-from profilesvc.bootstrap import World, create_app
+from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.emulator.faults import Fault
 from profilesvc.settings import load
 
-world = World()
+world = Runtime()
 app = create_app(load(), world)
 listener = serving.bind("127.0.0.1", 0)
 port = listener.getsockname()[1]

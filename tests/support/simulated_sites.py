@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from profilesvc.domain.world import DAY, HOUR, MINUTE, SECOND, FrozenClock
+from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND, FrozenClock
 from support.api import assert_ok
 from support.tokens import PATH, claims
 

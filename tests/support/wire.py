@@ -15,7 +15,7 @@ import httpx
 import orjson
 
 from conftest import make_settings
-from profilesvc.bootstrap import World, create_app, open_services
+from profilesvc.bootstrap import Runtime, create_app, open_services
 from profilesvc.emulator.faults import Fault
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
@@ -49,7 +49,7 @@ class Served:
     in_flight: InFlight
     user: str
     app: Any
-    world: World
+    world: Runtime
 
     def client(self, token: str | None = None, timeout: float = 20) -> httpx.Client:
         """An ordinary client of the server."""
@@ -73,14 +73,14 @@ def seeded(template: Path, folder: Path, **overrides: Any) -> Settings:
 
 async def user_token(settings: Settings, email: str = ALICE) -> str:
     """A token of a user of the demo world, minted as the operator does."""
-    async with open_services(settings, World()) as services:
+    async with open_services(settings, Runtime()) as services:
         return await tokens.user_token(services, email)
 
 
 @contextlib.contextmanager
 def serving(settings: Settings) -> Iterator[Served]:
     """The service of these settings on a socket, by the machine's clock."""
-    user, world = asyncio.run(user_token(settings)), World()
+    user, world = asyncio.run(user_token(settings)), Runtime()
     app = create_app(settings, world)
     in_flight = InFlight(app)
     with EmbeddedServer(in_flight) as server:

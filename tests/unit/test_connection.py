@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilesvc.domain.connection import HISTORY, Span, history, reason_hint, state
-from profilesvc.domain.world import DAY, HOUR, MINUTE, iso
+from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 
 NOW = 1_800_000_000_000
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilesvc.domain import keys
+from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import SeededEntropy
 
 
 @pytest.mark.parametrize(

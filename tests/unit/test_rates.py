@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conftest import make_settings
 from profilesvc.bootstrap import warns_workers
 from profilesvc.domain.rates import Window
-from profilesvc.domain.world import HOUR, MINUTE, SECOND
+from profilesvc.domain.time import HOUR, MINUTE, SECOND
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import SettingsError, load
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import KeyDates
-from profilesvc.domain.world import DAY
+from profilesvc.domain.time import DAY
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.claims import TokenType
 from profilesvc.tokens.keyring import (

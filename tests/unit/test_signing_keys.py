@@ -21,7 +21,7 @@ from profilesvc.domain.signing_keys import (
     soonest,
     state,
 )
-from profilesvc.domain.world import DAY
+from profilesvc.domain.time import DAY
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.jose import b64_decode
 from profilesvc.tokens.keyring import (

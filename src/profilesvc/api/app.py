@@ -28,7 +28,7 @@ from profilesvc.api.routes import (
     tokens,
     wellknown,
 )
-from profilesvc.domain.world import Entropy
+from profilesvc.domain.entropy import Entropy
 from profilesvc.services.context import Services
 
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]

@@ -17,10 +17,10 @@ from profilesvc.api.failures import body_for
 from profilesvc.api.request import SLOT, headers_of
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
 from profilesvc.domain.addresses import client_address, network
+from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.rates import Counted
 from profilesvc.domain.request import RequestInfo, serving
-from profilesvc.domain.world import Entropy
 from profilesvc.server.scope import BEFORE, MALFORMED
 from profilesvc.services.context import Services
 

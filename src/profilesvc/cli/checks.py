@@ -141,12 +141,12 @@ def _migrations(current: str | None, at_start: bool) -> Check:
 
 async def _readiness(settings: Settings) -> AsyncIterator[Check]:
     """Check whether a server would start."""
-    from profilesvc.bootstrap import World, open_services
+    from profilesvc.bootstrap import Runtime, open_services
     from profilesvc.cli.failures import expected
     from profilesvc.operations import readiness
 
     try:
-        async with open_services(settings, World(), provider=False) as services:
+        async with open_services(settings, Runtime(), provider=False) as services:
             ring = services.signer.keyring
             yield Check("signing keys", "ok", f"{len(ring.access.dates) + len(ring.refresh.dates)} in use")
             failed = [name for name, passes in (await readiness.checks(services)).items() if not passes]
@@ -173,7 +173,7 @@ async def _provider_clock(settings: Settings) -> Check:
 
 async def _provider(settings: Settings) -> Check:
     """Log in to the provider and read its accounts."""
-    from profilesvc.domain.world import SystemClock
+    from profilesvc.domain.time import SystemClock
     from profilesvc.provider.connect import open_provider
     from profilesvc.provider.port import ProviderError
 

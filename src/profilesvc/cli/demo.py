@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from quart import Quart
 
-    from profilesvc.bootstrap import World
+    from profilesvc.bootstrap import Runtime
     from profilesvc.dev_issuer.provider import DevIssuer
     from profilesvc.services.context import Services
 
@@ -50,7 +50,7 @@ curl -s {url}/api/v1/sync/{id} -H "Authorization: Bearer $TOKEN" -H 'Content-Typ
 
 def demo(port: Port = 8000) -> None:
     """Run the service with demo data. Create a key, and serve the provider emulator on the next port."""
-    from profilesvc.bootstrap import World, create_app
+    from profilesvc.bootstrap import Runtime, create_app
     from profilesvc.cli._process.sqlite_lock import sole_server
     from profilesvc.server.serving import serve_forever
 
@@ -60,19 +60,19 @@ def demo(port: Port = 8000) -> None:
         settings = with_base_url(settings, HOST, listener)
         key = asyncio.run(_prepare(settings))
         publish(settings)
-        world, provider = World(), _next_port(listener, port) if settings.provider.embedded else None
+        runtime, provider = Runtime(), _next_port(listener, port) if settings.provider.embedded else None
         notes: list[str] = []
         if provider is not None:
-            world.guard = new_guard(settings, HOST)
+            runtime.guard = new_guard(settings, HOST)
             notes.append(f"provider       {url_of(HOST, provider)} (the emulator; its controls are under /__emulator/)")
-            notes.append(control_line(settings, world.guard))
-        app, announced = create_app(settings, world), announce(HOST, listener)
+            notes.append(control_line(settings, runtime.guard))
+        app, announced = create_app(settings, runtime), announce(HOST, listener)
 
         def ready() -> None:
             announced()
-            print(_introduction(url_of(HOST, listener), key, world.issuer, notes), flush=True)
+            print(_introduction(url_of(HOST, listener), key, runtime.issuer, notes), flush=True)
 
-        both = app if provider is None else _Both(app, world, provider)
+        both = app if provider is None else _Both(app, runtime, provider)
         listeners = [listener] if provider is None else [listener, provider]
         if not serve_forever(both, listeners, ready, app.extensions["profilesvc.draining"].set):
             raise typer.Exit(1)
@@ -81,14 +81,14 @@ def demo(port: Port = 8000) -> None:
 class _Both:
     """One ASGI app that serves the service on one port and its embedded emulator on another."""
 
-    def __init__(self, service: "Quart", world: "World", provider: "socket.socket") -> None:
-        self._service, self._world = service, world
+    def __init__(self, service: "Quart", runtime: "Runtime", provider: "socket.socket") -> None:
+        self._service, self._runtime = service, runtime
         self._provider_port = provider.getsockname()[1]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Call the app of the port. The service's lifespan includes the emulator's."""
         on_provider = scope["type"] != "lifespan" and scope["server"][1] == self._provider_port
-        app = self._world.emulator if on_provider else self._service
+        app = self._runtime.emulator if on_provider else self._service
         assert app is not None, "the emulator runs as long as the service"
         await app(scope, receive, send)
 
@@ -106,12 +106,12 @@ def _next_port(listener: "socket.socket", requested: int) -> "socket.socket":
 
 async def _prepare(settings: Settings) -> dict[str, Any]:
     """Seed an empty database and return the demo key; create a new one if there is no usable key."""
-    from profilesvc.bootstrap import DEMO_KEY_FILE, World, open_services
+    from profilesvc.bootstrap import DEMO_KEY_FILE, Runtime, open_services
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding
 
     path = settings.data_dir / DEMO_KEY_FILE
-    async with open_services(settings, World()) as services:
+    async with open_services(settings, Runtime()) as services:
         await seeding.load_if_empty(services, load_world())
         key = await _if_valid(services, _stored_key(path))
         if key is None:

@@ -29,7 +29,8 @@ def serve(
 ) -> None:
     """Serve the emulator without the service, for several services or for tests of a plugin."""
     from profilesvc.cli._process.sqlite_lock import sole_emulator
-    from profilesvc.domain.world import SystemClock, SystemEntropy
+    from profilesvc.domain.entropy import SystemEntropy
+    from profilesvc.domain.time import SystemClock
     from profilesvc.emulator.app import create_emulator
     from profilesvc.emulator.embedded import EMULATOR_FILE
     from profilesvc.fixtures import load_world

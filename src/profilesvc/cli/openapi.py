@@ -14,7 +14,7 @@ def openapi(
     import orjson
 
     from profilesvc.api.app import build
-    from profilesvc.domain.world import SystemEntropy
+    from profilesvc.domain.entropy import SystemEntropy
 
     app = build(lambda: nullcontext(cast(Any, None)), SystemEntropy())  # never started, so it opens nothing
     document = app.extensions["QUART_SCHEMA"].openapi_provider.schema()

@@ -31,10 +31,10 @@ def command_settings() -> Settings:
 
 def run(work: "Callable[[Services], Awaitable[Result]]", *, provider: bool = False) -> Result:
     """Open the services, run `work` with them and close them. The provider is opened only if `provider` is True."""
-    from profilesvc.bootstrap import World, open_services
+    from profilesvc.bootstrap import Runtime, open_services
 
     async def opened() -> Result:
-        async with open_services(command_settings(), World(), provider=provider) as services:
+        async with open_services(command_settings(), Runtime(), provider=provider) as services:
             return await work(services)
 
     return asyncio.run(opened())

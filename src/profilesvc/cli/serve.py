@@ -58,10 +58,10 @@ def serve(
 
 async def prepare(settings: Settings, demo: bool) -> None:
     """Open the services once, so that problems are reported before the server starts. Load the demo data if `demo`."""
-    from profilesvc.bootstrap import World, open_services
+    from profilesvc.bootstrap import Runtime, open_services
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding
 
-    async with open_services(settings, World()) as services:
+    async with open_services(settings, Runtime()) as services:
         if demo:
             await seeding.load_if_empty(services, load_world())

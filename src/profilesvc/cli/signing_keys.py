@@ -20,7 +20,7 @@ app = typer.Typer(
 
 
 def _row(info: "KeyInfo") -> dict[str, str | None]:
-    from profilesvc.domain.world import iso
+    from profilesvc.domain.time import iso
 
     dates = info.dates
     return {

@@ -14,7 +14,7 @@ app = typer.Typer(name="users", help="Manage the users of the dashboard.", no_ar
 
 
 def _row(user: "UserState") -> dict[str, Any]:
-    from profilesvc.domain.world import iso
+    from profilesvc.domain.time import iso
 
     suspended_at = None if user.suspended_at is None else iso(user.suspended_at)
     return {"id": user.id, "email": user.email, "name": user.name, "plan": user.plan, "suspended_at": suspended_at}

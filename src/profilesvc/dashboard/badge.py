@@ -7,7 +7,7 @@ from quart import Blueprint, Response
 
 from profilesvc.api.request import receive, services, this_request
 from profilesvc.dashboard import words
-from profilesvc.domain.world import iso
+from profilesvc.domain.time import iso
 from profilesvc.services import badges
 
 _COLOURS = {"online": "#1a7f37", "idle": "#9a6700", "offline": "#c21f2c", "deactivated": "#57606a"}

@@ -11,7 +11,7 @@ from profilesvc.contract.keys import KeyCreate
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import ServiceError, invalid, invalid_many
 from profilesvc.domain.keys import clean_name
-from profilesvc.domain.world import parse_iso
+from profilesvc.domain.time import parse_iso
 from profilesvc.services.context import Services
 from profilesvc.services.overview import Choice
 

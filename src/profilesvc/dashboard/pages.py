@@ -11,7 +11,7 @@ from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import problems, values, words
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current
-from profilesvc.domain.world import iso
+from profilesvc.domain.time import iso
 
 PATH = "/dashboard"
 VISIT = "profilesvc.visit"  # the key of the visit in a request's scope, for error pages

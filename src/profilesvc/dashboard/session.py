@@ -10,7 +10,7 @@ from profilesvc.dashboard import cookies, pages
 from profilesvc.dashboard.signing_in import Attempt, Provider
 from profilesvc.dashboard.visits import Visit, local, view
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import SECOND
+from profilesvc.domain.time import SECOND
 from profilesvc.services import oauth2
 
 _ATTEMPT_SECONDS = 600

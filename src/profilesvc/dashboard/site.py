@@ -12,7 +12,7 @@ from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.readings import reading
-from profilesvc.domain.world import parse_iso
+from profilesvc.domain.time import parse_iso
 from profilesvc.services import comparison, connection, locations, overview, sync
 from profilesvc.services.context import Reached
 from profilesvc.tokens.signer import random_id

@@ -2,7 +2,7 @@
 
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import DAY, HOUR, MINUTE
+from profilesvc.domain.time import DAY, HOUR, MINUTE
 from profilesvc.services.overview import KeyView, SiteView
 
 STATES = {

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 import orjson
 from jwt import PyJWTError
 
-from profilesvc.domain.world import SECOND
+from profilesvc.domain.time import SECOND
 from profilesvc.services.context import Services
 from profilesvc.storage import identities, users
 from profilesvc.storage.identities import Linked

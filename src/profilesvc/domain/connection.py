@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from profilesvc.domain.world import DAY, HOUR, iso
+from profilesvc.domain.time import DAY, HOUR, iso
 
 NEXT_HEARTBEAT_SECONDS = 3_600
 ONLINE_FOR = 2 * HOUR

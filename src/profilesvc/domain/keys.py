@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import invalid
-from profilesvc.domain.world import Entropy
 
 CLIENT_ID = re.compile(r"svcid_[0-9]{1,19}_[0-9]{1,16}_[a-z0-9_-]{1,64}\Z", re.ASCII)
 SECRET_BYTES = 48

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 from pydantic import BeforeValidator
 
-from profilesvc.domain.world import DAY, HOUR, MINUTE, SECOND
+from profilesvc.domain.time import DAY, HOUR, MINUTE, SECOND
 
 _UNITS = {"second": SECOND, "minute": MINUTE, "hour": HOUR, "day": DAY}
 _WRITTEN = re.compile(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from profilesvc.domain.world import SECOND
+from profilesvc.domain.time import SECOND
 
 Algorithm = Literal["RS256", "HS256"]
 ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "HS256")

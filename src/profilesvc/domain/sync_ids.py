@@ -1,6 +1,6 @@
 """Ids of syncs."""
 
-from profilesvc.domain.world import Entropy
+from profilesvc.domain.entropy import Entropy
 
 _BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
 

@@ -9,7 +9,8 @@ from sqlmodel import select
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter
 
-from profilesvc.domain.world import Clock, Entropy, iso
+from profilesvc.domain.entropy import Entropy
+from profilesvc.domain.time import Clock, iso
 from profilesvc.emulator.accounts import accounts, digest_of
 from profilesvc.emulator.attributes import attributes
 from profilesvc.emulator.categories import categories

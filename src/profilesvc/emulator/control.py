@@ -35,7 +35,7 @@ from profilesvc.contract.provider.attributes import Attribute
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.contract.provider.review import Review
-from profilesvc.domain.world import iso, parse_iso
+from profilesvc.domain.time import iso, parse_iso
 from profilesvc.emulator.errors import ApiError, not_found
 from profilesvc.emulator.faults import Fault
 from profilesvc.emulator.guard import check_write

@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 from quart import Quart
 
-from profilesvc.domain.world import Clock, Entropy
+from profilesvc.domain.entropy import Entropy
+from profilesvc.domain.time import Clock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.guard import Guard
 from profilesvc.provider.connect import emulator_login

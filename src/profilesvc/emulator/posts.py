@@ -7,7 +7,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.contract.provider.post import LocalPost
-from profilesvc.domain.world import iso, parse_iso
+from profilesvc.domain.time import iso, parse_iso
 from profilesvc.emulator.errors import bad_request, not_found
 from profilesvc.emulator.locations import find_location
 from profilesvc.emulator.masks import applied, update_mask

@@ -8,7 +8,7 @@ from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.contract.provider.review import BatchGetReviewsRequest, ReviewReply
-from profilesvc.domain.world import iso
+from profilesvc.domain.time import iso
 from profilesvc.emulator.errors import MISSING_VALUE, bad_request, failed_precondition, not_found, post_error
 from profilesvc.emulator.locations import find_location
 from profilesvc.emulator.state import emulator, now, switches

@@ -3,7 +3,7 @@
 from sqlmodel import delete
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from profilesvc.domain.world import parse_iso
+from profilesvc.domain.time import parse_iso
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import (
     EmulatorAccountRow,

@@ -7,8 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from quart import current_app, g, request
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.rates import Window
-from profilesvc.domain.world import MINUTE, Clock, Entropy
+from profilesvc.domain.time import MINUTE, Clock
 from profilesvc.emulator.errors import quota_exceeded
 from profilesvc.emulator.faults import Faults
 from profilesvc.emulator.guard import Guard

@@ -10,7 +10,7 @@ from profilesvc.contract.provider.verification import (
     FetchVerificationOptionsRequest,
     VerifyLocationRequest,
 )
-from profilesvc.domain.world import iso
+from profilesvc.domain.time import iso
 from profilesvc.emulator.errors import bad_request, failed_precondition, not_found
 from profilesvc.emulator.locations import find_location, set_voice_of_merchant
 from profilesvc.emulator.rules import CUSTOMERS_ONLY, host_of

@@ -7,8 +7,8 @@ file, which sees the provider's data but not the faults that the lab has queued.
 
 from typing import Any
 
-from profilesvc.bootstrap import World, create_app
-from profilesvc.domain.world import Clock
+from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.domain.time import Clock
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
 
@@ -20,7 +20,7 @@ class LocalDashboard:
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._server = EmbeddedServer(self)
-        self._app: Any = create_app(settings.model_copy(update={"base_url": self._server.base_url}), World(clock))
+        self._app: Any = create_app(settings.model_copy(update={"base_url": self._server.base_url}), Runtime(clock))
         self._server.start()
         self.url = f"{self._server.base_url}{PATH}"
 

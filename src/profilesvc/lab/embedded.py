@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 import httpx
 
-from profilesvc.bootstrap import World, create_app
+from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.plans import load_catalogue
-from profilesvc.domain.world import FrozenClock, SeededEntropy, parse_iso
+from profilesvc.domain.time import FrozenClock, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.lab.dashboard import PATH, LocalDashboard
 from profilesvc.lab.separate_provider import EmbeddedProvider, SeparateProvider
@@ -63,7 +64,7 @@ class Embedded:
         self._server: EmbeddedServer | None = None
         self._separate: SeparateProvider | None = None
         self._dashboard: LocalDashboard | None = None
-        self._world = World(self.clock, SeededEntropy("lab"))
+        self._runtime = Runtime(self.clock, SeededEntropy("lab"))
         self._folder = tempfile.TemporaryDirectory(prefix="profilesvc-lab-")
         self._log = _LogList()
         self._running = threading.Lock()  # prevents a restart, which replaces the loop, while a coroutine runs on it
@@ -96,7 +97,7 @@ class Embedded:
         return _Fixed(**values)
 
     def _serve(self, settings: Settings, port: int = 0) -> None:
-        self._app = create_app(settings, self._world)
+        self._app = create_app(settings, self._runtime)
         self._app.before_serving(self._remember_loop)
         server = EmbeddedServer(self, port)
         try:
@@ -185,9 +186,9 @@ class Embedded:
         Raises:
             ValueError: The user cannot sign in, or the issuer is switched off.
         """
-        if self._world.issuer is None:
+        if self._runtime.issuer is None:
             raise ValueError("the development issuer is switched off")
-        issuer = copy.copy(self._world.issuer)
+        issuer = copy.copy(self._runtime.issuer)
         issuer.client_id = audience or issuer.client_id
         users = self.run(issuer.users(self.services))
         subject = next((user.subject for user in users if user.email == email), "")
@@ -200,8 +201,8 @@ class Embedded:
     def _provider(self) -> EmbeddedProvider | SeparateProvider:
         if self._separate is not None:
             return self._separate
-        assert self._world.emulator is not None, "the lab's provider is the emulator"
-        return EmbeddedProvider(self._world.emulator)
+        assert self._runtime.emulator is not None, "the lab's provider is the emulator"
+        return EmbeddedProvider(self._runtime.emulator)
 
     def control(self, method: str, path: str, body: object = None) -> Any:
         """Call the emulator's control API (emulator/control.py).

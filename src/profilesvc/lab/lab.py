@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import httpx
 
 from profilesvc.client import SyncOptions
-from profilesvc.domain.world import iso
+from profilesvc.domain.time import iso
 from profilesvc.lab.attached import Attached
 from profilesvc.lab.clients import Clients, fields_of, frozen_time
 from profilesvc.lab.embedded import Embedded

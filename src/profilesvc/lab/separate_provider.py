@@ -8,7 +8,8 @@ from typing import Any
 
 import httpx
 
-from profilesvc.domain.world import Clock, SeededEntropy
+from profilesvc.domain.entropy import SeededEntropy
+from profilesvc.domain.time import Clock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.guard import Guard
 from profilesvc.fixtures import load_world

@@ -7,7 +7,7 @@ from limits.aio.storage import Storage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from profilesvc.domain.rates import Standing, Window
-from profilesvc.domain.world import SECOND, Clock
+from profilesvc.domain.time import SECOND, Clock
 from profilesvc.limits.memory import ClockStorage
 
 _NAMESPACE = "profilesvc"

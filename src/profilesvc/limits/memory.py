@@ -5,7 +5,7 @@ from collections import OrderedDict
 
 from limits.aio.storage import MovingWindowSupport, Storage
 
-from profilesvc.domain.world import SECOND, Clock
+from profilesvc.domain.time import SECOND, Clock
 
 _SWEPT_PER_USE = 2  # more than one, so that stale keys are removed faster than new ones are added
 

@@ -15,7 +15,7 @@ from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import RedisError
 
 from profilesvc.domain.rates import Standing, Window, Windows
-from profilesvc.domain.world import SECOND
+from profilesvc.domain.time import SECOND
 from profilesvc.limits.counters import LibraryWindows
 
 Result = TypeVar("Result")

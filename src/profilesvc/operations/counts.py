@@ -4,7 +4,7 @@ Counting reads whole tables, so housekeeping counts once a minute and requests r
 """
 
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
-from profilesvc.domain.world import SECOND, month_start
+from profilesvc.domain.time import SECOND, month_start
 from profilesvc.services.context import Services
 from profilesvc.storage import counts as stored
 from profilesvc.storage.counts import Counts

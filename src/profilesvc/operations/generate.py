@@ -11,11 +11,12 @@ import orjson
 
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.domains import allowed_domains
+from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.sync_ids import new_sync_id
-from profilesvc.domain.world import DAY, HOUR, MINUTE, SeededEntropy, iso
+from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 from profilesvc.services.context import Services
 from profilesvc.storage import bulk, tables
 from profilesvc.storage.domains import NEVER

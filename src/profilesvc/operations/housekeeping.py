@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import HOUR
+from profilesvc.domain.time import HOUR
 from profilesvc.operations import counts
 from profilesvc.services import audit, idempotency
 from profilesvc.services.context import Services

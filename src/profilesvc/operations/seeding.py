@@ -9,7 +9,7 @@ from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.sync_ids import new_sync_id
-from profilesvc.domain.world import parse_iso
+from profilesvc.domain.time import parse_iso
 from profilesvc.services.context import Services
 from profilesvc.storage import locations, sync, users
 

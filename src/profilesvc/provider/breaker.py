@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from profilesvc.domain.world import SECOND, Clock
+from profilesvc.domain.time import SECOND, Clock
 from profilesvc.provider.port import ProviderError, Reason
 
 FAILURES = 5

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import httpx
 from pydantic import SecretStr
 
-from profilesvc.domain.world import Clock
+from profilesvc.domain.time import Clock
 from profilesvc.provider.port import Provider
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.provider.transport import Observe, unobserved

@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 
-from profilesvc.domain.world import Clock
+from profilesvc.domain.time import Clock
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.provider.responses import json_object, read_document, read_response
 from profilesvc.settings import ProviderSettings

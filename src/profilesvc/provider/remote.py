@@ -5,7 +5,7 @@ from urllib.parse import quote
 import httpx
 
 from profilesvc.contract.provider.location import Location
-from profilesvc.domain.world import Clock
+from profilesvc.domain.time import Clock
 from profilesvc.provider.port import Document, Verification
 from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Observe, Request, Transport, unobserved
 from profilesvc.settings import ProviderSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from profilesvc.domain.world import DAY, HOUR, SECOND, Clock
+from profilesvc.domain.time import DAY, HOUR, SECOND, Clock
 from profilesvc.provider.port import Document, ProviderError
 
 MAX_BODY_BYTES = 10 * 1024 * 1024

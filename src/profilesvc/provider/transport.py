@@ -16,7 +16,7 @@ import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from profilesvc.domain.rates import Window
-from profilesvc.domain.world import MINUTE, SECOND, Clock
+from profilesvc.domain.time import MINUTE, SECOND, Clock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.provider.breaker import Breaker, Unreachable
 from profilesvc.provider.oauth import TokenSource, login_error

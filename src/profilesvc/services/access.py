@@ -10,7 +10,7 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVAL
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL, Permission
 from profilesvc.domain.request import RequestInfo
-from profilesvc.domain.world import MINUTE
+from profilesvc.domain.time import MINUTE
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import origins
 from profilesvc.services.context import Caller, Prefetch, Reached, Services, deactivated

@@ -13,7 +13,7 @@ from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.addresses import network
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current
-from profilesvc.domain.world import DAY, HOUR, iso
+from profilesvc.domain.time import DAY, HOUR, iso
 from profilesvc.storage import audit, keys
 from profilesvc.storage.keys import KeyState
 

@@ -4,7 +4,7 @@ import json
 
 from profilesvc.contract.sync import Difference, FilteredField, SyncComparison, SyncPreview
 from profilesvc.domain import profiles
-from profilesvc.domain.world import iso
+from profilesvc.domain.time import iso
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services.context import Reached, Services
 from profilesvc.services.locations import load

@@ -21,7 +21,7 @@ from profilesvc.domain import connection as rules
 from profilesvc.domain.domains import domain_allowed, site_host
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current
-from profilesvc.domain.world import iso
+from profilesvc.domain.time import iso
 from profilesvc.services import origins
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret

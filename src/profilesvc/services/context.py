@@ -11,10 +11,11 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UN
 from profilesvc.database.batches import Batches
 from profilesvc.database.engine import Storage
 from profilesvc.database.prepared import Prefetch as Prefetch  # for the API
+from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
-from profilesvc.domain.world import Clock, Entropy, iso
+from profilesvc.domain.time import Clock, iso
 from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import Notes

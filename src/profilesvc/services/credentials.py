@@ -12,7 +12,7 @@ from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_of
 from profilesvc.domain.keys import clean_name, client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL, grant
-from profilesvc.domain.world import SECOND, iso, parse_iso
+from profilesvc.domain.time import SECOND, iso, parse_iso
 from profilesvc.services import audit
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED, PROVIDER_API_ERROR
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import DAY, SECOND
+from profilesvc.domain.time import DAY, SECOND
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.storage import idempotency

@@ -7,7 +7,7 @@ from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.request import current
-from profilesvc.domain.world import HOUR
+from profilesvc.domain.time import HOUR
 from profilesvc.services import audit, origins, tokens, users
 from profilesvc.services.context import Services
 from profilesvc.storage import identities

@@ -17,7 +17,7 @@ from profilesvc.contract.keys import (
     KeyStanding,
 )
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import iso
+from profilesvc.domain.time import iso
 from profilesvc.services import audit
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services, deactivated

@@ -12,7 +12,7 @@ from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.problems import counted
 from profilesvc.domain.sync_ids import new_sync_id
-from profilesvc.domain.world import SECOND
+from profilesvc.domain.time import SECOND
 from profilesvc.provider.port import Document, ProviderError, Verification
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure

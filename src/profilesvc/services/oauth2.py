@@ -7,7 +7,7 @@ from profilesvc.contract.oauth2 import Introspection
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.request import current
-from profilesvc.domain.world import SECOND
+from profilesvc.domain.time import SECOND
 from profilesvc.services import access, tokens
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import families, keys, revocations

@@ -8,7 +8,7 @@ import orjson
 from profilesvc.domain import connection, profiles
 from profilesvc.domain.connection import ReasonHint, State
 from profilesvc.domain.plans import Plan
-from profilesvc.domain.world import month_start
+from profilesvc.domain.time import month_start
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import locations, overview, posts, users
 from profilesvc.storage.keys import domains_of

@@ -4,7 +4,7 @@ import orjson
 
 from profilesvc.contract.common import post_id, without_account
 from profilesvc.domain.messages import Document
-from profilesvc.domain.world import SECOND, parse_iso
+from profilesvc.domain.time import SECOND, parse_iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Reached, Services
 from profilesvc.storage import posts

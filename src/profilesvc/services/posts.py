@@ -12,7 +12,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document, normal
 from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.problems import counted
-from profilesvc.domain.world import SECOND, iso, month_start
+from profilesvc.domain.time import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Prefetch, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, once

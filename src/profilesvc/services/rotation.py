@@ -7,7 +7,7 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import PermissionName
-from profilesvc.domain.world import DAY, SECOND
+from profilesvc.domain.time import DAY, SECOND
 from profilesvc.services import audit
 from profilesvc.services.context import Services
 from profilesvc.storage import families, revocations

@@ -13,7 +13,7 @@ from profilesvc.contract.sync import MAX_LIMIT, SyncHistory, SyncHistoryEntry, S
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
-from profilesvc.domain.world import SECOND, iso
+from profilesvc.domain.time import SECOND, iso
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services import idempotency
 from profilesvc.services.context import Caller, Reached, Rendered, Services

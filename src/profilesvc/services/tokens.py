@@ -6,7 +6,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.request import current
-from profilesvc.domain.world import MINUTE
+from profilesvc.domain.time import MINUTE
 from profilesvc.services import rotation
 from profilesvc.services.access import admit_key, ids, note_use
 from profilesvc.services.context import Services

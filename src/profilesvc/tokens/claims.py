@@ -7,7 +7,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from profilesvc.contract.common import LOCATION_ID, PermissionName
 from profilesvc.domain.keys import CLIENT_ID
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.world import DAY, SECOND
+from profilesvc.domain.time import DAY, SECOND
 from profilesvc.tokens.jose import is_instant
 
 TokenType = Literal["at+jwt", "rt+jwt"]

@@ -10,7 +10,7 @@ import jwt
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.world import HOUR, MINUTE, SECOND, Clock
+from profilesvc.domain.time import HOUR, MINUTE, SECOND, Clock
 from profilesvc.tokens.id_tokens import PublicKey
 from profilesvc.tokens.jose import json_object
 from profilesvc.tokens.single_flight import SingleFlight

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast, overload
 
 import orjson
 
-from profilesvc.domain.world import Entropy
+from profilesvc.domain.entropy import Entropy
 from profilesvc.tokens.claims import AccessClaims, RefreshClaims, TokenType, check
 from profilesvc.tokens.jose import b64, is_compact, unverified
 from profilesvc.tokens.keyring import HmacKey, Keyring, KeySet, RsaKey

@@ -13,7 +13,7 @@ from profilesvc.database.engine import Storage
 from profilesvc.domain import signing_keys as rules
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm, KeyDates, Schedule, State
-from profilesvc.domain.world import DAY, SECOND, Clock, iso
+from profilesvc.domain.time import DAY, SECOND, Clock, iso
 from profilesvc.settings import PREFIX, SettingsError, TokenSettings
 from profilesvc.storage import revocations
 from profilesvc.storage import signing_keys as table

@@ -1,12 +1,6 @@
-"""Clocks and sources of random bytes: the system's, and fixed ones for tests and the lab.
+"""Clocks, and instants as whole milliseconds since the epoch, UTC: the same in both databases and in Python."""
 
-Instants are whole milliseconds since the epoch in UTC, which both databases and Python store and compare alike.
-"""
-
-import hashlib
-import secrets
 import time
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -23,12 +17,6 @@ class Clock(Protocol):
     """A clock that returns milliseconds since the epoch, UTC."""
 
     def now(self) -> int: ...
-
-
-class Entropy(Protocol):
-    """A source of random bytes."""
-
-    def token_bytes(self, count: int) -> bytes: ...
 
 
 class SystemClock:
@@ -51,28 +39,6 @@ class FrozenClock:
         """Move forward by a timedelta (`hours=3`) and return the new time."""
         self._now += round(timedelta(**duration) / timedelta(milliseconds=1))
         return self._now
-
-
-class SystemEntropy:
-    """The operating system's source."""
-
-    def token_bytes(self, count: int) -> bytes:
-        return secrets.token_bytes(count)
-
-
-class SeededEntropy:
-    """A source of the same bytes on every run: SHAKE-256 in counter mode over a seed. Rejected in production.
-
-    Each length has its own counter, so that one more request does not change the secrets created after it.
-    """
-
-    def __init__(self, seed: str) -> None:
-        self._seed = seed
-        self._calls: Counter[int] = Counter()
-
-    def token_bytes(self, count: int) -> bytes:
-        self._calls[count] += 1
-        return hashlib.shake_256(f"{self._seed}:{count}:{self._calls[count]}".encode()).digest(count)
 
 
 def iso(instant: int) -> str:

@@ -1,0 +1,34 @@
+"""Random bytes: from the operating system, or repeatable ones for tests and the lab."""
+
+import hashlib
+import secrets
+from collections import Counter
+from typing import Protocol
+
+
+class Entropy(Protocol):
+    """A source of random bytes."""
+
+    def token_bytes(self, count: int) -> bytes: ...
+
+
+class SystemEntropy:
+    """The operating system's source."""
+
+    def token_bytes(self, count: int) -> bytes:
+        return secrets.token_bytes(count)
+
+
+class SeededEntropy:
+    """A source of the same bytes on every run: SHAKE-256 in counter mode over a seed. Rejected in production.
+
+    Each length has its own counter, so that one more request does not change the secrets created after it.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._calls: Counter[int] = Counter()
+
+    def token_bytes(self, count: int) -> bytes:
+        self._calls[count] += 1
+        return hashlib.shake_256(f"{self._seed}:{count}:{self._calls[count]}".encode()).digest(count)
