@@ -1,1 +1,1 @@
-"""The service beside its peers on the same data and work, in one run: `python -m benchmarks` (`make bench`)."""
+"""Benchmarks of the service and its peers on the same data and tasks: `python -m benchmarks` (`make bench`)."""

@@ -1,4 +1,4 @@
-"""The databases of a run: SQLite files, and the PostgreSQL server that comes by pip, with its defaults (fsync on)."""
+"""The PostgreSQL server of a run, from a pip package and with its default settings (fsync on)."""
 
 import asyncio
 import os
@@ -10,10 +10,10 @@ import psutil
 
 
 class Postgres:
-    """A server in a folder; its processes stay on the load generator's core, as a database has a machine of its own."""
+    """A server in a folder. It runs on the load generator's core, because a real database has its own machine."""
 
     def __init__(self, folder: Path, core: int | None) -> None:
-        folder.chmod(0o755)  # as root the server runs as a user of its own
+        folder.chmod(0o755)  # as root, the server runs as another user
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -32,7 +32,7 @@ class Postgres:
                 process.cpu_affinity([core])
 
     def create(self, name: str) -> str:
-        """A new database; its URL."""
+        """Create a database and return its URL."""
 
         async def execute() -> None:
             connection = await asyncpg.connect(user="postgres", database="postgres", host=self.host)

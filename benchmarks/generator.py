@@ -1,7 +1,7 @@
-"""A load generator for machines without wrk, and for a steady rate: HTTP/1.1, one request at a time on a connection.
+"""A load generator for a steady rate, and for machines without wrk: HTTP/1.1, one request at a time per connection.
 
-It costs more of its core than wrk does, so that fast servers look slower than they are; CPU per request is not touched.
-With `every` (seconds) a connection asks at its own times, and latency counts from when it was to ask.
+It uses more CPU than wrk, so that fast servers have fewer requests/s; their CPU per request is not affected. With
+`every` (seconds), a connection sends at fixed times, and latency counts from the scheduled time.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from typing import Any
 
 
 class Connection(asyncio.Protocol):
-    """Sends the request, waits for the whole answer, sends again."""
+    """A connection that sends the request, waits for the whole response, and repeats."""
 
     def __init__(self, request: bytes, every: float) -> None:
-        self.took: list[float] = []
+        self.latencies: list[float] = []
         self.bad = self.refused = 0
         self.done = asyncio.get_running_loop().create_future()
         self._request, self._every, self._read = request, every, b""
@@ -23,16 +23,16 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
 
-    def begin(self, at: float, until: float) -> None:
-        """Send the first request at a time, and the last one before another."""
-        self._begun, self._until = at - self._every, until
+    def start(self, at: float, until: float) -> None:
+        """Schedule the first request at `at`, and stop at `until`."""
+        self._started, self._until = at - self._every, until
         self._next()
 
     def _next(self) -> None:
         now = time.perf_counter()
-        self._begun = self._begun + self._every if self._every else now
-        if self._begun > now:
-            asyncio.get_running_loop().call_later(self._begun - now, self._send)
+        self._started = self._started + self._every if self._every else now
+        if self._started > now:
+            asyncio.get_running_loop().call_later(self._started - now, self._send)
         else:
             self._send()
 
@@ -43,11 +43,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._read += data
-        head, found, body = self._read.partition(b"\r\n\r\n")
-        if not found or len(body) < int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]):
+        head, separator, body = self._read.partition(b"\r\n\r\n")
+        if not separator or len(body) < int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]):
             return
         now = time.perf_counter()
-        self.took.append(now - self._begun)
+        self.latencies.append(now - self._started)
         self.bad += not head.startswith(b"HTTP/1.1 2")
         self.refused += head.startswith(b"HTTP/1.1 503") and b"\r\nretry-after: 1" in head.lower()
         if b"connection: close" in head.lower() or now >= self._until:
@@ -62,29 +62,30 @@ class Connection(asyncio.Protocol):
 
 
 async def main() -> None:
-    """Read what to send from stdin, print what was counted."""
-    asked = json.load(sys.stdin)
-    body = asked["body"].encode()
-    fields = {"Host": f"127.0.0.1:{asked['port']}", "Content-Length": str(len(body)), **asked["headers"]}
-    lines = [f"{asked['method']} {asked['path']} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    """Read the options from stdin, send the load, and print the results as JSON."""
+    options = json.load(sys.stdin)
+    body = options["body"].encode()
+    fields = {"Host": f"127.0.0.1:{options['port']}", "Content-Length": str(len(body)), **options["headers"]}
+    lines = [f"{options['method']} {options['path']} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     request = "\r\n".join([*lines, "", ""]).encode() + body
-    loop, made, every = asyncio.get_running_loop(), [], asked.get("every", 0.0)
-    for _ in range(asked["connections"]):
-        made.append((await loop.create_connection(lambda: Connection(request, every), "127.0.0.1", asked["port"]))[1])
-    begun = time.perf_counter()
-    for number, connection in enumerate(made):
-        connection.begin(begun + every * number / len(made), begun + asked["seconds"])
-    await asyncio.gather(*(connection.done for connection in made))
-    took = sorted(seconds * 1000 for connection in made for seconds in connection.took)
+    loop, connections, every = asyncio.get_running_loop(), [], options.get("every", 0.0)
+    for _ in range(options["connections"]):
+        _, connection = await loop.create_connection(lambda: Connection(request, every), "127.0.0.1", options["port"])
+        connections.append(connection)
+    started = time.perf_counter()
+    for number, connection in enumerate(connections):
+        connection.start(started + every * number / len(connections), started + options["seconds"])
+    await asyncio.gather(*(connection.done for connection in connections))
+    latencies = sorted(seconds * 1000 for connection in connections for seconds in connection.latencies)
     print(
         json.dumps(
             {
-                "requests": len(took),
-                "bad": sum(connection.bad for connection in made),
-                "refused": sum(connection.refused for connection in made),
-                "seconds": time.perf_counter() - begun,
-                "p50": took[len(took) // 2],
-                "p99": took[len(took) * 99 // 100],
+                "requests": len(latencies),
+                "bad": sum(connection.bad for connection in connections),
+                "refused": sum(connection.refused for connection in connections),
+                "seconds": time.perf_counter() - started,
+                "p50": latencies[len(latencies) // 2],
+                "p99": latencies[len(latencies) * 99 // 100],
             }
         )
     )

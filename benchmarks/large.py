@@ -1,4 +1,4 @@
-"""The list of posts where tables are large, beside the same where they are small; the last page beside the second."""
+"""The list of posts in large and in small tables, and its last and its second page."""
 
 import asyncio
 import os
@@ -37,9 +37,9 @@ class Pages(NamedTuple):
 
 
 def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -> dict[str, Figures]:
-    """What `in_turn` gives for the list with few and with many rows in the tables, and for its ends, on SQLite."""
+    """Measure the list with few and with many rows in the tables, and its second and last page, on SQLite."""
     with ExitStack() as stack:
-        ways: dict[str, Callable[[], Figures]] = {}
+        measurements: dict[str, Callable[[], Figures]] = {}
         for size, amounts in (("few", FEW), ("many", MANY)):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
             environment = service_environment(folder, f"sqlite+aiosqlite:///{folder}/service.db")
@@ -47,37 +47,38 @@ def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -
             pages = asyncio.run(_fill(environment, amounts))
             server = stack.enter_context(Server(SERVE, environment, cores[0], folder))
             check("list", server.port, request_of("list", access))
-            ways[size] = partial(once, server, request_of("list", access), seconds, cores[1])
-        ways["second page"] = partial(once, server, pages.second, seconds, cores[1])
-        ways["last page"] = partial(once, server, pages.last, seconds, cores[1])
-        return in_turn(ways, rounds)
+            measurements[size] = partial(once, server, request_of("list", access), seconds, cores[1])
+        measurements["second page"] = partial(once, server, pages.second, seconds, cores[1])
+        measurements["last page"] = partial(once, server, pages.last, seconds, cores[1])
+        return in_turn(measurements, rounds)
 
 
 async def _fill(environment: dict[str, str], amounts: Amounts) -> Pages:
     os.environ.update(environment)
     async with open_services(load(), World()) as services:
         await generate.load(services, [user["email"] for user in load_world()["users"]], amounts, seed=1)
-        return await _ends(services)
+        return await _pages(services)
 
 
-async def _ends(services: Services) -> Pages:
-    """Of the first location that was generated, which has a tenth of all posts."""
-    mine = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == locations.c.name)
+async def _pages(services: Services) -> Pages:
+    """Return the pages of the first generated location, which has a tenth of all posts."""
+    own_posts = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == locations.c.name)
     largest = (
         select(locations.c.name, locations.c.account, users.c.id, users.c.email, users.c.plan)
         .join(users, users.c.id == locations.c.user_id)
-        .where(users.c.email.like(f"%@{generate.DOMAIN}"), mine.exists())
+        .where(users.c.email.like(f"%@{generate.DOMAIN}"), own_posts.exists())
         .order_by(locations.c.user_id, locations.c.name)
         .limit(1)
     )
     async with services.storage.read() as session:
         row = (await session.execute(largest)).one()
-        there = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == row.name)
+        own_posts = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == row.name)
         order = [posts.c.created_at, posts.c.post_id]
-        late = (await session.execute(there.order_by(*order).offset(50).limit(1))).one()
-        early = (await session.execute(there.order_by(*(each.desc() for each in order)).offset(49).limit(1))).one()
+        oldest = (await session.execute(own_posts.order_by(*order).offset(50).limit(1))).one()
+        newest_first = own_posts.order_by(*(column.desc() for column in order))
+        newest = (await session.execute(newest_first.offset(49).limit(1))).one()
     location = Reached(row.name, row.id, services.plans.get(row.plan), row.account)
     by_owner: dict[str, Any] = {"Authorization": f"Bearer {await tokens.user_token(services, row.email)}"}
     path = f"/api/v1/posts?locationId={row.name}&pageSize=50&pageToken="
-    behind = [seal(services, location, "posts", f"{at}.{ident}") for at, ident in (tuple(early), tuple(late))]
-    return Pages(*(Request("GET", f"{path}{token}", by_owner) for token in behind))
+    page_tokens = [seal(services, location, "posts", f"{at}.{ident}") for at, ident in (tuple(newest), tuple(oldest))]
+    return Pages(*(Request("GET", f"{path}{token}", by_owner) for token in page_tokens))

@@ -1,4 +1,4 @@
-"""The limits: two RSA-2048 signatures, and a bare ASGI answer (`peers/bare.py`), with nothing around them."""
+"""The limit of a grant: two RSA-2048 signatures in a process that does nothing else."""
 
 import json
 import subprocess
@@ -14,10 +14,10 @@ from benchmarks.world import KEY_FILE
 
 
 def signing(seconds: float, core: int | None) -> dict[str, float]:
-    """Grants/s, µs of CPU and ms per grant of two signatures and nothing else, in a process on the core."""
+    """Return grants/s, µs of CPU and ms per grant of two signatures, measured in a process on the core."""
     command = [sys.executable, "-m", "benchmarks.limits", str(KEY_FILE), str(seconds)]
-    said = subprocess.run(command, stdout=subprocess.PIPE, preexec_fn=pin(core), check=True).stdout
-    rate, cpu = json.loads(said)
+    output = subprocess.run(command, stdout=subprocess.PIPE, preexec_fn=pin(core), check=True).stdout
+    rate, cpu = json.loads(output)
     return {"rate": rate, "cpu": cpu, "p50": 1000 / rate, "p99": 1000 / rate, "bad": 0.0}
 
 

@@ -1,4 +1,4 @@
-"""What a deployment is asked in a day, mixed: sites, dashboards and strangers, at a steady rate over HTTP."""
+"""The mixed load of a deployment at a steady rate: sites, dashboards and invalid requests."""
 
 import asyncio
 import random
@@ -14,7 +14,7 @@ KEYS, TOKEN, POSTS = "/api/v1/developer/credentials", "/api/v1/auth/token", "/ap
 OWNERS = {"locations/111": ("alice@example.com", 10), "locations/211": ("bob@example.com", 20)}
 SITES_PER_LOCATION, POSTS_PER_LOCATION, ADDRESSES = 17, 50, 5_000
 _REPORT = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3.2", "detected_plugins": ["seo", "shop"]}
-# How many of each in a second; below what an honest site is limited to, so that a 429 is rare.
+# Requests per second, below the limits of a normal site, so that a 429 is rare.
 RATES = {
     "heartbeat": 11.0,
     "list": 18.0,
@@ -41,16 +41,16 @@ RATES = {
 
 @dataclass
 class Site:
-    """A key and its present tokens, which it gets one at a time: an older pair must not take a newer one's place."""
+    """A key and its current tokens. The lock prevents an older pair from replacing a newer one."""
 
     key: dict[str, Any]
     location: str
     tokens: dict[str, Any]
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Mixed:
-    """The load on a running service; `outcomes` counts (what was asked, status or the failure's name)."""
+    """The load on a running service. `outcomes` counts (kind of request, status or name of the failure)."""
 
     def __init__(self, http: httpx.AsyncClient, user_tokens: dict[str, str], seed: int = 1) -> None:
         self._http, self._users, self._chance = http, user_tokens, random.Random(seed)
@@ -59,36 +59,40 @@ class Mixed:
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
     async def prepare(self) -> None:
-        """Keys, tokens and posts to begin with. AssertionError when one is refused."""
+        """Create keys, tokens and posts.
+
+        Raises:
+            AssertionError: A request was rejected.
+        """
         for location in OWNERS:
             for _ in range(SITES_PER_LOCATION):
-                made = await self._make_key(location)
-                assert made.is_success, made.text
-                key = made.json()["data"]
-                granted = await self._post(TOKEN, "", self._credentials(key))
-                assert granted.is_success, granted.text
-                self._sites.append(Site(key, location, granted.json()["data"]))
+                created = await self._create_key(location)
+                assert created.is_success, created.text
+                key = created.json()["data"]
+                grant = await self._post(TOKEN, "", self._credentials(key))
+                assert grant.is_success, grant.text
+                self._sites.append(Site(key, location, grant.json()["data"]))
             for _ in range(POSTS_PER_LOCATION):
                 assert (await self._create_post(location)).is_success
 
     async def run(self, seconds: float, each: Callable[[float], None]) -> None:
-        """Ask at the rates of RATES for so long, whatever the answers; `each` is told the time twice a second."""
+        """Send requests at the rates of RATES. Call `each` with the elapsed time twice a second."""
         kinds, total = list(RATES), sum(RATES.values())
-        begun, at, running = time.monotonic(), 0.0, set[asyncio.Task[None]]()
-        told = 0.0
+        started, at, running = time.monotonic(), 0.0, set[asyncio.Task[None]]()
+        reported = 0.0
         while at < seconds:
             at += self._chance.expovariate(total)
-            await asyncio.sleep(max(0.0, begun + at - time.monotonic()))
+            await asyncio.sleep(max(0.0, started + at - time.monotonic()))
             (kind,) = self._chance.choices(kinds, weights=[*RATES.values()])
-            task = asyncio.create_task(self._ask(kind))
+            task = asyncio.create_task(self._request(kind))
             running.add(task)
             task.add_done_callback(running.discard)
-            if at - told >= 0.5:
-                told = at
+            if at - reported >= 0.5:
+                reported = at
                 each(at)
         await asyncio.gather(*running)
 
-    async def _ask(self, kind: str) -> None:
+    async def _request(self, kind: str) -> None:
         request: Callable[[Site], Awaitable[httpx.Response]] = getattr(self, f"_{kind}")
         try:
             outcome = str((await request(self._chance.choice(self._sites))).status_code)
@@ -106,13 +110,13 @@ class Mixed:
         return await self._get(f"/api/v1/api-keys/{site.key['client_id']}/status", self._owner(site.location))
 
     async def _refresh(self, site: Site) -> httpx.Response:
-        async with site.turn:
+        async with site.lock:
             body = {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]}
-            return self._kept(site, await self._post(TOKEN, "", body))
+            return self._with_new_tokens(site, await self._post(TOKEN, "", body))
 
     async def _grant(self, site: Site) -> httpx.Response:
-        async with site.turn:
-            return self._kept(site, await self._post(TOKEN, "", self._credentials(site.key)))
+        async with site.lock:
+            return self._with_new_tokens(site, await self._post(TOKEN, "", self._credentials(site.key)))
 
     async def _location(self, site: Site) -> httpx.Response:
         return await self._get(f"/api/v1/external-business/{site.location}", site.tokens["access_token"])
@@ -142,13 +146,13 @@ class Mixed:
         wrong = {**self._credentials(site.key), "client_secret": self._chance.randbytes(48).hex()}
         return await self._post(TOKEN, "", wrong)
 
-    async def _create_post(self, where: Site | str) -> httpx.Response:
-        location = where if isinstance(where, str) else where.location
+    async def _create_post(self, target: Site | str) -> httpx.Response:
+        location = target if isinstance(target, str) else target.location
         body = {"summary": f"News {self._chance.randbytes(4).hex()}: fresh bread every morning from six."}
-        answer = await self._post(POSTS, self._owner(location), body, locationId=location)
-        if answer.is_success:
-            self._posts[location].append(answer.json()["data"]["name"].rsplit("/", 1)[1])
-        return answer
+        response = await self._post(POSTS, self._owner(location), body, locationId=location)
+        if response.is_success:
+            self._posts[location].append(response.json()["data"]["name"].rsplit("/", 1)[1])
+        return response
 
     async def _delete_post(self, site: Site) -> httpx.Response:
         posts = self._posts[site.location]
@@ -166,28 +170,28 @@ class Mixed:
         return await self._post(f"/api/v1/sync/{_short(site)}", site.tokens["access_token"], body)
 
     async def _new_key(self, site: Site) -> httpx.Response:
-        """Made, used and revoked; two at once may be one more than a location may have."""
-        made = await self._make_key(site.location)
-        if not made.is_success:
-            return made
-        key = made.json()["data"]
-        granted = await self._post(TOKEN, "", self._credentials(key))
-        if granted.is_success:
-            await self._post("/api/v1/api-keys/heartbeat", granted.json()["data"]["access_token"], _REPORT)
+        """Create, use and revoke a key. Two at the same time can exceed the limit of a location."""
+        created = await self._create_key(site.location)
+        if not created.is_success:
+            return created
+        key = created.json()["data"]
+        grant = await self._post(TOKEN, "", self._credentials(key))
+        if grant.is_success:
+            await self._post("/api/v1/api-keys/heartbeat", grant.json()["data"]["access_token"], _REPORT)
         return await self._send("DELETE", f"{KEYS}/{key['client_id']}", self._owner(site.location))
 
     async def _metrics(self, _site: Site) -> httpx.Response:
         return await self._get("/metrics", "")
 
-    async def _make_key(self, location: str) -> httpx.Response:
+    async def _create_key(self, location: str) -> httpx.Response:
         owner, business = OWNERS[location]
         body = {"name": "Soak", "business_id": business, "assigned_location_id": location}
         return await self._post(KEYS, self._users[owner], body)
 
-    def _kept(self, site: Site, answer: httpx.Response) -> httpx.Response:
-        if answer.is_success:
-            site.tokens = answer.json()["data"]
-        return answer
+    def _with_new_tokens(self, site: Site, response: httpx.Response) -> httpx.Response:
+        if response.is_success:
+            site.tokens = response.json()["data"]
+        return response
 
     def _owner(self, location: str) -> str:
         return self._users[OWNERS[location][0]]
@@ -203,7 +207,7 @@ class Mixed:
         return await self._send("POST", path, token, body, **query)
 
     async def _send(self, method: str, path: str, token: str, body: Any = None, **query: str) -> httpx.Response:
-        """From one of thousands of addresses, as a proxy tells it."""
+        """Send a request with one of thousands of client addresses, as a proxy does."""
         number = self._chance.randrange(ADDRESSES)
         headers = {"X-Forwarded-For": f"10.1.{number >> 8}.{number & 255}"}
         if token:

@@ -1,4 +1,4 @@
-"""The service held against itself: a sync and the sum of its parts, two processes and one, first answers."""
+"""Comparisons of the service with itself: a sync with its parts, two processes with one, overload, first responses."""
 
 import asyncio
 import json
@@ -37,16 +37,16 @@ _LAB = """
 import time, urllib.request
 from profilesvc.lab import open_lab
 open_lab().close()  # imports
-begun = time.perf_counter()
+started = time.perf_counter()
 lab = open_lab()
 urllib.request.urlopen(f"{lab.url}/healthz").close()
-print(time.perf_counter() - begun)
+print(time.perf_counter() - started)
 lab.close()
 """
 
 
 def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -> dict[str, Any]:
-    """Everything; microseconds of CPU and, for first answers, seconds."""
+    """Return all figures in microseconds of CPU; those of first responses in seconds."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         environment = service_environment(folder, f"sqlite+aiosqlite:///{folder}/service.db")
@@ -60,7 +60,7 @@ def measure(rounds: int, seconds: float, cores: tuple[int | None, int | None]) -
 
 
 async def _sync(access: Access) -> dict[str, float]:
-    """A sync by the API, and its parts one by one: the request, what the provider is asked, what is written."""
+    """Measure a sync by the API, and its parts: the request, the calls to the provider, the writes."""
     app = create_app(load_settings())
     async with app.test_app():
         services: Services = app.extensions["profilesvc"]
@@ -73,28 +73,28 @@ async def _sync(access: Access) -> dict[str, float]:
         read = Request("GET", f"/api/v1/posts?locationId={LOCATION}&pageSize=1", by_key)
         provider = services.provider
         parts: dict[str, Callable[[], Awaitable[Any]]] = {
-            "sync": lambda: _ask(app, Request("POST", f"/api/v1/sync/{LOCATION[10:]}", by_key, body())),
-            "an authenticated request": lambda: _ask(app, read),
-            "the provider's profile": lambda: provider.location(LOCATION),
-            "its change at the provider": lambda: provider.patch_location(LOCATION, json.loads(body()), ["title"]),
-            "the turn of the location": lambda: _turn(services),
-            "profile and history written": lambda: _written(services, body()),
+            "sync": lambda: _send(app, Request("POST", f"/api/v1/sync/{LOCATION[10:]}", by_key, body())),
+            "an authenticated request": lambda: _send(app, read),
+            "the read of the provider's profile": lambda: provider.location(LOCATION),
+            "the write to the provider": lambda: provider.patch_location(LOCATION, json.loads(body()), ["title"]),
+            "the lease of the location": lambda: _lease(services),
+            "the writes of profile and history": lambda: _write(services, body()),
         }
         return {name: await _cost(work) for name, work in parts.items()}
 
 
 async def _cost(work: Callable[[], Awaitable[Any]]) -> float:
-    """The median of some runs, each of ten."""
-    taken = []
+    """Return the median of several runs, each with ten calls."""
+    costs = []
     for _ in range(_TIMES // 10):
-        begun = time.process_time()
+        started = time.process_time()
         for _ in range(10):
             await work()
-        taken.append((time.process_time() - begun) / 10 * 1e6)
-    return statistics.median(taken)
+        costs.append((time.process_time() - started) / 10 * 1e6)
+    return statistics.median(costs)
 
 
-async def _turn(services: Services) -> None:
+async def _lease(services: Services) -> None:
     now = services.clock.now()
     async with services.storage.write() as session:
         await sync.take_lease(session, LOCATION, "bench", now, now + 60_000)
@@ -102,7 +102,7 @@ async def _turn(services: Services) -> None:
         await sync.end_lease(session, LOCATION, "bench")
 
 
-async def _written(services: Services, body: str) -> None:
+async def _write(services: Services, body: str) -> None:
     async with services.storage.read() as session:
         row = await locations.state(session, LOCATION)
     assert row is not None
@@ -113,7 +113,7 @@ async def _written(services: Services, body: str) -> None:
         await sync.add(session, **entry, status="success", direction="push", fields_updated=1)
 
 
-async def _ask(app: Quart, request: Request) -> None:
+async def _send(app: Quart, request: Request) -> None:
     path, _, query = request.path.partition("?")
     headers = [(b"host", b"bench.test"), (b"content-length", str(len(request.body.encode())).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
@@ -125,16 +125,16 @@ async def _ask(app: Quart, request: Request) -> None:
         "path": path,
     }
     scope |= {"query_string": query.encode(), "headers": headers, "client": ("127.0.0.1", 1), "root_path": ""}
-    body, answer = [{"type": "http.request", "body": request.body.encode(), "more_body": False}], list[Any]()
+    body, messages = [{"type": "http.request", "body": request.body.encode(), "more_body": False}], list[Any]()
 
     async def receive() -> Any:
         return body.pop() if body else await asyncio.sleep(60)
 
     async def send(message: Any) -> None:
-        answer.append(message)
+        messages.append(message)
 
     await app(scope, receive, send)  # type: ignore[arg-type]  # Quart's types are stricter than ASGI
-    assert answer[0]["status"] == 200, answer
+    assert messages[0]["status"] == 200, messages
 
 
 def _overload(
@@ -145,73 +145,74 @@ def _overload(
     cores: tuple[int | None, int | None],
     folder: Path,
 ) -> dict[str, Any]:
-    """Latencies (ms) at 80 % of the most that it can do, medians, and what becomes of twice as many as are let in.
+    """Measure latencies (ms) at 80 % of the maximum rate, and the responses with twice the permitted callers.
 
-    In turn with it the same of `busy`, which only computes for as long: what a machine that halts now and then does
-    to anybody's latencies.
+    In the same rounds it measures `busy`, which computes for the same time as a request, to show how much the machine's
+    own pauses add to latencies.
     """
-    request, room, seconds = request_of("status", access), 100, max(seconds, _STEADY_SECONDS)
-    with Server(SERVE, environment | {"PROFILESVC_MAX_IN_FLIGHT": str(room)}, cores[0], folder) as server:
-        most = load.steady(server.port, request, seconds, cores[1])
-        takes = {"BENCH_BUSY_SECONDS": str(most.seconds / most.requests)}
-        with Server(BUSY, takes, cores[0], folder) as busy:
+    request, permitted, seconds = request_of("status", access), 100, max(seconds, _STEADY_SECONDS)
+    with Server(SERVE, environment | {"PROFILESVC_MAX_IN_FLIGHT": str(permitted)}, cores[0], folder) as server:
+        maximum = load.steady(server.port, request, seconds, cores[1])
+        duration = {"BENCH_BUSY_SECONDS": str(maximum.seconds / maximum.requests)}
+        with Server(BUSY, duration, cores[0], folder) as busy:
             subjects = {"service": (server, request), "busy": (busy, Request("GET", "/", {}))}
             runs: dict[str, list[load.Load]] = {name: [] for name in subjects}
             for _ in range(rounds + 1):
-                for name, (each, asked) in subjects.items():
-                    most = load.steady(each.port, asked, seconds, cores[1])
-                    rate = 0.8 * most.requests / most.seconds
-                    runs[name].append(load.steady(each.port, asked, seconds, cores[1], rate))
-        full = load.steady(server.port, request, seconds, cores[1], connections=2 * room)
+                for name, (subject, sent) in subjects.items():
+                    maximum = load.steady(subject.port, sent, seconds, cores[1])
+                    rate = 0.8 * maximum.requests / maximum.seconds
+                    runs[name].append(load.steady(subject.port, sent, seconds, cores[1], rate))
+        full = load.steady(server.port, request, seconds, cores[1], connections=2 * permitted)
     assert full.bad == full.refused > 0 == sum(run.bad for run in runs["service"]), (runs, full)
     return {
-        **{name: _latencies(of_it[1:]) for name, of_it in runs.items()},
+        **{name: _latencies(rounds_of[1:]) for name, rounds_of in runs.items()},
         "refused": full.refused,
         "answered": full.requests - full.bad,
     }
 
 
 def _latencies(runs: list[load.Load]) -> dict[str, float]:
-    """Medians."""
+    """Return the medians."""
     return {name: statistics.median(getattr(run, name) for run in runs) for name in ("p50", "p99")}
 
 
 def _first(environment: dict[str, str], rounds: int, core: int | None, folder: Path) -> dict[str, float]:
-    """Seconds until the first answer, medians; with compiled files, as an installed package has them."""
+    """Return the median seconds until the first response, with compiled files as in an installed package."""
     compiled = {"PYTHONPYCACHEPREFIX": str(folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
-    ways: dict[str, Callable[[], float]] = {
+    measurements: dict[str, Callable[[], float]] = {
         "serve": lambda: _served(environment | compiled, core, folder),
         "embedded": lambda: _embedded(compiled, folder),
     }
-    taken = {name: [way() for _ in range(rounds + 1)][1:] for name, way in ways.items()}  # the first one compiles
-    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+    # The first round compiles the files.
+    durations = {name: [measure_once() for _ in range(rounds + 1)][1:] for name, measure_once in measurements.items()}
+    return {name: statistics.median(seconds) for name, seconds in durations.items()}
 
 
 def _served(environment: dict[str, str], core: int | None, folder: Path) -> float:
-    """From the start of the process until it has answered."""
-    begun = time.perf_counter()
+    """Return the seconds from the start of the process to its first response."""
+    started = time.perf_counter()
     with Server(SERVE, environment, core, folder) as server:
         urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=60).close()
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
 
 
 def _embedded(environment: dict[str, str], folder: Path) -> float:
-    """Until the service of a notebook has answered, imports apart."""
+    """Return the seconds to the first response of the service in a notebook, without imports."""
     command = [sys.executable, "-c", _LAB]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment}
-    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=folder, env=environment).stdout
-    return float(said.strip())
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=folder, env=environment).stdout
+    return float(output.strip())
 
 
 def _processes(
     folder: Path, rounds: int, seconds: float, cores: tuple[int | None, int | None]
 ) -> dict[str, dict[str, Figures]]:
-    """work -> what `in_turn` gives of `one` process and of two with the `same` callers, and with `twice` as many.
+    """Return {work: figures} of `one` process, and of two with the `same` callers and with `twice` as many.
 
-    On PostgreSQL; one core for one process and for two. Twice the callers give each process as many as the one has;
-    `half` is one process with as many callers as each of two has.
+    The database is PostgreSQL, and one or two processes share one core. With `twice` the callers, each process has as
+    many as the one process; `half` is one process with as many callers as each of two has.
     """
-    found: dict[str, dict[str, Figures]] = {}
+    results: dict[str, dict[str, Figures]] = {}
     data = folder / "two"
     data.mkdir()
     postgres = Postgres(folder, cores[1])
@@ -232,11 +233,11 @@ def _processes(
             }
             for work in WORKS:
                 request = request_of(work, access)
-                ways = {
+                measurements = {
                     name: partial(once, server, request, seconds, cores[1], connections)
                     for name, (server, connections) in compared.items()
                 }
-                found[work] = in_turn(ways, rounds)
+                results[work] = in_turn(measurements, rounds)
     finally:
         postgres.stop()
-    return found
+    return results

@@ -1,4 +1,4 @@
-"""What was measured as a page: a table for each work and database, the distance to the limits, a plot, the how."""
+"""The page of results: a table for each task and database, the distance to the limits, a plot, and the method."""
 
 import datetime
 import os
@@ -18,8 +18,8 @@ NAMES = {
     "signing": "limit: two RSA-2048 signatures, nothing else",
 }
 DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
-# (work, database, peer, ratio to reach); the grant is held against the raw signatures, `signing`.
-REACH = (
+# (work, database, peer, target ratio). The reference of the grant is `signing`, the signatures only.
+TARGETS = (
     ("list", "sqlite", "fastapi", 9.0),
     ("list", "postgresql", "fastapi", 9.0),
     ("list", "postgresql", "litestar", 5.0),
@@ -28,51 +28,52 @@ REACH = (
     ("status", "sqlite", "fastapi", 6.0),
     ("status", "postgresql", "fastapi", 6.0),
 )
-GRANT_REACH = 0.58
+GRANT_TARGET = 0.58
 _PACKAGES = ("quart", "uvicorn", "sqlmodel", "sqlalchemy", "asyncpg", "fastapi", "litestar", "msgspec", "quart-schema")
 _HEAD = """# Performance
 
-Written by `make bench`; do not edit. The service beside its peers (`benchmarks/peers/`: small programs that do the same
-work on the same data, written as their own documentation advises), all in one run: each server on one core, the load
-generator and PostgreSQL on another, {rounds} rounds of {seconds:g} s in turn with {connections} connections, medians;
-ratios are medians of those of each round. Answers are checked before and after. Every heartbeat is durable when it is
-answered (SQLite: WAL, synchronous=FULL). Rate limits are off, as the peers have none.
+Written by `make bench`; do not edit. The page compares the service with its peers in one run. The peers
+(`benchmarks/peers/`) are small programs that do the same work on the same data, written as their documentation
+recommends. Each server runs on one core, the load generator and PostgreSQL on another. The figures are medians of
+{rounds} rounds of {seconds:g} s in turn with {connections} connections, and the ratios are medians of each round's
+ratio. Responses are checked before and after. Every heartbeat is durable before its response (SQLite: WAL,
+synchronous=FULL). Rate limits are off, because the peers have none.
 
-**CPU per request** is that of the server's processes (database server not counted): it holds on a busy machine, where
-requests/s say more about the neighbours. `×` says how many times less CPU, or more requests/s, the service has.
+**CPU per request** is that of the server's processes, without the database server. It is reliable on a busy machine,
+unlike requests/s. `×` is how many times less CPU, or more requests/s, the service has.
 
 """
 
 
 def tables(results: dict[str, Any]) -> str:
-    """All tables in Markdown."""
-    parts = [_reached(results), _limits(results)]
+    """Return all tables in Markdown."""
+    parts = [_ratios(results), _limits(results)]
     if "own" in results:
         parts.append(_own(results["own"], results["large"]))
     for database, works in results["databases"].items():
-        for work, found in works.items():
-            parts.append(f"## {TITLES[work][0].upper()}{TITLES[work][1:]}, {DATABASES[database]}\n\n{_table(found)}")
+        for work, figures in works.items():
+            parts.append(f"## {TITLES[work][0].upper()}{TITLES[work][1:]}, {DATABASES[database]}\n\n{_table(figures)}")
     return "\n\n".join(parts) + "\n"
 
 
-def _ratio(found: dict[str, Any], peer: str) -> tuple[float, float]:
-    """(by CPU, by requests/s): how many times the service is ahead of a peer."""
-    return found[peer]["times_cpu"], found[peer]["times_rate"]
+def _ratio(figures: dict[str, Any], peer: str) -> tuple[float, float]:
+    """Return how many times the service is faster than a peer, by CPU and by requests/s."""
+    return figures[peer]["times_cpu"], figures[peer]["times_rate"]
 
 
-def _reached(results: dict[str, Any]) -> str:
-    lines = ["## Ratios", "", "| Work | Against | by CPU | by requests/s | to reach |", "|---|---|---|---|---|"]
-    for work, database, peer, goal in REACH:
-        found = results["databases"].get(database, {}).get(work, {})
-        if "service" in found and peer in found:
-            by_cpu, by_rate = _ratio(found, peer)
-            where = f"{TITLES[work]}, {DATABASES[database]}"
-            lines.append(f"| {where} | {NAMES[peer]} | {by_cpu:.1f} × | {by_rate:.1f} × | {goal:g} × |")
+def _ratios(results: dict[str, Any]) -> str:
+    lines = ["## Ratios", "", "| Task | Peer | by CPU | by requests/s | target |", "|---|---|---|---|---|"]
+    for work, database, peer, target in TARGETS:
+        figures = results["databases"].get(database, {}).get(work, {})
+        if "service" in figures and peer in figures:
+            by_cpu, by_rate = _ratio(figures, peer)
+            title = f"{TITLES[work]}, {DATABASES[database]}"
+            lines.append(f"| {title} | {NAMES[peer]} | {by_cpu:.1f} × | {by_rate:.1f} × | {target:g} × |")
     for database, works in results["databases"].items():
         if "service" in works.get("token", {}):
             by_cpu, by_rate = _ratio(works["token"], "signing")
             shares = f"{by_cpu:.0%} | {by_rate:.0%}"
-            lines.append(f"| {TITLES['token']}, {DATABASES[database]} | raw signing | {shares} | {GRANT_REACH:.0%} |")
+            lines.append(f"| {TITLES['token']}, {DATABASES[database]} | raw signing | {shares} | {GRANT_TARGET:.0%} |")
     return "\n".join(lines)
 
 
@@ -82,9 +83,9 @@ def _limits(results: dict[str, Any]) -> str:
     lines.append(f"| bare ASGI function on uvicorn | {bare['rate']:,.0f} | {bare['cpu']:.0f} |")
     lines.append("")
     for database, works in results["databases"].items():
-        for work, found in works.items():
-            if "service" in found:
-                over = found["service"]["cpu"] - bare["cpu"] - found.get("signing", {"cpu": 0})["cpu"]
+        for work, figures in works.items():
+            if "service" in figures:
+                over = figures["service"]["cpu"] - bare["cpu"] - figures.get("signing", {"cpu": 0})["cpu"]
                 lines.append(f"- {TITLES[work]}, {DATABASES[database]}: {over:.0f} µs above its limit")
     return "\n".join(lines)
 
@@ -93,54 +94,54 @@ _CALLERS = {"same": "as many callers", "twice": "as many callers each"}
 
 
 def _own(own: dict[str, Any], large: dict[str, Any]) -> str:
-    """What the service is held against itself for."""
-    whole, parts = own["sync"]["sync"], {name: cost for name, cost in own["sync"].items() if name != "sync"}
+    """Return the table of the comparisons of the service with itself."""
+    sync, parts = own["sync"]["sync"], {name: cost for name, cost in own["sync"].items() if name != "sync"}
     total, first = sum(parts.values()), own["first"]
-    lines = ["## On its own", "", "| | measured | to reach |", "|---|---|---|"]
-    lines.append(f"| sync (in-process emulator) beside the sum of its parts | {whole / total:.2f} × | ≤ 1.5 × |")
-    for work, found in own["processes"].items():
+    lines = ["## The service by itself", "", "| | measured | target |", "|---|---|---|"]
+    lines.append(f"| sync (in-process emulator), relative to the sum of its parts | {sync / total:.2f} × | ≤ 1.5 × |")
+    for work, figures in own["processes"].items():
         for callers in ("same", "twice"):
-            share, title = found[callers]["times_cpu"], f"{TITLES[work]}, PostgreSQL"
+            share, title = figures[callers]["times_cpu"], f"{TITLES[work]}, PostgreSQL"
             lines.append(
                 f"| {title}: CPU per request of two processes, {_CALLERS[callers]} | {share:.2f} × one | ≤ 1.1 × |"
             )
-    lines.append(f"| first answer of `profilesvc serve` | {first['serve']:.2f} s | < 1.5 s |")
-    lines.append(f"| first answer of the server in a notebook, imports apart | {first['embedded']:.2f} s | < 0.3 s |")
+    lines.append(f"| first response of `profilesvc serve` | {first['serve']:.2f} s | < 1.5 s |")
+    lines.append(f"| first response in a notebook, without imports | {first['embedded']:.2f} s | < 0.3 s |")
     over = own["overload"]
     times = {
-        name: f"{found['p99'] / found['p50']:.1f} × ({found['p50']:.1f} and {found['p99']:.1f} ms)"
-        for name, found in over.items()
+        name: f"{figures['p99'] / figures['p50']:.1f} × ({figures['p50']:.1f} and {figures['p99']:.1f} ms)"
+        for name, figures in over.items()
         if name in ("service", "busy")
     }
     lines.append(
-        f"| connection status read, SQLite, at 80 % of its maximum: p99 beside p50 | {times['service']} | ≤ 4 × |"
+        f"| connection status read, SQLite, at 80 % of its maximum: p99 relative to p50 | {times['service']} | ≤ 4 × |"
     )
-    lines.append(f"| the same of a function that only computes for as long, in turn with it | {times['busy']} | – |")
-    full = f"{over['refused']} are refused with 503 and Retry-After, {over['answered']:,} requests of the rest answered"
-    lines.append(f"| 200 callers at once where 100 requests are let in | {full} | refused, not queued |")
-    much = large["many"]
+    lines.append(f"| the same for a function that computes for as long, in the same rounds | {times['busy']} | – |")
+    full = f"{over['refused']} responses are 503 with Retry-After, {over['answered']:,} are 200"
+    lines.append(f"| 200 callers at the same time with 100 permitted requests | {full} | rejected, not queued |")
+    many = large["many"]
     lines.append(
-        f"| list, 1,000,000 posts and 100,000 keys in the tables, SQLite | {1 / much['times_cpu']:.2f} × by CPU, "
-        f"{1 / much['times_rate']:.2f} × by requests/s of the same with 1,000 | ≥ 0.9 × |"
+        f"| list, 1,000,000 posts and 100,000 keys in the tables, SQLite | {1 / many['times_cpu']:.2f} × by CPU, "
+        f"{1 / many['times_rate']:.2f} × by requests/s of the same with 1,000 | ≥ 0.9 × |"
     )
     depth = large["last page"]["times_cpu"] / large["second page"]["times_cpu"]
-    lines.append(f"| the last page of 100,000 posts beside the second, CPU | {depth:.2f} × | flat |")
-    told = ", ".join(f"{name} {cost:,.0f}" for name, cost in parts.items())
-    lines += ["", f"A sync takes {whole:,.0f} µs of CPU; its parts, measured apart: {told}."]
-    halves = ", ".join(f"{found['half']['times_cpu']:.2f} × ({work})" for work, found in own["processes"].items())
+    lines.append(f"| the last page of 100,000 posts, relative to the second, CPU | {depth:.2f} × | flat |")
+    costs = ", ".join(f"{name} {cost:,.0f}" for name, cost in parts.items())
+    lines += ["", f"A sync takes {sync:,.0f} µs of CPU. Its parts, measured separately: {costs}."]
+    halves = ", ".join(f"{figures['half']['times_cpu']:.2f} × ({work})" for work, figures in own["processes"].items())
     lines += [
-        "Two processes share the core that one has: what each request costs is compared, scaling was not measured. "
-        f"One process with half the callers, as many as each of two has, costs {halves} of what it costs with all: "
-        "fewer heartbeats share a commit, fewer requests a turn of the loop."
+        "Two processes share the core of one, so the table compares the cost of a request and not scaling. "
+        f"One process with half the callers, as many as each of two has, costs {halves} of its cost with all of them, "
+        "because fewer heartbeats share a commit, and fewer requests share an iteration of the event loop."
     ]
     return "\n".join(lines)
 
 
-def _table(found: dict[str, Any]) -> str:
+def _table(figures: dict[str, Any]) -> str:
     head = "| | CPU per request, µs | × | requests/s | × | p50, ms | p99, ms | not 200 |"
     lines = [head, "|---|---|---|---|---|---|---|---|"]
-    for name, medians in found.items():
-        by_cpu, by_rate = (f"{ratio:.1f}" for ratio in _ratio(found, name)) if "service" in found else ("", "")
+    for name, medians in figures.items():
+        by_cpu, by_rate = (f"{ratio:.1f}" for ratio in _ratio(figures, name)) if "service" in figures else ("", "")
         cells = f"{medians['cpu']:,.0f} | {by_cpu} | {medians['rate']:,.0f} | {by_rate}"
         times = f"{medians['p50']:.1f} | {medians['p99']:.1f} | {medians['bad']:.1%}"
         lines.append(f"| {NAMES[name]} | {cells} | {times} |")
@@ -148,24 +149,24 @@ def _table(found: dict[str, Any]) -> str:
 
 
 def write(results: dict[str, Any], folder: Path) -> None:
-    """`performance.md` and `performance.svg`."""
+    """Write `performance.md` and `performance.svg`."""
     _plot(results, folder / "performance.svg")
-    how = {"rounds": results["rounds"], "seconds": results["seconds"], "connections": load.CONNECTIONS}
+    parameters = {"rounds": results["rounds"], "seconds": results["seconds"], "connections": load.CONNECTIONS}
     plot = "![CPU per request of the service and its peers](performance.svg)\n\n"
-    (folder / "performance.md").write_text(_HEAD.format(**how) + plot + tables(results) + "\n" + _foot(results))
+    (folder / "performance.md").write_text(_HEAD.format(**parameters) + plot + tables(results) + "\n" + _foot(results))
 
 
 def _foot(results: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     machine = f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}"
-    before = ", ".join(f"{load_:.1f}" for load_ in results["machine_load"])
+    machine_load = ", ".join(f"{average:.1f}" for average in results["machine_load"])
     command = (
         f"python -m benchmarks --rounds {results['rounds']} --seconds {results['seconds']:g} --nice {results['nice']}"
     )
     return (
-        f"## How\n\n- Machine: {machine}; load average before the run {before}\n"
+        f"## Method\n\n- Machine: {machine}; load average before the run {machine_load}\n"
         f"- Python {platform.python_version()}; {versions}; load by {load.tool()}\n"
-        f"- Command: `make bench`, which is `{command}`; figures in `build/bench/results.json`\n"
+        f"- Command: `make bench`, which runs `{command}`; figures in `build/bench/results.json`\n"
         f"- Date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d}\n"
     )
 
@@ -183,12 +184,12 @@ def _plot(results: dict[str, Any], path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "profilesvc"
     from matplotlib import pyplot
 
-    bars = [(d, w, found) for d, works in results["databases"].items() for w, found in works.items()]
+    bars = [(name, work, figures) for name, works in results["databases"].items() for work, figures in works.items()]
     figure, axes = pyplot.subplots(len(bars), 1, figsize=(8, 1.25 * len(bars)), layout="constrained", squeeze=False)
-    for axis, (database, work, found) in zip(axes[:, 0], bars, strict=True):
-        names = list(reversed(found))
+    for axis, (database, work, figures) in zip(axes[:, 0], bars, strict=True):
+        names = list(reversed(figures))
         colours = ["tab:green" if name == "service" else "tab:grey" for name in names]
-        drawn = axis.barh(names, [found[name]["cpu"] for name in names], color=colours)
+        drawn = axis.barh(names, [figures[name]["cpu"] for name in names], color=colours)
         axis.bar_label(drawn, fmt="%.0f", padding=3, fontsize=7)
         axis.set_title(f"{TITLES[work]}, {DATABASES[database]}: CPU per request, µs", fontsize=8, loc="left")
         axis.tick_params(labelsize=7)

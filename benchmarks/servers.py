@@ -1,4 +1,4 @@
-"""A server as a process of its own on a core of its own; what CPU it took."""
+"""Servers as processes on their own core, and their CPU time and memory."""
 
 import contextlib
 import os
@@ -17,21 +17,21 @@ ROOT = Path(__file__).parents[1]
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class Server:
-    """Running from construction to `stop()`; `took` is the time in seconds until it accepted a connection."""
+    """A server that runs until `stop()`. `took` is the time in seconds until it accepted a connection."""
 
     def __init__(self, command: list[str], environment: dict[str, str], core: int | None, folder: Path) -> None:
         self.port = free_port()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")}
         paths = [str(ROOT), str(ROOT / "src"), *filter(None, [inherited.get("PYTHONPATH")])]
         self._log = (folder / f"server-{self.port}.log").open("w+")
-        begun = time.perf_counter()
+        started = time.perf_counter()
         self._process = subprocess.Popen(
             [sys.executable, *(part.replace("{port}", str(self.port)) for part in command)],
             env={**inherited, "PYTHONPATH": os.pathsep.join(paths), **environment},
@@ -41,7 +41,7 @@ class Server:
             cwd=folder,
         )
         self._wait()
-        self.took = time.perf_counter() - begun
+        self.took = time.perf_counter() - started
 
     def _wait(self) -> None:
         for _ in range(3000):
@@ -54,27 +54,27 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The process that was started."""
+        """The id of the started process."""
         return self._process.pid
 
     def log(self) -> str:
-        """What it wrote."""
+        """Return the output."""
         self._log.seek(0)
         return self._log.read()
 
     def cpu(self) -> float:
-        """Seconds of CPU so far, of all of its processes."""
+        """Return the CPU seconds of all its processes."""
         process = psutil.Process(self._process.pid)
-        times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-        return float(sum(each.user + each.system for each in times))
+        times = [member.cpu_times() for member in (process, *process.children(recursive=True))]
+        return float(sum(cpu.user + cpu.system for cpu in times))
 
     def memory(self) -> int:
-        """Resident bytes of all of its processes."""
+        """Return the resident bytes of all its processes."""
         process = psutil.Process(self._process.pid)
-        return sum(each.memory_info().rss for each in (process, *process.children(recursive=True)))
+        return sum(member.memory_info().rss for member in (process, *process.children(recursive=True)))
 
     def stop(self) -> None:
-        """End it by SIGTERM."""
+        """Stop the server by SIGTERM."""
         self._process.terminate()
         try:
             self._process.wait(20)

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.soak`: hours of mixed load on `serve`, and whether its memory stays what it was after a minute.
+"""`python -m benchmarks.soak` (`make soak`): hours of mixed load on `serve`, to find memory leaks.
 
-A process is held against its own figure after one minute: ± 5 % at the end (`make soak`).
+At the end, the memory of each process must be within 5 % of its memory after one minute.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _MB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Sample:
-    """One process at one time: bytes, counts, and seconds of CPU since its start."""
+    """The state of a process at a time: bytes, counts, and seconds of CPU since its start."""
 
     at: float
     pid: int
@@ -45,23 +45,23 @@ class Sample:
 
 
 class Watch:
-    """Samples of every serving process."""
+    """The samples of all serving processes."""
 
     def __init__(self, pid: int, folder: Path) -> None:
-        self._folder, self._next, self._said = folder, 0.0, 0.0
+        self._folder, self._next, self._next_print = folder, 0.0, 0.0
         self._serving = serving_processes(pid)
         self.samples: list[Sample] = []
 
     def look(self, at: float) -> None:
-        """Take a sample when it is time, and say it every ten minutes."""
+        """Take a sample if it is due, and print it every ten minutes."""
         if at < self._next:
             return
         self._next += EVERY_SECONDS
-        taken = [self._sample(process, at) for process in self._serving]
-        self.samples += taken
-        if at >= self._said:
-            print(*taken, sep="\n", flush=True)
-            self._said = FIRST_SECONDS if at < FIRST_SECONDS else (at // 600 + 1) * 600
+        samples = [self._sample(process, at) for process in self._serving]
+        self.samples += samples
+        if at >= self._next_print:
+            print(*samples, sep="\n", flush=True)
+            self._next_print = FIRST_SECONDS if at < FIRST_SECONDS else (at // 600 + 1) * 600
 
     def _sample(self, process: psutil.Process, at: float) -> Sample:
         memory, times = process.memory_full_info(), process.cpu_times()
@@ -70,20 +70,20 @@ class Watch:
         return Sample(at, process.pid, memory.rss, memory.uss, *counts, times.user + times.system, stored)
 
     def verdicts(self) -> list[tuple[int, str, float]]:
-        """(process, measure, last minute's mean over the mean around the first minute's end) of each process."""
-        found = []
+        """Return (process, measure, ratio of the mean in the last minute to that at the end of the first minute)."""
+        ratios = []
         for process in self._serving:
-            mine = [sample for sample in self.samples if sample.pid == process.pid]
-            first = [sample for sample in mine if abs(sample.at - FIRST_SECONDS) <= 2 * EVERY_SECONDS]
-            last = [sample for sample in mine if sample.at >= mine[-1].at - FIRST_SECONDS]
+            samples = [sample for sample in self.samples if sample.pid == process.pid]
+            first = [sample for sample in samples if abs(sample.at - FIRST_SECONDS) <= 2 * EVERY_SECONDS]
+            last = [sample for sample in samples if sample.at >= samples[-1].at - FIRST_SECONDS]
             for measure in ("rss", "uss"):
                 before, after = (sum(getattr(s, measure) for s in part) / len(part) for part in (first, last))
-                found.append((process.pid, measure, after / before))
-        return found
+                ratios.append((process.pid, measure, after / before))
+        return ratios
 
 
 def serving_processes(pid: int) -> list[psutil.Process]:
-    """The workers of a supervisor, or the one process there is."""
+    """Return the workers of a supervisor, or the only process."""
     master = psutil.Process(pid)
     workers = [child for child in master.children() if "spawn_main" in " ".join(child.cmdline())]
     return workers or [master]
@@ -93,25 +93,25 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
-    parser.add_argument("--workers", type=int, default=2, help="on PostgreSQL; on SQLite there is one")
+    parser.add_argument("--workers", type=int, default=2, help="on PostgreSQL; SQLite has one process")
     return parser.parse_args()
 
 
 def _command(environment: dict[str, str], *words: str) -> str:
-    """What a command of the program prints."""
+    """Run a command of the program and return its output."""
     paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "profilesvc", *words],
         env={**os.environ, **environment, "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
-def _serve(stack: ExitStack, folder: Path, asked: argparse.Namespace) -> tuple[Server, dict[str, str]]:
-    """The provider's emulator beside the service, each a process of its own; limits are on, as in production."""
+def _serve(stack: ExitStack, folder: Path, options: argparse.Namespace) -> tuple[Server, dict[str, str]]:
+    """Start the provider's emulator and the service as separate processes, with limits as in production."""
     provider = stack.enter_context(
         Server(["-m", "profilesvc", "emulator", "serve", "--port", "{port}"], {}, None, folder)
     )
@@ -123,12 +123,12 @@ def _serve(stack: ExitStack, folder: Path, asked: argparse.Namespace) -> tuple[S
         "PROFILESVC_PROVIDER__EDITS_PER_MINUTE": "0",
     }
     words = ["-m", "profilesvc", "serve", "--demo", "--port", "{port}"]
-    if asked.database == "postgresql":
+    if options.database == "postgresql":
         postgres = Postgres(folder, None)
         stack.callback(postgres.stop)
         environment["PROFILESVC_DATABASE_URL"] = postgres.create("soak")
         _command(environment, "db", "upgrade")
-        words += ["--workers", str(asked.workers)]
+        words += ["--workers", str(options.workers)]
     return stack.enter_context(Server(words, environment, None, folder)), environment
 
 
@@ -144,36 +144,37 @@ async def _soak(server: Server, tokens: dict[str, str], folder: Path, seconds: f
 
 
 def main() -> None:
-    """Run, print, and exit with 1 when a process grew or shrank beyond what is allowed."""
-    asked = _arguments()
+    """Run the load and print the report. Exit with 1 if the memory of a process changed by more than 5 %."""
+    options = _arguments()
     with tempfile.TemporaryDirectory(prefix="soak-") as name, ExitStack() as stack:
         folder = Path(name)
-        server, environment = _serve(stack, folder, asked)
+        server, environment = _serve(stack, folder, options)
         owners = [owner for owner, _ in OWNERS.values()]
         for owner in owners:
             _command(environment, "plans", "assign", owner, "agency")
         tokens = {owner: _command(environment, "users", "token", owner) for owner in owners}
-        mixed, watch = asyncio.run(_soak(server, tokens, folder, asked.minutes * 60))
-        said = server.log()
+        mixed, watch = asyncio.run(_soak(server, tokens, folder, options.minutes * 60))
+        log = server.log()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    written = {"minutes": asked.minutes, "samples": [asdict(sample) for sample in watch.samples]}
-    (RESULTS / f"soak-{asked.database}.json").write_text(json.dumps(written))
-    raise SystemExit(_report(mixed, watch, said))
+    result = {"minutes": options.minutes, "samples": [asdict(sample) for sample in watch.samples]}
+    (RESULTS / f"soak-{options.database}.json").write_text(json.dumps(result))
+    raise SystemExit(_report(mixed, watch, log))
 
 
-def _report(mixed: Mixed, watch: Watch, said: str) -> int:
+def _report(mixed: Mixed, watch: Watch, log: str) -> int:
     for (kind, outcome), count in sorted(mixed.outcomes.items()):
         print(f"{kind:14} {outcome:5} {count:8}")
     seconds = watch.samples[-1].at
     print(
-        f"{sum(mixed.outcomes.values()) / seconds:.1f} requests/s; the server wrote {len(said)} characters", said[:2000]
+        f"{sum(mixed.outcomes.values()) / seconds:.1f} requests/s; the server wrote {len(log)} characters", log[:2000]
     )
-    good = True
+    is_stable = True
     for pid, measure, ratio in watch.verdicts():
         within = abs(ratio - 1) <= ALLOWED
-        good = good and within
-        print(f"process {pid}: {measure} at the end {ratio:.3f} × that after one minute: {'good' if within else 'BAD'}")
-    return 0 if good else 1
+        is_stable = is_stable and within
+        verdict = "ok" if within else "FAILED"
+        print(f"process {pid}: {measure} at the end is {ratio:.3f} × that after one minute: {verdict}")
+    return 0 if is_stable else 1
 
 
 if __name__ == "__main__":

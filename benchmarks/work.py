@@ -1,4 +1,4 @@
-"""What is asked of the service and of each peer alike, and how a right answer is told."""
+"""The requests to the service and to each peer, and the checks of their responses."""
 
 import http.client
 import json
@@ -12,13 +12,13 @@ TITLES = {
     "list": "authenticated list of 50 posts",
     "status": "connection status read",
     "heartbeat": "heartbeat, durable",
-    "token": "token grant, two RS256 signatures",
+    "token": "token grant",
 }
 
 
 @dataclass(frozen=True)
 class Access:
-    """A key, its secret, a token of it, and a token of its owner."""
+    """A key with its secret and a token, and a token of its owner."""
 
     client_id: str
     client_secret: str
@@ -28,7 +28,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request, sent again and again."""
+    """An HTTP request that is sent repeatedly."""
 
     method: str
     path: str
@@ -37,7 +37,7 @@ class Request:
 
 
 def request_of(work: str, access: Access) -> Request:
-    """The request of a work; the same path and body for everybody."""
+    """Return the request of a task, with the same path and body for all servers."""
     by_key, by_user = {"Authorization": f"Bearer {access.key_token}"}, {"Authorization": f"Bearer {access.user_token}"}
     json_body = {"Content-Type": "application/json"}
     if work == "list":
@@ -53,36 +53,40 @@ def request_of(work: str, access: Access) -> Request:
 
 
 def check(work: str, port: int, request: Request) -> None:
-    """AssertionError unless the answer is 200 and what it must be: nobody is quick by answering less."""
+    """Check that the response is 200 and complete, so that no server is faster by returning less.
+
+    Raises:
+        AssertionError: The response is wrong.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request(request.method, request.path, request.body, request.headers)
     response = connection.getresponse()
     raw = response.read()
     connection.close()
     assert response.status == 200, f"{work}: {response.status} {raw[:300]!r}"
-    answer = json.loads(raw)
-    _CHECKS[work](answer.get("data", answer) if answer.get("status") == "ok" else answer)
+    body = json.loads(raw)
+    _CHECKS[work](body.get("data", body) if body.get("status") == "ok" else body)
 
 
-def _list(answer: Any) -> None:
-    posts: Any = answer.get("localPosts", answer.get("data")) if isinstance(answer, dict) else answer
+def _list(data: Any) -> None:
+    posts: Any = data.get("localPosts", data.get("data")) if isinstance(data, dict) else data
     assert len(posts) == POSTS, len(posts)
     assert all(post["summary"] for post in posts)
 
 
-def _status(answer: Any) -> None:
-    assert answer["connection_status"] == "online", answer
-    assert answer["plugin_version"] == "2.4.1", answer
+def _status(data: Any) -> None:
+    assert data["connection_status"] == "online", data
+    assert data["plugin_version"] == "2.4.1", data
 
 
-def _heartbeat(answer: Any) -> None:
-    assert answer == {"received": True, "next_heartbeat_in": 3600}, answer
+def _heartbeat(data: Any) -> None:
+    assert data == {"received": True, "next_heartbeat_in": 3600}, data
 
 
-def _token(answer: Any) -> None:
+def _token(data: Any) -> None:
     for name in ("access_token", "refresh_token"):
-        assert answer[name].count(".") == 2, answer
-    assert len(answer["permissions"]) == 2, answer
+        assert data[name].count(".") == 2, data
+    assert len(data["permissions"]) == 2, data
 
 
 _CHECKS = {"list": _list, "status": _status, "heartbeat": _heartbeat, "token": _token}

@@ -1,4 +1,4 @@
-"""The data: one location with 50 posts and a key for it, in the service's database and in the peers'."""
+"""The data in the databases of the service and the peers: a location with 50 posts, and a key for it."""
 
 import json
 import os
@@ -31,7 +31,7 @@ BASE_URL = "http://bench.test"
 
 
 def posts() -> list[dict[str, Any]]:
-    """Posts as the provider has them, about 500 bytes each."""
+    """Return posts in the provider's format, of about 500 bytes each."""
     return [
         {
             "name": f"{LOCATION}/localPosts/p{number:03}",
@@ -49,7 +49,7 @@ def posts() -> list[dict[str, Any]]:
 
 
 def service_environment(folder: Path, database_url: str) -> dict[str, str]:
-    """Settings: nothing is limited, as the peers limit nothing; the mirror is as fresh as the peers' table."""
+    """Return settings without rate limits and without expiry of stored posts, because the peers have neither."""
     return {
         "PROFILESVC_BASE_URL": BASE_URL,
         "PROFILESVC_DATA_DIR": str(folder),
@@ -61,7 +61,7 @@ def service_environment(folder: Path, database_url: str) -> dict[str, str]:
 
 
 async def prepare_service(environment: dict[str, str]) -> Access:
-    """Migrate, seed, store the posts, make a key and tokens by the service's own operations."""
+    """Migrate, seed and store the posts. Create a key and tokens by the service's use cases."""
     os.environ.update(environment)
     settings = load()
     engine = create_engine(settings.effective_database_url, 1)
@@ -70,20 +70,20 @@ async def prepare_service(environment: dict[str, str]) -> Access:
     async with open_services(settings, World()) as services:
         await seeding.load(services, load_world())
         await _store_posts(services)
-        return await _make_key(services)
+        return await _create_key(services)
 
 
 async def _store_posts(services: Services) -> None:
-    found = {}
+    rows = {}
     for post in posts():
         post_id = post["name"].rsplit("/", 1)[1]
         text = json.dumps(post, separators=(",", ":"))
-        found[post_id] = StoredPost(post_id, parse_iso(post["createTime"].replace("Z", ".000Z")), "LIVE", text)
+        rows[post_id] = StoredPost(post_id, parse_iso(post["createTime"].replace("Z", ".000Z")), "LIVE", text)
     async with services.storage.write() as session:
-        await mirror.replace(session, LOCATION, {}, found, services.clock.now())
+        await mirror.replace(session, LOCATION, {}, rows, services.clock.now())
 
 
-async def _make_key(services: Services) -> Access:
+async def _create_key(services: Services) -> Access:
     async with services.storage.read() as session:
         user = await users.user_by_email(session, OWNER)
     assert user is not None
@@ -93,25 +93,25 @@ async def _make_key(services: Services) -> Access:
     grant = ClientCredentialsGrant(
         grant_type="client_credentials", client_id=key.client_id, client_secret=key.client_secret
     )
-    granted = await tokens.client_credentials(services, grant)
+    pair = await tokens.client_credentials(services, grant)
     user_token = await tokens.user_token(services, OWNER)
-    return Access(key.client_id, key.client_secret, granted.access_token, user_token)
+    return Access(key.client_id, key.client_secret, pair.access_token, user_token)
 
 
 def peer_environment(database_url: str) -> dict[str, str]:
-    """Where the peers find their data and their signing key, the service's."""
+    """Return the peers' database and their signing key, which is the service's."""
     return {"BENCH_DATABASE_URL": database_url, "BENCH_KEY_FILE": str(KEY_FILE)}
 
 
 def prepare_peers(environment: dict[str, str], access: Access) -> Access:
-    """The same posts and the same key with the same secret; tokens of the peers' own."""
-    given = {"client_id": access.client_id, "client_secret": access.client_secret}
-    said = subprocess.run(
+    """Store the same posts and the same key for the peers. Return it with their own tokens."""
+    key = {"client_id": access.client_id, "client_secret": access.client_secret}
+    output = subprocess.run(
         [sys.executable, "-m", "benchmarks.peers.seed"],
-        input=json.dumps({**given, "location": LOCATION, "posts": posts()}),
+        input=json.dumps({**key, "location": LOCATION, "posts": posts()}),
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]), **environment},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     ).stdout
-    return Access(**given, **json.loads(said))
+    return Access(**key, **json.loads(output))

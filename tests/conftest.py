@@ -291,7 +291,7 @@ async def http(dial: Dial) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def emulator(app: Quart, world: World, fleet: Fleet | None) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the provider's control surface."""
+    """A client of the provider's control API."""
     if fleet is not None:
         async with fleet.provider() as client:
             yield client

@@ -25,7 +25,6 @@ NOT_YET: tuple[str, ...] = (
     "docs/plugin-authors.md",
     "docs/provider.md",
     "src/profilesvc/api/",
-    "src/profilesvc/services/",
     "src/profilesvc/storage/users.py",
 )
 CHECKED = ("src/", "docs/", "README.md", "SECURITY.md", "CHANGELOG.md")

@@ -1,1 +1,1 @@
-"""Small honest peers: the same five reads and writes as their frameworks' own documentation would have them written."""
+"""Small peers that do the same work as the service, written as their frameworks' documentation recommends."""

@@ -1,4 +1,4 @@
-"""What no framework can beat: an ASGI function that answers a little JSON."""
+"""A minimal ASGI function, which is the lower limit for every framework."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ _HEADERS = [(b"content-type", b"application/json"), (b"content-length", str(len(
 
 
 async def app(scope: Any, _receive: Any, send: Any) -> None:
-    """One answer to everything."""
+    """Return a small JSON response to every request."""
     if scope["type"] != "http":
         return
     await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})

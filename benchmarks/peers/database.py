@@ -1,4 +1,4 @@
-"""The peers' database: the same durability as the service's, the pool as SQLAlchemy makes it by default."""
+"""The peers' database: the same durability as the service's, and SQLAlchemy's default pool."""
 
 import os
 from typing import Any
@@ -9,12 +9,12 @@ URL = os.environ["BENCH_DATABASE_URL"]
 
 
 def sync_url() -> str:
-    """The URL for a blocking driver."""
+    """Return the URL for a blocking driver."""
     return URL.replace("+aiosqlite", "").replace("+asyncpg", "+psycopg")
 
 
 def durable(engine: Engine) -> None:
-    """SQLite: WAL and FULL, so that an answered heartbeat survives a loss of power; foreign keys are kept."""
+    """Set SQLite to WAL and FULL, so that a heartbeat survives a power failure, and enable foreign keys."""
     if engine.dialect.name != "sqlite":
         return
 

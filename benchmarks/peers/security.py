@@ -1,4 +1,4 @@
-"""Tokens and secrets of the peers by PyJWT, as each framework's security chapter shows; RS256."""
+"""Tokens and secrets of the peers by PyJWT (RS256), as each framework's security chapter recommends."""
 
 import hashlib
 import hmac
@@ -19,23 +19,27 @@ _PUBLIC = _PRIVATE.public_key()
 
 
 def verified(token: str) -> dict[str, Any]:
-    """The claims. jwt.InvalidTokenError."""
+    """Return the claims of a token.
+
+    Raises:
+        jwt.InvalidTokenError: The token is invalid.
+    """
     claims: dict[str, Any] = jwt.decode(token, _PUBLIC, algorithms=["RS256"], audience=ISSUER, issuer=ISSUER)
     return claims
 
 
 def issue(subject: str, epoch: int, seconds: int) -> str:
-    """A signed token."""
+    """Return a signed token."""
     now = int(time.time())
     claims = {"iss": ISSUER, "aud": ISSUER, "iat": now, "exp": now + seconds, "sub": subject, "epoch": epoch}
     return jwt.encode({**claims, "jti": secrets.token_urlsafe(16)}, _PRIVATE, algorithm="RS256")
 
 
 def digest(secret: str) -> str:
-    """What is stored of a secret of 256 random bits; a slow hash would be for passwords."""
+    """Return the digest of a secret. A slow hash is not necessary for 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def matches(secret: str, stored: str) -> bool:
-    """Compare in constant time."""
+    """Return whether a secret is the stored one, in constant time."""
     return hmac.compare_digest(digest(secret), stored)

@@ -1,4 +1,4 @@
-"""Make the peers' database from a description on stdin and print the tokens that they take; a process of its own."""
+"""Create the peers' database from a description on stdin, and print tokens for them. It runs as its own process."""
 
 import json
 import sys
@@ -12,8 +12,8 @@ from benchmarks.peers.tables import ApiKey, Post, User
 
 
 def main() -> None:
-    """Read {client_id, client_secret, location, posts}, print {key_token, user_token}."""
-    given = json.load(sys.stdin)
+    """Read {client_id, client_secret, location, posts} and print {key_token, user_token}."""
+    description = json.load(sys.stdin)
     engine = create_engine(sync_url())
     durable(engine)
     SQLModel.metadata.create_all(engine)
@@ -22,20 +22,20 @@ def main() -> None:
         session.commit()
         session.add(
             ApiKey(
-                client_id=given["client_id"],
+                client_id=description["client_id"],
                 user_id=1,
-                secret_digest=security.digest(given["client_secret"]),
-                location=given["location"],
+                secret_digest=security.digest(description["client_secret"]),
+                location=description["location"],
                 permissions="business.read business.write",
                 epoch=0,
             )
         )
-        session.add_all(_post(given["location"], post) for post in given["posts"])
+        session.add_all(_post(description["location"], post) for post in description["posts"])
         session.commit()
     print(
         json.dumps(
             {
-                "key_token": security.issue(given["client_id"], 0, security.ACCESS_SECONDS),
+                "key_token": security.issue(description["client_id"], 0, security.ACCESS_SECONDS),
                 "user_token": security.issue("1", 0, security.ACCESS_SECONDS),
             }
         )

@@ -1,4 +1,4 @@
-"""The tables of the peers as SQLModel entities, and the models that FastAPI and Quart answer with."""
+"""The tables of the peers as SQLModel entities, and the models of responses of FastAPI and Quart."""
 
 from datetime import UTC, datetime
 

@@ -1,3 +1,3 @@
-"""Business Profile Management Service: the whole API over an embedded or a real provider."""
+"""Business Profile Management Service: an API to the profiles of businesses at an external provider."""
 
 __version__ = "0.1.0"

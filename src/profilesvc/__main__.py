@@ -1,4 +1,4 @@
-"""`python -m profilesvc`."""
+"""The command line as `python -m profilesvc`."""
 
 from profilesvc.cli import main
 

@@ -1,6 +1,6 @@
-"""The only place that joins the pieces: settings in, a running app out.
+"""Build the services and the app from the settings.
 
-What serving alone needs is imported when it is needed, so that a command starts in half the time.
+Modules that only serving needs are imported inside functions, so that a command starts in half the time.
 """
 
 from collections.abc import AsyncIterator
@@ -42,9 +42,9 @@ DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 @dataclass
 class World:
-    """Time and chance, who watches, and what a running service made of them: the emulator's app and the issuer.
+    """Clock, entropy and watcher of a service, and the emulator's app and the issuer that it has opened.
 
-    `guard` is for a process that serves the emulator on a socket of its own.
+    A process that serves the emulator on its own socket sets `guard`.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -56,63 +56,73 @@ class World:
 
 
 async def _open_signing_keys(services: Services) -> None:
-    """Load the keys of the table and of the configured files.
+    """Load the keys from the table and the configured files.
 
-    On the first start the RSA key is that of a version that stored it in a file, or a new one.
+    On the first start, the RSA key is read from the file of an earlier version, or a new one is made.
 
     Raises:
         SettingsError: A key cannot be used.
     """
     settings = services.settings
     old = settings.data_dir / SIGNING_KEY_FILE
-    known = {*TEST_KEY_IDS, *(info.dates.kid for info in await services.signing_keys.listing())}
-    given = [_read_key_file(settings, alg, path, known) for alg in ALGORITHMS if (path := _key_file(settings, alg))]
+    checked = {*TEST_KEY_IDS, *(info.dates.kid for info in await services.signing_keys.listing())}
+    configured = [
+        _read_key_file(settings, alg, path, checked) for alg in ALGORITHMS if (path := _key_file(settings, alg))
+    ]
 
     def first(alg: Algorithm) -> SigningKey:
         return _read_key_file(settings, alg, old, set()) if alg == "RS256" and old.exists() else generate(alg)
 
-    await services.signing_keys.open(given, first)
+    await services.signing_keys.open(configured, first)
 
 
 def _key_file(settings: Settings, alg: Algorithm) -> Path | None:
     return settings.tokens.signing_key_file if alg == "RS256" else settings.tokens.refresh_key_file
 
 
-def _read_key_file(settings: Settings, alg: Algorithm, path: Path, known: set[str]) -> SigningKey:
-    """Read the key in a file; a key with one of the `known` names was checked before.
+def _read_key_file(settings: Settings, alg: Algorithm, path: Path, checked: set[str]) -> SigningKey:
+    """Read the key in a file. A key with one of the `checked` ids is not checked again.
 
     Raises:
-        SettingsError: The file cannot be used, or has a published test key in production.
+        SettingsError: The file cannot be used, or it is a published test key in production.
     """
     variable = f"{PREFIX}TOKENS__{'SIGNING' if alg == 'RS256' else 'REFRESH'}_KEY_FILE"
     passphrase = settings.tokens.key_passphrase.get_secret_value().encode() or None
     try:
-        key = read_key(alg, path.read_bytes(), passphrase, known)
+        key = read_key(alg, path.read_bytes(), passphrase, checked)
     except (OSError, ValueError, TypeError) as error:
         raise SettingsError(f"{variable}: {path.name} cannot be used: {error}") from None
     if settings.production and key.kid in TEST_KEY_IDS:
-        raise SettingsError(f"{variable}: the published test key is refused in production")
+        raise SettingsError(f"{variable}: the published test key is rejected in production")
     return key
 
 
-async def _refuse_demo_data(services: Services) -> None:
-    """SettingsError naming what is there, before anything of it is used or changed."""
+async def _reject_demo_data(services: Services) -> None:
+    """Reject demo data in production before any of it is used or changed.
+
+    Raises:
+        SettingsError: There is demo data; the message lists it.
+    """
     settings = services.settings
-    found = await demo_data.traces(services, [user["email"] for user in load_world()["users"]], TEST_KEY_IDS)
-    kept = [settings.data_dir / name for name in (DEMO_KEY_FILE, SIGNING_KEY_FILE)]
-    if kept[0].exists():
-        found.append(f"file {kept[0]}")
-    if kept[1].exists() and kept[1].read_bytes() == fixture_path(SIGNING_KEY_FILE).read_bytes():
-        found.append(f"file {kept[1]} (the published test key)")
-    if found:
+    traces = await demo_data.traces(services, [user["email"] for user in load_world()["users"]], TEST_KEY_IDS)
+    demo_key, signing_key = (settings.data_dir / name for name in (DEMO_KEY_FILE, SIGNING_KEY_FILE))
+    if demo_key.exists():
+        traces.append(f"file {demo_key}")
+    if signing_key.exists() and signing_key.read_bytes() == fixture_path(SIGNING_KEY_FILE).read_bytes():
+        traces.append(f"file {signing_key} (the published test key)")
+    if traces:
         raise SettingsError(
-            f"{PREFIX}ENVIRONMENT: production is refused on demo data ({', '.join(found)}); name an empty database in "
-            f"{PREFIX}DATABASE_URL and an empty folder in {PREFIX}DATA_DIR"
+            f"{PREFIX}ENVIRONMENT: production must not use demo data ({', '.join(traces)}). Set {PREFIX}DATABASE_URL "
+            f"to an empty database and {PREFIX}DATA_DIR to an empty folder."
         )
 
 
 def open_plans(settings: Settings) -> Catalogue:
-    """The configured plan catalogue, or the packaged one. SettingsError."""
+    """Return the configured plan catalogue, or the packaged one.
+
+    Raises:
+        SettingsError: The file cannot be used.
+    """
     try:
         return load_catalogue(settings.plans_file)
     except ValueError as error:
@@ -120,13 +130,17 @@ def open_plans(settings: Settings) -> Catalogue:
 
 
 def open_limiter(settings: Settings, clock: Clock, metrics: Metrics, *, serving: bool) -> Limiter:
-    """Counts requests where there are any and limits are on. SettingsError."""
-    counted = serving and settings.limits.enabled
-    return Limiter(settings.limits, _open_windows(settings, clock) if counted else None, metrics.limit_reached)
+    """Return the limiter. It counts requests only when serving and if limits are enabled.
+
+    Raises:
+        SettingsError: The address of the shared counters cannot be used.
+    """
+    has_limits = serving and settings.limits.enabled
+    return Limiter(settings.limits, _open_windows(settings, clock) if has_limits else None, metrics.limit_reached)
 
 
 def _open_windows(settings: Settings, clock: Clock) -> Windows:
-    """Where requests are counted: in this process, or for all of them in Redis or Valkey."""
+    """Return the counters of this process, or those of all processes in Redis or Valkey."""
     from profilesvc.limits.counters import MemoryWindows
 
     memory = MemoryWindows(clock)
@@ -142,29 +156,32 @@ def _open_windows(settings: Settings, clock: Clock) -> Windows:
 
 @asynccontextmanager
 async def open_services(settings: Settings, world: World, *, provider: bool = True) -> AsyncIterator[Services]:
-    """Everything opened in order, and closed in the opposite one. SettingsError for what cannot be used.
+    """Open all parts in order, and close them in reverse.
 
-    Without `provider` that stays closed, for work that never reaches it.
+    Without `provider`, the provider is not opened, for commands that do not use it.
+
+    Raises:
+        SettingsError: A setting, the database or a key cannot be used.
     """
     if settings.production and isinstance(world.entropy, SeededEntropy):
-        raise SettingsError("seeded entropy is refused in production")
+        raise SettingsError("seeded entropy is rejected in production")
     if not settings.base_url:
-        raise SettingsError(f"{PREFIX}BASE_URL is not set. Set it, or run `serve` or `demo` once, which write it")
+        raise SettingsError(f"{PREFIX}BASE_URL is not set. Set it, or run `serve` or `demo` once to store it.")
     plans = open_plans(settings)
     signer = Signer(Keyring(), settings.base_url)
     metrics = Metrics()
     async with (
         world.watcher.opened(),
         _open_storage(settings, world.watcher) as storage,
-        _open_provider(settings, world, metrics) if provider else _no_provider() as (reached, world.emulator),
+        _open_provider(settings, world, metrics) if provider else _no_provider() as (client, world.emulator),
         aclosing(open_limiter(settings, world.clock, metrics, serving=provider)) as limiter,
     ):
         identity = open_identity(settings, world)
         services = Services(
-            settings, world.clock, world.entropy, storage, reached, signer, plans, limiter, identity, metrics
+            settings, world.clock, world.entropy, storage, client, signer, plans, limiter, identity, metrics
         )
         if settings.production:
-            await _refuse_demo_data(services)
+            await _reject_demo_data(services)
         await _open_signing_keys(services)
         async with services.signing_keys.running(), housekeeping.running(services) if provider else nullcontext():
             yield services
@@ -174,16 +191,16 @@ async def open_services(settings: Settings, world: World, *, provider: bool = Tr
 
 
 def open_identity(settings: Settings, world: World) -> TrustedIssuer | None:
-    """Return the issuer whose ID tokens are accepted: the configured one, else in development the bundled one."""
-    wanted = settings.identity
-    if wanted.issuer:
+    """Return the issuer whose ID tokens are accepted: the configured one, or the bundled one in development."""
+    identity = settings.identity
+    if identity.issuer:
         from profilesvc.tokens.jwks import RemoteKeys
 
-        keys = RemoteKeys(wanted.jwks_url, world.clock)
-        return TrustedIssuer(wanted.issuer, wanted.client_id, wanted.algorithms, keys)
+        keys = RemoteKeys(identity.jwks_url, world.clock)
+        return TrustedIssuer(identity.issuer, identity.client_id, identity.algorithms, keys)
     if not settings.with_dev_issuer:
         return None
-    key_file, client_id = settings.data_dir / DEV_ISSUER_KEY_FILE, wanted.client_id or CLIENT_ID
+    key_file, client_id = settings.data_dir / DEV_ISSUER_KEY_FILE, identity.client_id or CLIENT_ID
     world.issuer = DevIssuer(settings.base_url, client_id, key_file, load_world()["users"])
     return TrustedIssuer(world.issuer.url, client_id, ("RS256",), world.issuer)
 
@@ -201,23 +218,27 @@ async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[S
 
 
 async def _require_migrated(storage: Storage) -> None:
-    """Reject a database that is behind this code or too far ahead; SQLite is migrated at start."""
+    """Reject a database that is older than this code or too much newer. SQLite was migrated before.
+
+    Raises:
+        SettingsError: The message names the remedy.
+    """
     current, head = await migrate.current(storage.engine), migrate.head()
     if migrate.ahead(current) > migrate.LEAD:
         raise SettingsError(
-            f"the database is at revision {current}, and this version goes with {head} and {migrate.LEAD} more: "
-            "start a newer version"
+            f"the database is at revision {current}, and this version supports at most {migrate.LEAD} after {head}. "
+            "Start a newer version."
         )
     if not migrate.fits(current):
-        found = "empty" if current is None else f"at revision {current}"
-        raise SettingsError(f"the database is {found} and must be at {head}: run `profilesvc db upgrade`")
+        state = "empty" if current is None else f"at revision {current}"
+        raise SettingsError(f"the database is {state} and must be at {head}. Run `profilesvc db upgrade`.")
 
 
 @asynccontextmanager
 async def _open_provider(
     settings: Settings, world: World, metrics: Metrics
 ) -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
-    """Open the provider, and the emulator's app if that runs in this process."""
+    """Open the provider, and the emulator's app if it runs in this process."""
 
     def observe(api: str, operation: str, outcome: str, seconds: float) -> None:
         metrics.provider_request(api, operation, outcome, seconds)
@@ -239,7 +260,7 @@ async def _open_provider(
 
 
 class _Closed:
-    """Replaces the provider where none is open; using it is a defect."""
+    """The placeholder of a provider that is not open. Its use is a defect."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(f"the provider is not open: {name}")
@@ -251,7 +272,7 @@ async def _no_provider() -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
 
 
 def create_app(settings: Settings, world: World | None = None) -> "Quart":
-    """The whole service as an ASGI app; it opens its parts when it starts serving."""
+    """Return the service as an ASGI app, which opens its parts in its lifespan."""
     from profilesvc.api.app import build
     from profilesvc.dashboard import routes
 
@@ -275,7 +296,7 @@ def create_app(settings: Settings, world: World | None = None) -> "Quart":
 def refuses_workers(settings: Settings, workers: int) -> str | None:
     """Return why several processes cannot share this database, or None."""
     if workers > 1 and make_url(settings.effective_database_url).get_backend_name() == "sqlite":
-        return "several workers need PostgreSQL: set PROFILESVC_DATABASE_URL=postgresql+asyncpg://…"
+        return f"several workers need PostgreSQL. Set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
     return None
 
 
@@ -283,7 +304,7 @@ def warns_workers(settings: Settings, workers: int) -> str | None:
     """Return a warning if several processes count rate limits separately, or None."""
     if workers > 1 and settings.limits.enabled and not settings.limits.shared:
         return (
-            f"each of {workers} workers counts rate limits for itself, so callers may get up to {workers} times as "
-            f"much: set {PREFIX}LIMITS__STORAGE_URL=redis://… to count together"
+            f"each of {workers} workers counts rate limits separately, so callers can get up to {workers} times the "
+            f"limit. Set {PREFIX}LIMITS__STORAGE_URL=redis://… to count together."
         )
     return None

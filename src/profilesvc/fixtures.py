@@ -1,10 +1,10 @@
-"""The files of `data/fixtures`, in the installed wheel and in a source checkout."""
+"""The files of `data/fixtures`, from the installed wheel or a source checkout."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-# The names of signing_key.pem and refresh_key.pem. They are published, so production refuses them.
+# The kids of signing_key.pem and refresh_key.pem. Production rejects these keys, because they are published.
 TEST_KEY_IDS = frozenset({"IyO9Z-a1eBwiZrd3KvarpiDGwxKu80PEVdHaPyHNYrg", "O5VJYYhAbajymh2bnKNUfiLY77AlKDgHndtTbc1W99U"})
 _PACKAGE = Path(__file__).parent
 _FOLDERS = (_PACKAGE / "fixtures", _PACKAGE.parents[1] / "data" / "fixtures")
@@ -13,7 +13,7 @@ _FOLDERS = (_PACKAGE / "fixtures", _PACKAGE.parents[1] / "data" / "fixtures")
 def fixture_path(name: str) -> Path:
     """Return the path of a fixture file.
 
-    The wheel has the folder inside the package (pyproject's force-include), a checkout next to `src`.
+    The wheel has the folder inside the package (force-include in pyproject.toml), a checkout has it in `data`.
 
     Raises:
         FileNotFoundError: The file exists in neither place.
@@ -27,8 +27,8 @@ def fixture_path(name: str) -> Path:
 def load_world() -> dict[str, Any]:
     """Return the demo data: users, businesses, accounts, and locations with their provider documents.
 
-    A location's `profile` is what the service knows; `provider_profile` has the fields that differ at the provider,
-    `last_sync` the fields that were last sent (null: never synced) and `last_synced_at` the time.
+    A location's `profile` is the service's data. `provider_profile` has the fields that differ at the provider,
+    `last_sync` the fields that were last sent (null: never synced), and `last_synced_at` the time.
     """
     world: dict[str, Any] = json.loads(fixture_path("world.json").read_text(encoding="utf-8"))
     return world

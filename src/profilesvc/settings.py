@@ -1,4 +1,4 @@
-"""Configuration: one frozen value, read from the environment (and `.env`) once, at the edge."""
+"""The configuration: one frozen value, read once from the environment and `.env`."""
 
 import difflib
 import os
@@ -21,30 +21,30 @@ _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-
 
 
 def _comma_list(value: Any) -> Any:
-    """A list as people type it into an environment file."""
+    """Split a comma-separated list."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 class SettingsError(Exception):
-    """A setting that cannot be used; the message names the variable and the rule."""
+    """A setting that cannot be used. The message names the variable and the rule."""
 
 
 def is_placeholder(value: str) -> bool:
-    """What examples have where a secret belongs."""
+    """Return whether a value is an example's placeholder for a secret."""
     return bool(_PLACEHOLDER.search(value))
 
 
 def _placeholders(settings: BaseModel, before: str = PREFIX) -> list[str]:
-    """The variables that still have an example's placeholder."""
-    found = []
+    """Return the variables that still have an example's placeholder."""
+    variables = []
     for name in type(settings).model_fields:
         value, variable = getattr(settings, name), f"{before}{name.upper()}"
         if isinstance(value, BaseModel):
-            found += _placeholders(value, f"{variable}__")
+            variables += _placeholders(value, f"{variable}__")
         elif isinstance(value, str | SecretStr):
             text = value if isinstance(value, str) else value.get_secret_value()
-            found += [variable] if is_placeholder(text) else []
-    return found
+            variables += [variable] if is_placeholder(text) else []
+    return variables
 
 
 class _Group(BaseModel):
@@ -61,10 +61,10 @@ _ProviderUrl = Annotated[str, AfterValidator(_provider_url)]
 
 
 class ProviderSettings(_Group):
-    """Where the provider is and how to log in there; an empty `url` means the embedded emulator.
+    """The address and the login of the provider. An empty `url` means the embedded emulator.
 
-    `timeout_seconds` is what one of our own requests may spend there; `edits_per_minute` is kept to per profile
-    (0: not counted; the emulator's own default).
+    `timeout_seconds` is the time that one request of the service may spend at the provider. `edits_per_minute` limits
+    the edits of one profile; 0 means no limit and is the emulator's default.
     """
 
     url: _ProviderUrl = ""
@@ -81,7 +81,7 @@ class ProviderSettings(_Group):
 
     @property
     def embedded(self) -> bool:
-        """True if no provider is configured, so that the emulator is used."""
+        """Whether the embedded emulator is used, because no provider is configured."""
         return not (self.url or self.information_url or self.posts_url)
 
     def problem(self) -> str | None:
@@ -89,12 +89,12 @@ class ProviderSettings(_Group):
         for name in ("url", "information_url", "verifications_url", "accounts_url", "posts_url", "token_url"):
             value = getattr(self, name)
             if value and not _is_https_url(value):
-                return f"{name.upper()} must be an https:// URL in production, without a user: it is sent the login"
+                return f"{name.upper()} must be an https:// URL without a user in production: it receives the login"
         return None
 
 
 class TokenSettings(_Group):
-    """Lifetimes in seconds, and the signing keys: files of the operator's own, or the service's schedule.
+    """Lifetimes in seconds, the schedule of signing keys, and files of keys that the operator provides.
 
     `signing_key_file` has the RSA key of access tokens, `refresh_key_file` the HMAC key of refresh tokens.
     """
@@ -121,7 +121,7 @@ Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256
 
 
 class IdentitySettings(_Group):
-    """The external identity provider for user tokens; in development, without one, the bundled issuer."""
+    """The external identity provider for user tokens. Development without one uses the bundled issuer."""
 
     issuer: Annotated[str, Field(max_length=255)] = ""
     jwks_url: str = ""
@@ -136,13 +136,13 @@ class IdentitySettings(_Group):
     def problem(self, production: bool) -> str | None:
         """Return which value is invalid, as the end of a sentence that starts with the setting's name."""
         if production and self.dev_issuer:
-            return "DEV_ISSUER: the bundled issuer signs anyone in and is refused in production"
+            return "DEV_ISSUER must not be set in production, because the bundled issuer signs in anyone"
         if self.issuer and not self.client_id:
-            return "CLIENT_ID is required with an ISSUER: it is the audience of its ID tokens"
+            return "CLIENT_ID is required with an ISSUER, because it is the audience of the ID tokens"
         if self.issuer and production and not _is_https_url(self.issuer):
-            return "ISSUER must be an https:// URL in production: it names the address that gets the client secret"
+            return "ISSUER must be an https:// URL in production, because its token endpoint receives the client secret"
         if self.issuer and not _is_jwks_url(self.jwks_url, production):
-            return "JWKS_URL is required with an ISSUER and must be https:// (in development also http:// to loopback)"
+            return "JWKS_URL is required with an ISSUER and must be https:// (in development also http:// on loopback)"
         return None
 
 
@@ -151,12 +151,12 @@ def _is_jwks_url(value: str, production: bool) -> bool:
 
 
 def _is_https_url(value: str) -> bool:
-    """Whether it is an address that secrets may be sent to."""
+    """Return whether secrets may be sent to this address."""
     return bool(_host(value, "https"))
 
 
 def _host(value: str, scheme: str) -> str | None:
-    """The host of a URL of that scheme. None if it is no such URL, names a user, or has an impossible port."""
+    """Return the host of a URL with this scheme; None for an invalid URL, one with a user, or one with port 0."""
     try:
         parts = urlsplit(value)
         has_port = parts.port != 0
@@ -167,17 +167,17 @@ def _host(value: str, scheme: str) -> str | None:
 
 
 class MetricsSettings(_Group):
-    """Who may read `/metrics`: callers with the token; with `port` it is served only there."""
+    """Access to `/metrics`: the bearer token, and the only port that serves it, if any."""
 
     token: Annotated[SecretStr, AfterValidator(_strong_token)] = SecretStr("")
     port: Annotated[int, Field(ge=1, le=65_535)] | None = None
 
 
 class LabSettings(_Group):
-    """Where the notebooks run: an empty target means the embedded service.
+    """The service on which the notebooks run; an empty target means the embedded one.
 
-    On a deployed one, `write` allows posts, replies and syncs. `patience_seconds` is how long a teardown waits for a
-    service or provider that is down. `journal` is set by `make smoke`, which undoes what its kernels have noted there.
+    On a deployed service, `write` allows posts, replies and syncs. `patience_seconds` is the longest wait of a cleanup
+    for a service or provider that is down. `make smoke` sets `journal` and undoes the changes recorded there.
     """
 
     target: str = ""
@@ -196,7 +196,7 @@ def _base_url(value: str) -> str:
 
 
 class TracingSettings(_Group):
-    """The collector for spans by OTLP over HTTP (needs the extra `otel`), and the share of traced requests."""
+    """The collector of spans by OTLP over HTTP (requires the extra `otel`), and the share of traced requests."""
 
     endpoint: Annotated[str, AfterValidator(_base_url)] = ""
     sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -211,12 +211,12 @@ def _database_url(value: str) -> str:
 
 
 def _require_port(address: str) -> None:
-    """ValueError unless an address has no port or a possible one; the message does not repeat it."""
+    """Check the port of an address, if it has one. The message does not repeat the address."""
     host, colon, port = address.rpartition(":") if not address.endswith("]") else (address, "", "")
     if host.startswith("[") is not host.endswith("]"):
-        raise ValueError("has a bracket that is not closed: an IPv6 address is written [::1]:5432")
+        raise ValueError("has an unclosed bracket; an IPv6 address is written [::1]:5432")
     if colon and port and not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= 65_535):
-        raise ValueError("has a port that is not a number from 1 to 65535")
+        raise ValueError("must have a port from 1 to 65535")
 
 
 def _is_origin(value: str) -> bool:
@@ -232,7 +232,7 @@ def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Settings(BaseSettings):
-    """Everything that can be configured; see the README for the table."""
+    """All settings; the README has a table of them."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="__", env_file=ENV_FILE, extra="ignore", frozen=True
@@ -263,7 +263,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _comma_lists(cls, values: Any) -> Any:
-        """Origins are written as a comma list, the form that people type into an environment file."""
+        """Split the comma-separated list of origins."""
         origins = values.get("dashboard_origins") if isinstance(values, dict) else None
         if isinstance(origins, str):
             parts = (part.strip().rstrip("/") for part in origins.split(","))
@@ -272,12 +272,12 @@ class Settings(BaseSettings):
 
     @property
     def production(self) -> bool:
-        """True where every development shortcut is refused."""
+        """Whether development shortcuts are rejected."""
         return self.environment == "production"
 
     @property
     def effective_database_url(self) -> str:
-        """The configured database, or the SQLite file in DATA_DIR."""
+        """The URL of the configured database, or of the SQLite file in DATA_DIR."""
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir / 'profilesvc.db'}"
 
     @property
@@ -287,7 +287,7 @@ class Settings(BaseSettings):
 
     @property
     def with_dev_issuer(self) -> bool:
-        """True if the bundled development issuer replaces an identity provider."""
+        """Whether the bundled development issuer replaces an identity provider."""
         return not self.production and not self.identity.issuer and self.identity.dev_issuer is not False
 
     @model_validator(mode="after")
@@ -304,22 +304,22 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}BASE_URL is required in production and must start with https://")
         if not _is_origin(self.base_url):
             raise ValueError(
-                f"{PREFIX}BASE_URL must be an origin in production, such as https://profiles.example.com: "
-                "no user, path, query or fragment"
+                f"{PREFIX}BASE_URL must be an origin in production, such as https://profiles.example.com, "
+                "without user, path, query or fragment"
             )
         if self.provider.embedded:
             raise ValueError(f"{PREFIX}PROVIDER__URL is required in production: the emulator is for development")
         if problem := self.provider.problem():
             raise ValueError(f"{PREFIX}PROVIDER__{problem}")
-        if found := _placeholders(self):
-            raise ValueError(f"{', '.join(found)}: replace the placeholder of the example with a value of your own")
+        if variables := _placeholders(self):
+            raise ValueError(f"{', '.join(variables)}: replace the placeholder of the example with your value")
         if any(not origin.lower().startswith("https://") for origin in self.dashboard_origins):
             raise ValueError(f"{PREFIX}DASHBOARD_ORIGINS must start with https:// in production")
         return self
 
 
 class _Environment(BaseSettings):
-    """The one setting that decides whether the others are looked at."""
+    """The environment only, which can be read even if other settings are invalid."""
 
     model_config = Settings.model_config
 
@@ -327,15 +327,23 @@ class _Environment(BaseSettings):
 
 
 def refuse_in_production(what: str) -> None:
-    """SettingsError where the environment is not for development, whatever else is set or missing."""
+    """Reject an action outside of development, even if other settings are invalid.
+
+    Raises:
+        SettingsError: The environment is not `development`.
+    """
     if _Environment().environment != "development":
-        raise SettingsError(f"{PREFIX}ENVIRONMENT: {what} is for development alone")
+        raise SettingsError(f"{PREFIX}ENVIRONMENT: {what} is for development only")
 
 
 def load(**overrides: Any) -> Settings:
-    """Read the environment; raises SettingsError with one clear line. `overrides` win field by field."""
+    """Read the environment. `overrides` replace single fields.
+
+    Raises:
+        SettingsError: A setting is unknown or invalid; the message has one line.
+    """
     file = overrides.get("_env_file", ENV_FILE)
-    _refuse_unknown([*os.environ, *(() if file is None else dotenv_values(file))])
+    _reject_unknown([*os.environ, *(() if file is None else dotenv_values(file))])
     try:
         return Settings(**overrides)
     except ValueError as error:
@@ -347,20 +355,20 @@ def load(**overrides: Any) -> Settings:
         raise SettingsError("; ".join(texts)) from None
 
 
-def _refuse_unknown(variables: list[str]) -> None:
-    """SettingsError for a variable of ours that is no setting, with the nearest one."""
+def _reject_unknown(variables: list[str]) -> None:
+    """Reject a variable with our prefix that is not a setting, and suggest the most similar one."""
     groups = {f"{PREFIX}{name}".upper(): field for name, field in Settings.model_fields.items()}
     for variable in variables:
         if not variable.upper().startswith(PREFIX) or variable.upper().split("__")[0] in groups:
             continue
-        near = difflib.get_close_matches(variable.upper(), _all_variables(groups), n=1)
-        raise SettingsError(f"{variable} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
+        similar = difflib.get_close_matches(variable.upper(), _all_variables(groups), n=1)
+        raise SettingsError(f"{variable} is not a setting." + (f" Did you mean {similar[0]}?" if similar else ""))
 
 
 def _all_variables(groups: dict[str, FieldInfo]) -> list[str]:
-    """Every variable, those of groups with their two underscores."""
+    """Return all variables, including `GROUP__FIELD`."""
     names: list[str] = []
     for name, field in groups.items():
-        members = getattr(type(field.default), "model_fields", None)
-        names += [name] if members is None else [f"{name}__{member}".upper() for member in members]
+        fields = getattr(type(field.default), "model_fields", None)
+        names += [name] if fields is None else [f"{name}__{nested}".upper() for nested in fields]
     return names

@@ -17,7 +17,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage import users
 from support.api import ALICE, BOB, assert_error
 
-MESSAGES = {"locations": "There is no such location.", "key": "You have no such API key."}
+MESSAGES = {"locations": "There is no such location.", "key": "There is no such API key."}
 EMPTY: dict[str, Any] = {}
 
 

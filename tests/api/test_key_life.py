@@ -94,7 +94,7 @@ class TestOperator:
         done = await key_service.deactivate(services, client_id, "billing_issue")
         assert (done.standing.deactivation_reason, done.standing.deactivated_at) == ("billing_issue", iso(clock.now()))
         lifted = await key_service.reactivate(services, client_id, "billing_issue")
-        assert (lifted.lifted, lifted.left) == (["billing_issue"], ["user_requested"])
+        assert (lifted.lifted, lifted.remaining) == (["billing_issue"], ["user_requested"])
         assert (await listed(alice, plugin))["deactivation_reason"] == "user_requested"
         assert_error(await plugin.http.get(LOCATIONS), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
 
@@ -153,7 +153,11 @@ class TestOperator:
         assert (await listed(alice, plugin))["deactivation_reason"] == "security_concern"
 
         done = await key_service.reactivate(services, client_id, roll=True)
-        assert (done.standing.status, done.lifted, done.left) == ("active", ["security_concern", "user_requested"], [])
+        assert (done.standing.status, done.lifted, done.remaining) == (
+            "active",
+            ["security_concern", "user_requested"],
+            [],
+        )
         assert done.rolled is not None
         assert_bad_credentials(await http.post(TOKEN, json=grant(plugin)))
         assert assert_error(await plugin.http.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
@@ -164,11 +168,11 @@ class TestOperator:
         for reason in ("billing_issue", "security_concern"):
             await key_service.deactivate(services, plugin.key["client_id"], reason)
         done = await key_service.reactivate(services, plugin.key["client_id"], "billing_issue")
-        assert (done.standing.deactivation_reason, done.left) == ("security_concern", ["security_concern"])
+        assert (done.standing.deactivation_reason, done.remaining) == ("security_concern", ["security_concern"])
 
     async def test_an_active_key_stays_so(self, plugin: Site, services: Services) -> None:
         done = await key_service.reactivate(services, plugin.key["client_id"])
-        assert (done.standing.status, done.lifted, done.left, done.rolled) == ("active", [], [], None)
+        assert (done.standing.status, done.lifted, done.remaining, done.rolled) == ("active", [], [], None)
 
     async def test_a_hold_is_put_once_by_many_at_a_time(self, plugin: Site, services: Services) -> None:
         client_id = plugin.key["client_id"]
@@ -188,7 +192,7 @@ class TestPlan:
         assert (await refusal(key_service.reactivate(services, client_id, "plan_downgrade")))[0] == "CONFLICT"
         await key_service.deactivate(services, client_id, "billing_issue")
         done = await key_service.reactivate(services, client_id)
-        assert (done.lifted, done.left) == (["billing_issue"], ["plan_downgrade"])
+        assert (done.lifted, done.remaining) == (["billing_issue"], ["plan_downgrade"])
         assert done.standing.deactivation_reason == "plan_downgrade"
 
         assert await operator.unassign_location(services, "locations/114") == []

@@ -153,7 +153,7 @@ class TestInside:
         monkeypatch.setenv("PROFILESVC_BASE_UR", "x")
         result = run("doctor", "--json")
         assert (result.exit_code, len(json.loads(result.stdout))) == (1, 1)
-        assert "did you mean PROFILESVC_BASE_URL" in result.stdout
+        assert "Did you mean PROFILESVC_BASE_URL" in result.stdout
 
     @pytest.mark.parametrize("refuses", [False, True])
     def test_the_provider_is_asked(

@@ -52,7 +52,7 @@ class TestUsers:
 
     async def test_an_address_that_is_taken_is_refused(self, services: Services) -> None:
         refused = await refusal(operator.add_user(services, "ALICE@example.com"))
-        assert refused == "CONFLICT: There is a user alice@example.com already."
+        assert refused == "CONFLICT: The user alice@example.com already exists."
 
     async def test_an_unknown_plan_is_refused_with_those_there_are(self, services: Services) -> None:
         refused = await refusal(operator.add_user(services, "zoe@example.com", plan="gold"))

@@ -298,7 +298,7 @@ def test_a_database_that_was_not_migrated_is_refused(
         ["db", "seed"],
     ):
         assert "the database is empty and must be at " in (said := refused(run(*words)))
-        assert "run `profilesvc db upgrade`" in said
+        assert "Run `profilesvc db upgrade`" in said
     assert printed(run("db", "current", "--json"))["current"] is None
     printed(run("db", "upgrade", "--json"))
     assert printed(run("users", "list", "--json")) == []

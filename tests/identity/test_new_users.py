@@ -74,5 +74,5 @@ async def test_A036_claims_that_make_no_user(
     before = await users(services)
     response = await exchanged(http, signed(claims(**{**DANA, **wrong})))
     assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}
-    assert "No user can be made" in response.json()["error"]["message"]
+    assert "No user can be created" in response.json()["error"]["message"]
     assert await users(services) == before

@@ -69,7 +69,7 @@ def test_everything_is_as_before(deployed: Lab, attached: Lab) -> None:
 def test_what_cannot_be_taken_back_is_named(deployed: Lab, attached: Lab) -> None:
     use(attached)
     deployed.operator.logout("alice")
-    with pytest.raises(RuntimeError, match=r"not as it was.*still there.*reply to review.*still live"):
+    with pytest.raises(RuntimeError, match=r"may not be restored.*still exists.*reply to review.*still live"):
         attached.close()
 
 
@@ -93,7 +93,7 @@ def test_a_bad_token_and_a_foreign_location_are_said_at_once(
     with pytest.raises(RuntimeError, match="no locations/211"):
         open_lab()
     monkeypatch.setenv("PROFILESVC_LAB__USER_TOKEN", "nothing")
-    with pytest.raises(RuntimeError, match="USER_TOKEN is not accepted"):
+    with pytest.raises(RuntimeError, match="USER_TOKEN was rejected"):
         open_lab()
 
 
@@ -138,8 +138,8 @@ def test_a_page_changes_only_what_it_made_and_what_can_be_undone(attached: Lab) 
         ("POST", "/api/v1/sync/locations%2F112", {}, {"title": "Smoke"}, "another location"),
         ("POST", "/api/v1/developer/credentials", {}, key, "another location"),
         ("DELETE", "/api/v1/developer/credentials/svcid_1_1_demo", {}, {}, "other keys"),
-        ("POST", "/api/v1/sync/111", {}, {"title": "Smoke", "wifi": {"key": 1}}, "no sync could take back wifi.key"),
-        ("POST", "/api/v1/sync/111", {}, {"languageCode": "fr"}, "no sync could take back languageCode"),
+        ("POST", "/api/v1/sync/111", {}, {"title": "Smoke", "wifi": {"key": 1}}, "no sync can undo wifi.key"),
+        ("POST", "/api/v1/sync/111", {}, {"languageCode": "fr"}, "no sync can undo languageCode"),
     ):
         with pytest.raises(NeedsControl, match=why):
             alice.request(method, path, params=query, json=body)
@@ -210,7 +210,7 @@ def test_a_location_that_could_not_be_restored_is_refused(
     with pytest.raises(RuntimeError, match="not in this service's format"):
         open_lab()
     monkeypatch.setenv("PROFILESVC_LAB__TARGET", "http://127.0.0.1:1")
-    with pytest.raises(RuntimeError, match="does not answer"):
+    with pytest.raises(RuntimeError, match="does not respond"):
         open_lab()
 
 

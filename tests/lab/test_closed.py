@@ -75,7 +75,7 @@ def test_another_lab_closes_the_one_before(tmp_path: Path, monkeypatch: pytest.M
         assert len(list(tmp_path.glob("profilesvc-lab-*"))) == 1
         third = open_lab()
         assert second.user("alice").get("/api/v1/businesses").status_code == 200, "its own block closes it"
-        open_lab(beside=True).close()
+        open_lab(keep_open=True).close()
         assert third.user("alice").get("/api/v1/businesses").status_code == 200
         third.close()
 
@@ -90,7 +90,7 @@ def test_another_lab_closes_the_one_before(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_an_unknown_setting_is_refused_with_the_nearest_known_one(wrong: dict[str, Any], nearest: str) -> None:
-    with pytest.raises(TypeError, match=f"did you mean '{re.escape(nearest)}'"):
+    with pytest.raises(TypeError, match=f"Did you mean '{re.escape(nearest)}'"):
         open_lab(**wrong)
 
 

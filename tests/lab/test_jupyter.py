@@ -131,7 +131,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: p
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "intern.example")
-    with open_lab(provider_elsewhere=True) as lab:
+    with open_lab(separate_provider=True) as lab:
         assert httpx.get(f"{lab.url}/healthz").status_code == 200
         assert lab.operator.import_locations("bob", "accounts/2") == ["locations/211", "locations/219"]
         assert "the login works" in lab.operator.doctor()

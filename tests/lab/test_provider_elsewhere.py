@@ -11,7 +11,7 @@ from profilesvc.lab import Lab, open_lab
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch, open_lab(provider_elsewhere=True) as opened:
+    with pytest.MonkeyPatch.context() as patch, open_lab(separate_provider=True) as opened:
         patch.chdir(tmp_path_factory.mktemp("lab"))
         yield opened
 

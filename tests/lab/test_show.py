@@ -114,7 +114,7 @@ def test_a_long_body_is_cut() -> None:
 def test_claims_are_told_in_words() -> None:
     text = repr(token_card(TOKEN, at="2026-01-03T03:04:05.678Z"))
     assert "issued 2026-01-02 03:04:05 UTC" in text
-    assert "expires 2026-04-02 03:04:05 UTC, lives 90 days, 89 days left" in text
+    assert "expires 2026-04-02 03:04:05 UTC, valid for 90 days, 89 days left" in text
     assert "expired 1 second ago" in repr(token_card(TOKEN, at="2026-04-02T03:04:06Z"))
     with pytest.raises(ValueError, match="three parts"):
         token_card("abc")
@@ -123,8 +123,8 @@ def test_claims_are_told_in_words() -> None:
 def test_a_comparison_says_who_changed_what() -> None:
     lines = repr(comparison(COMPARISON)).splitlines()
     assert lines[1].split() == ["title", *EVIL.split(), "Books", "Books", "→", "changed", "here"]
-    assert "⊘ kept back" in lines[2]
-    assert lines[-1] == "1 in step, 1 changed here, 1 kept back"
+    assert "⊘ filtered" in lines[2]
+    assert lines[-1] == "1 in sync, 1 changed here, 1 filtered"
     assert marked("+81 45-555-0114", "+81 45-555-0199") == (
         "+81 45-555-01<del>14</del>",
         "+81 45-555-01<ins>99</ins>",

@@ -11,7 +11,7 @@ from profilesvc.lab import smoke
 from profilesvc.lab.pages import Page
 from support.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Deployment, Gate, deployed, ended, page, stop
 
-CLEAN = "nothing is left behind"
+CLEAN = "all changes are undone"
 Smoked = Callable[..., tuple[int, list[str], str]]
 
 
@@ -91,8 +91,8 @@ def test_a_run_that_is_terminated_undoes_what_it_made(deployment: Deployment, sm
     code, lines, errors = ended(run)
     assert (code, errors) == (1, "")
     assert lines[-2:] == [
-        "waits: interrupted, undoing what was made",
-        f"no page; 0 cells ran, 0 skipped; interrupted; {CLEAN}",
+        "waits: interrupted, undoing its changes",
+        f"no notebook; 0 cells ran, 0 skipped; interrupted; {CLEAN}",
     ]
     assert deployment.state() == before
     assert deployment.journals == []
@@ -107,9 +107,9 @@ def test_the_next_run_undoes_what_a_killed_one_has_left(deployment: Deployment, 
     assert deployment.state() != before
     assert len(deployment.journals) == 1
     elsewhere = smoked(LAB__LOCATION="112")
-    assert any("an earlier run has left something at locations/111" in line for line in elsewhere[1])
+    assert any("changes of an earlier run are left at locations/111" in line for line in elsewhere[1])
     code, lines, errors = smoked()
-    assert (code, errors, lines[0]) == (0, "", "undoing what an earlier run has left")
+    assert (code, errors, lines[0]) == (0, "", "undoing the changes of an earlier run")
     assert deployment.state() == before
     assert deployment.journals == []
 
@@ -117,9 +117,9 @@ def test_the_next_run_undoes_what_a_killed_one_has_left(deployment: Deployment, 
 def test_settings_that_are_missing_and_refusals_are_one_line(smoked: Smoked) -> None:
     for settings, code, sentence in (
         ({"LAB__USER_TOKEN": ""}, 2, "PROFILESVC_LAB__USER_TOKEN is not set (USER_TOKEN of make smoke)"),
-        ({"LAB__USER_TOKEN": "x.y.z"}, 1, "PROFILESVC_LAB__USER_TOKEN is not accepted"),
-        ({"LAB__LOCATION": "211"}, 1, "the user has no locations/211"),
-        ({"LAB__TARGET": "http://127.0.0.1:1"}, 1, "http://127.0.0.1:1 does not answer"),
+        ({"LAB__USER_TOKEN": "x.y.z"}, 1, "PROFILESVC_LAB__USER_TOKEN was rejected"),
+        ({"LAB__LOCATION": "211"}, 1, "the token's user has no locations/211"),
+        ({"LAB__TARGET": "http://127.0.0.1:1"}, 1, "http://127.0.0.1:1 does not respond"),
     ):
         ended_with, lines, errors = smoked(NOTEBOOKS / "00_start_here.ipynb", **settings)
         assert (ended_with, lines, errors.count("\n")) == (code, [], 1)

@@ -8,7 +8,7 @@ from support.program import serving
 from support.smoke import KEY, NOTEBOOKS, OPEN, POST, SYNC, Gate, deployed, ended, page
 
 pytestmark = pytest.mark.long
-CLEAN = "nothing is left behind"
+CLEAN = "all changes are undone"
 WRITING = (
     "05_posts",
     "06_locations",
@@ -61,16 +61,16 @@ def test_a_provider_that_goes_down_during_a_run(tmp_path: Path) -> None:
         assert (code, errors) == (1, "")
         report = lines[7:]
         assert report[0].startswith("goes_down: failed at cell [5] (): ProviderFailed: PROVIDER_API_ERROR (502)")
-        assert report[1].endswith("; the other pages were not run; SOMETHING IS LEFT BEHIND:")
-        assert report[2].startswith("- the profile of locations/111 at the provider may not be as it was (502 ")
+        assert report[1].endswith("; the other notebooks were not run; CHANGES ARE LEFT:")
+        assert report[2].startswith("- the profile of locations/111 at the provider may not be restored (502 ")
         assert '-d \'{"websiteUri": "https://harbour.example/pier"' in report[2]
         assert report[3].startswith("- post locations/111/localPosts/")
         assert report[3].endswith("?locationId=locations/111'")
         assert report[4:] == ["Run the same command again to have it removed."]
 
         code, lines, errors = deployment.smoked(NOTEBOOKS / "05_posts.ipynb", LAB__PATIENCE_SECONDS="0")
-        assert (code, lines) == (1, ["undoing what an earlier run has left"])
-        assert errors.startswith("An earlier run has left this behind:\n- ")
+        assert (code, lines) == (1, ["undoing the changes of an earlier run"])
+        assert errors.startswith("Changes of an earlier run are left:\n- ")
         with serving(tmp_path / "provider", "emulator", "serve", "--port", str(provider.port)):
             code, lines, errors = deployment.smoked(NOTEBOOKS / "00_start_here.ipynb")
             assert (code, errors) == (0, ""), lines

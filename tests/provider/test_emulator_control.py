@@ -1,4 +1,4 @@
-"""The control surface and the emulator's file."""
+"""The control API and the emulator's file."""
 
 import asyncio
 import signal

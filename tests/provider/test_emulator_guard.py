@@ -1,4 +1,4 @@
-"""The control surface on a socket: its token, JSON only, no foreign Host; and files that only their owner may read."""
+"""The control API on a socket: its token, JSON only, no foreign Host; and files that only their owner may read."""
 
 import os
 import socket

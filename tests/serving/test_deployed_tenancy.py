@@ -88,6 +88,6 @@ async def services(deployment: Deployment) -> AsyncIterator[Services]:
 
 @pytest.fixture
 async def emulator(deployment: Deployment) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the provider's control surface."""
+    """A client of the provider's control API."""
     async with httpx.AsyncClient(base_url=deployment.emulator.url, trust_env=False) as client:
         yield client

@@ -189,7 +189,7 @@ async def test_a_server_that_comes_back_counts_again(redis_server: RedisServer) 
     redis = Redis.from_url(redis_server.url)
     await windows.take("back", THREE)
     await redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    assert (await windows.take("back", THREE))[1].left == 1  # a new connection, not the spare
+    assert (await windows.take("back", THREE))[1].left == 1  # a new connection, not the fallback
     await windows.close()
     await redis.aclose()
 

@@ -74,7 +74,7 @@ class Service:
         assert self.do(keys.deactivate(self.services, client_id, reason)).changed
 
     def provider(self, method: str, path: str, body: Any) -> None:
-        """Call the emulator's control surface: /faults, /state."""
+        """Call the emulator's control API: /faults, /state."""
 
         async def call() -> httpx.Response:
             transport = httpx.ASGITransport(app=self._world.emulator)  # type: ignore[arg-type]

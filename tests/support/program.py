@@ -122,7 +122,7 @@ def demo_token(server: Server) -> str:
 
 
 def controls(folder: Path, provider: str) -> httpx.Client:
-    """A client of the control surface of an emulator that is served at `provider` and keeps its token in `folder`."""
+    """A client of the control API of an emulator that is served at `provider` and keeps its token in `folder`."""
     token = (folder / "emulator_token").read_text("utf-8").strip()
     bearer = {"Authorization": f"Bearer {token}"}
     return httpx.Client(base_url=f"{provider}/__emulator/", headers=bearer, timeout=30, trust_env=False)

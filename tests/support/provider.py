@@ -24,7 +24,7 @@ LOGIN = {"grant_type": "refresh_token", "client_id": "tests", "client_secret": "
 
 @dataclass
 class Rig:
-    """An emulator, the adapter towards it, and a plain client for raw calls and the control surface."""
+    """An emulator, the adapter towards it, and a plain client for raw calls and the control API."""
 
     provider: RemoteProvider
     http: httpx.AsyncClient

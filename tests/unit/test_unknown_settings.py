@@ -19,14 +19,14 @@ MEANT = {
 @pytest.mark.parametrize(("written", "meant"), MEANT.items())
 def test_a_typing_error_names_what_was_meant(written: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(written, "x")
-    with pytest.raises(SettingsError, match=f"{written} is not a setting; did you mean {meant}\\?"):
+    with pytest.raises(SettingsError, match=f"{written} is not a setting\\. Did you mean {meant}\\?"):
         load(_env_file=None)
 
 
 def test_a_typing_error_in_the_file_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path(".env").write_text("OTHER=1\nPROFILESVC_DATABSE_URL=x\n", "utf-8")
-    with pytest.raises(SettingsError, match="did you mean PROFILESVC_DATABASE_URL"):
+    with pytest.raises(SettingsError, match="Did you mean PROFILESVC_DATABASE_URL"):
         load()
     Path(".env").write_text("OTHER=1\nPROFILESVC_TRUSTED_HOPS=2\n", "utf-8")
     assert load().trusted_hops == 2

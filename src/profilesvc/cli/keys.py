@@ -133,7 +133,7 @@ def reactivate(
     value = None if reason is None else reason.value
     done = run(lambda services: keys.reactivate(services, client_id, value, roll=roll, version=version))
     secret = {} if done.rolled is None else done.rolled.model_dump(include={"client_secret", "warning"})
-    show({**done.standing.model_dump(), "lifted": done.lifted, "left": done.left, **secret}, as_json)
+    show({**done.standing.model_dump(), "lifted": done.lifted, "left": done.remaining, **secret}, as_json)
 
 
 @app.command()

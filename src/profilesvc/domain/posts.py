@@ -54,7 +54,8 @@ def check_patch(existing: Document, body: Document) -> tuple[Document, list[str]
         problems.append(("body", "topicType", "cannot be cleared"))
     if not changes and not problems:
         problems.append(("body", "", f"must have at least one of {', '.join(UPDATABLE)}"))
-    result = without_nulls({**_rest(existing), **changes})
+    checked = {name: existing[name] for name in UPDATABLE if name in existing}
+    result = without_nulls({**checked, **changes})
     problems += _further_problems(result, problems)
     if problems:
         raise invalid_many(problems)
@@ -69,11 +70,6 @@ def _read(body: Document) -> tuple[Document, list[Problem]]:
     """Return the valid fields of a request without read-only ones, and the problems of the others."""
     writable = {name: value for name, value in body.items() if name not in _READ_ONLY}
     return parse(LocalPost, without_read_only(LocalPost, writable))
-
-
-def _rest(existing: Document) -> Document:
-    """Return the fields of an existing post that the rules check, without media, which cannot change."""
-    return {name: existing[name] for name in UPDATABLE if name in existing}
 
 
 def _to_send(post: Document) -> Document:

@@ -17,7 +17,7 @@ _VALUE_FIELD = {"BOOL": "values", "ENUM": "values", "URL": "uriValues", "REPEATE
 
 
 def _available(region: str = "", category_names: set[str] | None = None) -> dict[str, Document]:
-    """Return the metadata by attribute id, optionally only of attribute region and of some categories."""
+    """Return the metadata by attribute id, optionally only of one region and some categories."""
     metadata = {}
     for entry in emulator().world.get("attribute_metadata", []):
         for_region = not region or region in entry.get("regions", [region])

@@ -21,13 +21,9 @@ def _required(query: dict[str, str], *names: str) -> None:
 def _rendered(entry: Document, query: dict[str, str]) -> Document:
     """Return the category in the requested language if there is a translation. BASIC omits the types."""
     language = query["languageCode"].partition("-")[0]
-    category = {**entry["category"], "displayName": entry.get("names", {}).get(language, _own(entry))}
+    category = entry["category"]
+    category = {**category, "displayName": entry.get("names", {}).get(language, category["displayName"])}
     return {key: value for key, value in category.items() if query["view"] == "FULL" or key not in _FULL_ONLY}
-
-
-def _own(entry: Document) -> str:
-    name: str = entry["category"]["displayName"]
-    return name
 
 
 @categories.get("/v1/categories")

@@ -24,7 +24,7 @@ clock and `{"now": "2026-01-02T03:04:05Z"}` sets it, also to the past. `GET requ
 """
 
 import json
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from quart import Blueprint, ResponseReturnValue, request
@@ -45,9 +45,16 @@ from profilesvc.emulator.reviews import rendered as rendered_review
 from profilesvc.emulator.seeding import clear, fill, review_row
 from profilesvc.emulator.state import Emulator, Switches, emulator, load_switches
 from profilesvc.emulator.store import dump
-from profilesvc.emulator.tables import EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow, EmulatorStateRow
+from profilesvc.emulator.tables import (
+    EmulatorLocationRow,
+    EmulatorPostRow,
+    EmulatorReviewRow,
+    EmulatorStateRow,
+    EmulatorTable,
+)
 from profilesvc.emulator.wire import Document
 
+Row = TypeVar("Row", bound=EmulatorTable)
 control = Blueprint("control", __name__, url_prefix="/__emulator")
 _REPLACED = ("google_updated", "verifications", "attributes", "blocked")
 _DOCUMENTS = ("document", "voice_of_merchant", "pending", *_REPLACED)
@@ -118,15 +125,14 @@ async def _state(session: AsyncSession, shared: Emulator) -> Document:
     return {
         "switches": switches.model_dump(),
         "now": iso(now),
-        "locations": {row.name: _location_state(row) for row in locations},
+        "locations": {
+            row.name: {"account": row.account} | {column: json.loads(getattr(row, column)) for column in _DOCUMENTS}
+            for row in locations
+        },
         "posts": {row.name: rendered(row, now) for row in posts},
         "reviews": {row.name: rendered_review(row, now) for row in reviews},
         "faults": shared.faults.listing(),
     }
-
-
-def _location_state(row: EmulatorLocationRow) -> Document:
-    return {"account": row.account} | {column: json.loads(getattr(row, column)) for column in _DOCUMENTS}
 
 
 @control.put("/state")
@@ -153,7 +159,7 @@ async def put_state() -> Document:
         return await _state(session, shared)
 
 
-async def _require(session: AsyncSession, table: type[Any], name: str) -> Any:
+async def _require(session: AsyncSession, table: type[Row], name: str) -> Row:
     row = await session.get(table, name)
     if row is None:
         raise not_found()
@@ -180,18 +186,16 @@ def _change_post(row: EmulatorPostRow, fields: Document) -> None:
 
 async def _change_review(session: AsyncSession, name: str, review: Document | None) -> None:
     parent, _, ident = name.partition("/reviews/")
-    location: EmulatorLocationRow = await _require(
-        session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}"
-    )
+    location = await _require(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
     if not ident or parent != f"{location.account}/{location.name}":
         raise not_found()
     if review is None:
         await session.delete(await _require(session, EmulatorReviewRow, name))
         return
     at = iso(emulator().clock.now() + (await load_switches(session)).clock_offset_ms)
-    whole = {"createTime": at, "updateTime": at, **review, "name": name, "reviewId": ident}
-    Review.model_validate(whole)
-    await session.merge(review_row(whole))
+    document = {"createTime": at, "updateTime": at, **review, "name": name, "reviewId": ident}
+    Review.model_validate(document)
+    await session.merge(review_row(document))
 
 
 @control.post("/faults")

@@ -31,10 +31,11 @@ class Guard:
             raise ApiError(403, f"The control API is not available under the host {host[:100]!r}.")
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self.token.encode()):
-            message = "The control API requires the emulator's token as Authorization: Bearer."
-            raise ApiError(
-                401, f"{message} It prints it at the start and stores it in DATA_DIR/emulator_token."
+            message = (
+                "The control API requires the emulator's token as Authorization: Bearer. "
+                "The emulator prints it at its start and stores it in DATA_DIR/emulator_token."
             )
+            raise ApiError(401, message)
 
     def is_own_host(self, host: str) -> bool:
         """Return whether a Host header names this machine or the host that the emulator listens on."""

@@ -133,15 +133,15 @@ async def complete(location: str, attempt: str) -> Document:
     async with emulator().store.write() as session:
         row = await find_location(session, location)
         verifications = json.loads(row.verifications)
-        started = next((item for item in verifications if item["name"] == f"{row.name}/verifications/{attempt}"), None)
-        if started is None:
+        current = next((item for item in verifications if item["name"] == f"{row.name}/verifications/{attempt}"), None)
+        if current is None:
             raise not_found()
-        if started["state"] != "PENDING":
+        if current["state"] != "PENDING":
             raise failed_precondition("The verification is not pending.")
         if pin != switches().pin:
             raise bad_request("pin", "Invalid PIN")
-        started["state"] = "COMPLETED"
+        current["state"] = "COMPLETED"
         row.verifications = dump(verifications)
         set_voice_of_merchant(row, _GRANTED)
         session.add(row)
-    return {"verification": started}
+    return {"verification": current}

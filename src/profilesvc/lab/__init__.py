@@ -1,4 +1,4 @@
-"""What notebooks import: the lab, and `show`."""
+"""The API for notebooks: `open_lab`, `show`, and the views."""
 
 from profilesvc.lab.cards import key_card, token_card
 from profilesvc.lab.compare import comparison

@@ -1,4 +1,4 @@
-"""The lab's side of a deployed service: what guards it, and who undoes what the pages have made there."""
+"""The lab's access to a deployed service, which guards it and undoes the changes of the notebooks."""
 
 import os
 from pathlib import Path
@@ -15,17 +15,17 @@ from profilesvc.settings import LabSettings, load
 
 
 def location_of(settings: LabSettings) -> str:
-    """The location that was named, as `locations/…`."""
+    """Return the configured location as `locations/…`."""
     return f"locations/{settings.location.removeprefix('locations/')}"
 
 
 def target_of(settings: LabSettings) -> str:
-    """The deployment's address, without a slash at the end."""
+    """Return the deployment's address without a trailing slash."""
     return settings.target.rstrip("/")
 
 
 def client_of(settings: LabSettings) -> httpx.Client:
-    """A client with the user's token, next to those of the pages."""
+    """Return a client with the user's token, separate from those of the notebooks."""
     headers = {"Authorization": f"Bearer {settings.user_token.get_secret_value()}"}
     return httpx.Client(
         base_url=target_of(settings), headers=headers, timeout=30, transport=Waiting(httpx.HTTPTransport())
@@ -33,55 +33,55 @@ def client_of(settings: LabSettings) -> httpx.Client:
 
 
 def journal_path(settings: LabSettings, folder: Path, suffix: object = "") -> Path:
-    """The journal of the location at the deployment; `suffix` for one that another process does not share."""
+    """Return the path of the location's journal. A `suffix` makes it the journal of one process."""
     return folder / FOLDER / f"{name_of(target_of(settings), location_of(settings))}{suffix}.jsonl"
 
 
 class Attached:
-    """A deployed service in use. `close` undoes everything, unless the runner that gave the journal does so itself."""
+    """A deployed service in use. `close` undoes all changes, unless the runner that provided the journal does so."""
 
     def __init__(self, settings: LabSettings) -> None:
         self._settings, self._waiting = settings, list[Waiting]()
-        self._given = settings.journal is not None
+        self._has_runner = settings.journal is not None
         self._client = client_of(settings)
         try:
-            self._journal = Journal(settings.journal) if settings.journal else self._begun()
+            self._journal = Journal(settings.journal) if settings.journal else self._own_journal()
         except BaseException:
             self._client.close()
             raise
         self._baseline: dict[str, Any] = self._journal.entries()[0]["baseline"]
         self._guard = Guard(self._journal, settings.write, self._client.get)
 
-    def _begun(self) -> Journal:
-        """A journal of this process, for a page that somebody runs by hand."""
+    def _own_journal(self) -> Journal:
+        """Create a journal of this process, for a notebook that a person runs."""
         settings = self._settings
-        found = look(self._client, target_of(settings), location_of(settings), settings.write)
+        report = look(self._client, target_of(settings), location_of(settings), settings.write)
         journal = Journal(journal_path(settings, load().data_dir, f"-{os.getpid()}-{id(self)}"))
         journal.lock()
-        journal.write(baseline=found.baseline)
+        journal.write(baseline=report.baseline)
         return journal
 
     @property
     def business_id(self) -> int:
-        """The business that the location belongs to."""
+        """The id of the location's business."""
         return int(self._baseline["entry"]["businessId"])
 
     @property
     def waited(self) -> float:
-        """Seconds that the pages have waited for rate limits."""
+        """The seconds that the notebooks have waited for rate limits."""
         return sum(transport.waited for transport in self._waiting)
 
     def transport(self, inner: httpx.BaseTransport) -> httpx.BaseTransport:
-        """Connections that wait for rate limits, and on which nothing is sent that could not be undone."""
+        """Return connections that wait for rate limits and reject requests that cannot be undone."""
         waiting = Waiting(inner)
         self._waiting.append(waiting)
         return Guarded(waiting, self._guard)
 
     def close(self) -> list[str]:
-        """Undo what was made; what is left, and how to remove it."""
+        """Undo the changes. Return a sentence for each that is left, with the command that removes it."""
         self._client.close()
         problems: list[str] = []
-        if not self._given:
+        if not self._has_runner:
             settings = self._settings
             problems = Undo(self._journal, settings.user_token.get_secret_value(), settings.patience_seconds).run()
             if not problems:

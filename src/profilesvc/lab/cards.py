@@ -1,4 +1,4 @@
-"""A key and the claims of a token, as cards."""
+"""Cards for a key and for the claims of a token."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from profilesvc.contract.times import parse_timestamp
-from profilesvc.lab.answer import MASKED_NOTE
+from profilesvc.lab.response import MASKED_NOTE
 from profilesvc.lab.view import GREEN, GREY, View, box, columns, in_line, small, table, without_secrets, words
 
 _TIMES = {"iat": "issued", "nbf": "not before", "exp": "expires"}
@@ -20,11 +20,11 @@ def plain(value: Any) -> Any:
 
 
 def key_card(key: Any) -> View:
-    """Show a key: every field, the secret shortened."""
-    members = plain(key)
-    rows = [(name, in_line(value)) for name, value in without_secrets(dict(members)).items()]
+    """Show all fields of a key, with the secret shortened."""
+    fields = plain(key)
+    rows = [(name, in_line(value)) for name, value in without_secrets(dict(fields)).items()]
     html = table((), [(f"<code>{escape(name)}</code>", escape(value)) for name, value in rows])
-    note = MASKED_NOTE if "client_secret" in members else ""
+    note = MASKED_NOTE if "client_secret" in fields else ""
     return View(columns(rows) + (f"\n{note}" if note else ""), box(GREEN, html, small(escape(note)) if note else ""))
 
 
@@ -34,9 +34,10 @@ def _part(text: str) -> dict[str, Any]:
 
 
 def token_card(token: str, at: str | None = None) -> View:
-    """What a token says about itself: header and claims, times in words; `at` is the time to look from.
+    """Show the header and the claims of a token, with times in words relative to `at`. The token is not verified.
 
-    It is decoded, not verified: that is the service's work. ValueError for what is no JWT.
+    Raises:
+        ValueError: The string is not a JWT.
     """
     if token.count(".") != 2:
         raise ValueError("a token has three parts, separated by dots")
@@ -52,11 +53,11 @@ def _in_words(name: str, value: Any, claims: Mapping[str, Any], at: str | None) 
     if name not in _TIMES or not isinstance(value, int):
         return ""
     moment = datetime.fromtimestamp(value, UTC)
-    said = f"{_TIMES[name]} {moment:%Y-%m-%d %H:%M:%S} UTC"
+    text = f"{_TIMES[name]} {moment:%Y-%m-%d %H:%M:%S} UTC"
     if name != "exp":
-        return said
-    said += f", lives {words(timedelta(seconds=value - claims['iat']))}" if "iat" in claims else ""
+        return text
+    text += f", valid for {words(timedelta(seconds=value - claims['iat']))}" if "iat" in claims else ""
     if at is None:
-        return said
+        return text
     left = moment - parse_timestamp(at).replace(microsecond=0)
-    return f"{said}, {f'{words(left)} left' if left > timedelta(0) else f'expired {words(left)} ago'}"
+    return f"{text}, {f'{words(left)} left' if left > timedelta(0) else f'expired {words(left)} ago'}"

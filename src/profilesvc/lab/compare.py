@@ -1,4 +1,4 @@
-"""A comparison as a table: the three values of each field and who changed what."""
+"""A comparison as a table: the three values of each field, and the side that changed it."""
 
 from collections import Counter
 from difflib import SequenceMatcher
@@ -9,22 +9,22 @@ from profilesvc.client import FieldReading, reading
 from profilesvc.contract.sync import SyncComparison
 from profilesvc.lab.view import AMBER, GREEN, GREY, View, badge, box, columns, in_line, small, table
 
-# The meaning of each verdict of the client's reading, with a sign, because some readers do not see the colour.
+# The text of each verdict, with a sign for readers who do not see the colour.
 VERDICTS: dict[str, tuple[str, str]] = {
-    "in_step": (GREEN, "✓ in step"),
+    "in_step": (GREEN, "✓ in sync"),
     "changed_here": (AMBER, "→ changed here"),
     "changed_at_provider": (AMBER, "← changed at the provider"),
     "changed_in_both": ("#cf222e", "⇄ changed in both"),
-    "filtered": (GREY, "⊘ kept back"),
+    "filtered": (GREY, "⊘ filtered"),
 }
 _ALIKE = 0.6
-_HEAD = ("field", "here", "at the provider", "last sync", "who changed it")
+_HEAD = ("field", "here", "at the provider", "last sync", "change")
 
 
 def marked(before: str, after: str) -> tuple[str, str]:
-    """Two texts as HTML, with what differs struck out in the first and underlined in the second.
+    """Return two strings as HTML, with the differences struck out in the first and underlined in the second.
 
-    Texts with little in common get no marks, because marks everywhere do not help.
+    Strings with little in common have no marks, because marks everywhere do not help.
     """
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     if matcher.ratio() < _ALIKE:
@@ -42,23 +42,23 @@ def _value(value: Any) -> str:
 
 
 def comparison(thing: Any) -> View:
-    """A comparison, as a model or as the `data` of the answer; fields in step are counted, not listed."""
+    """Show a comparison, given as a model or as the `data` of the response. Fields in sync are only counted."""
     readings = reading(SyncComparison.model_validate(getattr(thing, "model_dump", lambda: thing)()))
-    apart = [found for found in readings if found.verdict != "in_step"]
-    counted: Counter[str] = Counter(found.verdict for found in readings)
-    total = ", ".join(f"{counted[name]} {said[2:]}" for name, (_, said) in VERDICTS.items() if counted[name])
-    rows = [_HEAD, *(_texts(found) for found in apart)]
-    html = table(_HEAD, [_cells(found) for found in apart]) if apart else ""
+    apart = [field for field in readings if field.verdict != "in_step"]
+    counted: Counter[str] = Counter(field.verdict for field in readings)
+    total = ", ".join(f"{counted[name]} {text[2:]}" for name, (_, text) in VERDICTS.items() if counted[name])
+    rows = [_HEAD, *(_texts(field) for field in apart)]
+    html = table(_HEAD, [_cells(field) for field in apart]) if apart else ""
     colour = AMBER if apart else GREEN
     return View(f"{columns(rows)}\n{total}" if apart else total, box(colour, html, small(escape(total))))
 
 
-def _texts(found: FieldReading) -> tuple[str, ...]:
-    values = (_value(value) for value in (found.source, found.provider, found.last_sync))
-    return (found.field, *values, VERDICTS[found.verdict][1])
+def _texts(row: FieldReading) -> tuple[str, ...]:
+    values = (_value(value) for value in (row.source, row.provider, row.last_sync))
+    return (row.field, *values, VERDICTS[row.verdict][1])
 
 
-def _cells(found: FieldReading) -> tuple[str, ...]:
-    here, provider = marked(_value(found.source), _value(found.provider))
-    last = escape(_value(found.last_sync))
-    return (f"<code>{escape(found.field)}</code>", here, provider, last, badge(*VERDICTS[found.verdict]))
+def _cells(row: FieldReading) -> tuple[str, ...]:
+    source, provider = marked(_value(row.source), _value(row.provider))
+    last = escape(_value(row.last_sync))
+    return (f"<code>{escape(row.field)}</code>", source, provider, last, badge(*VERDICTS[row.verdict]))

@@ -1,8 +1,8 @@
-"""The lab's dashboard for a browser: the same database and clock, under an address that a browser reaches.
+"""The lab's dashboard for a browser: a second app on the same database and clock, with a reachable address.
 
-The lab's service calls itself `https://profiles.example`, so that pages show the same on every machine; a sign-in would
-lead there. This second app calls itself what it is reached by. As a second process would, it has an emulator of its own
-over the same file: it sees what the provider holds, not the faults that the lab has queued.
+The base URL of the lab's service is `https://profiles.example`, so that notebooks show the same on every machine. A
+sign-in would redirect there, so this app has its real address as its base URL. It has its own emulator over the same
+file, which sees the provider's data but not the faults that the lab has queued.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ PATH = "/dashboard"
 
 
 class LocalDashboard:
-    """The dashboard on a thread and a free port of its own; `stop` ends it."""
+    """The dashboard on a thread and a free port."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._server = EmbeddedServer(self)
@@ -25,9 +25,9 @@ class LocalDashboard:
         self.url = f"{self._server.base_url}{PATH}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """One ASGI call: the app is made after the server, because it needs to know the port."""
+        """Pass an ASGI call to the app, which is created after the server because it needs the port."""
         await self._app(scope, receive, send)
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._server.stop()

@@ -1,4 +1,4 @@
-"""What a page may send to a deployed service, and the note of it that goes to the journal before the request."""
+"""The guard of a deployed service: it rejects requests that cannot be undone, and records the others in advance."""
 
 import uuid
 from collections.abc import Callable
@@ -13,23 +13,27 @@ from profilesvc.lab.record import body_of
 
 API = "/api/v1"
 _KEYS = f"{API}/developer/credentials"
-# What changes nothing that the owner or a customer sees: tokens, and the reports of keys that the pages have made.
-_FREE = (f"{API}/auth/", f"{API}/api-keys/", "/oauth2/", "/dev/issuer/")
+# Paths that change nothing visible to the owner or a customer: tokens, and the reports of the notebooks' own keys.
+_HARMLESS = (f"{API}/auth/", f"{API}/api-keys/", "/oauth2/", "/dev/issuer/")
 Document = dict[str, Any]
 
 
 class NeedsControl(RuntimeError):
-    """Something that a deployed service does not let a page do."""
+    """The error of an action that a notebook may not do on a deployed service."""
 
 
 class Guarded(httpx.BaseTransport):
-    """A transport that asks the guard before each request and reports each response to it."""
+    """A transport that calls the guard before each request and after each response."""
 
     def __init__(self, inner: httpx.BaseTransport, guard: "Guard") -> None:
         self._inner, self._guard = inner, guard
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request that the guard lets through. Raises NeedsControl for any other."""
+        """Send a request if the guard allows it.
+
+        Raises:
+            NeedsControl: The guard rejects it.
+        """
         request.read()
         entry = self._guard.before(request)
         response = self._inner.handle_request(request)
@@ -43,7 +47,7 @@ class Guarded(httpx.BaseTransport):
 
 
 class Guard:
-    """Lets through what can be undone; `read` fetches a path of the API for it."""
+    """The check whether a request can be undone. It uses `read` to fetch a path of the API."""
 
     def __init__(self, journal: Journal, write: bool, read: Callable[..., httpx.Response]) -> None:
         self._journal, self._write, self._read = journal, write, read
@@ -52,19 +56,23 @@ class Guard:
         self._made: set[str] = set()
 
     def before(self, request: httpx.Request) -> str | None:
-        """Note what a request will make or change; the id of the note. Raises NeedsControl."""
+        """Record the changes of a request before it is sent. Return the id of the entry, if there is one.
+
+        Raises:
+            NeedsControl: The request cannot be undone.
+        """
         path = unquote(request.url.path)
-        if request.method in {"GET", "HEAD", "OPTIONS"} or path.startswith(_FREE) or _is_preview(request, path):
+        if request.method in {"GET", "HEAD", "OPTIONS"} or path.startswith(_HARMLESS) or _is_preview(request, path):
             return None
-        noted = self._key(request, path) if path.startswith(_KEYS) else self._public(request, path)
-        if noted is None:
+        change = self._key(request, path) if path.startswith(_KEYS) else self._public(request, path)
+        if change is None:
             return None
         entry = uuid.uuid4().hex
-        self._journal.write(id=entry, **noted)
+        self._journal.write(id=entry, **change)
         return entry
 
     def after(self, entry: str | None, response: httpx.Response) -> None:
-        """Note what came of it; without a note, or after a failure of the service, the outcome is unknown."""
+        """Record the outcome of an entry. After a failure of the service it remains unknown."""
         if entry is None or response.status_code >= 500:
             return
         body = body_of(response)
@@ -75,19 +83,21 @@ class Guard:
         self._journal.write(of=entry, made=made, refused=response.is_error)
 
     def _key(self, request: httpx.Request, path: str) -> Document | None:
-        """A new key for the location, or a change of a key that was made here."""
+        """Return the entry of a new key. Reject other locations and keys that the notebook has not created."""
         if path == _KEYS and request.method == "POST":
             body = body_of(request)
-            wanted = body.get("assigned_location_id") if isinstance(body, dict) else None
-            if wanted is not None and _number(str(wanted)) != _number(self._location):
-                raise NeedsControl(_sentence("another location", f"because keys are only made for {self._location}"))
-            return {"what": "key", "name": str(body.get("name", "")).strip()} if wanted is not None else None
+            location = body.get("assigned_location_id") if isinstance(body, dict) else None
+            if location is None:
+                return None
+            if _number(str(location)) != _number(self._location):
+                raise NeedsControl(_sentence("another location", f"because keys are only for {self._location}"))
+            return {"what": "key", "name": str(body.get("name", "")).strip()}
         if path.removeprefix(f"{_KEYS}/").partition("/")[0] not in self._made:
-            raise NeedsControl(_sentence("other keys", "because this page has not made them"))
+            raise NeedsControl(_sentence("other keys", "because this notebook has not created them"))
         return None
 
     def _public(self, request: httpx.Request, path: str) -> Document | None:
-        """A post, a reply, a sync or the sync switch of the location: what customers or the owner see."""
+        """Return the entry of a post, a reply, a sync or the sync switch, which customers or the owner see."""
         if not self._write:
             raise NeedsControl(f"Skipped here: this needs SMOKE_WRITE=1, because {request.method} {path} is public.")
         location = request.url.params.get("locationId", path)
@@ -103,44 +113,42 @@ class Guard:
         if parts[0] == "sync" and request.method == "POST":
             return self._sync(body)
         if path.endswith("/refresh-verification"):
-            return None  # what the provider says is stored anyway when it is read next
+            return None  # the service stores the same state at its next read anyway
         raise NeedsControl(_sentence("the service", f"because {request.method} {path} cannot be undone"))
 
     def _post(self, method: str, name: str, body: Any) -> Document | None:
         if method == "POST":
-            told = body if isinstance(body, dict) else {}
-            return {"what": "post", "summary": told.get("summary"), "topic": told.get("topicType", "STANDARD")}
+            post = body if isinstance(body, dict) else {}
+            return {"what": "post", "summary": post.get("summary"), "topic": post.get("topicType", "STANDARD")}
         if name not in self._made:
-            raise NeedsControl(_sentence("other posts", "because this page has not made them"))
+            raise NeedsControl(_sentence("other posts", "because this notebook has not created them"))
         return None
 
     def _reply(self, parts: list[str]) -> Document:
-        found = self._read(f"{API}/reviews/{parts[1]}", params={"locationId": self._location})
-        if found.status_code not in {200, 404}:
-            raise NeedsControl(
-                _sentence("a review", "because it cannot be read, so that its reply could not be restored")
-            )
-        data = body_of(found).get("data") or {}
+        response = self._read(f"{API}/reviews/{parts[1]}", params={"locationId": self._location})
+        if response.status_code not in {200, 404}:
+            raise NeedsControl(_sentence("a review", "because its current reply cannot be read and restored"))
+        data = body_of(response).get("data") or {}
         return {"what": "reply", "review": parts[1], "comment": data.get("reviewReply", {}).get("comment")}
 
     def _sync(self, body: Any) -> Document:
-        told = body if isinstance(body, dict) else {}
-        lost = irrevocable(told, self._baseline["profile"])
+        values = body if isinstance(body, dict) else {}
+        lost = irrevocable(values, self._baseline["profile"])
         if lost:
-            raise NeedsControl(_sentence("the desired values", f"because no sync could take back {', '.join(lost)}"))
-        return {"what": "sync", "body": told}
+            raise NeedsControl(_sentence("the desired values", f"because no sync can undo {', '.join(lost)}"))
+        return {"what": "sync", "body": values}
 
 
 def irrevocable(body: Document, profile: Document) -> list[str]:
-    """The leaves of a sync that no later sync could undo.
+    """Return the leaves of a sync that no later sync can undo.
 
-    A desired value can be replaced, but not removed: a leaf that was not wished for is undone by a null, which is
-    right only where the provider has no value and where the format has the field.
+    A desired value can be replaced, but not removed. A null undoes a new leaf only if the provider had no value and the
+    format has the field.
     """
-    wished, at_provider = (dict(profiles.leaves(profile[side])) for side in ("source", "provider"))
+    desired, at_provider = (dict(profiles.leaves(profile[side])) for side in ("source", "provider"))
     filtered = set(profiles.filtered_leaves(body, None))
     return [
-        path for path, _ in profiles.leaves(body) if path not in wished and (path in filtered or path in at_provider)
+        path for path, _ in profiles.leaves(body) if path not in desired and (path in filtered or path in at_provider)
     ]
 
 

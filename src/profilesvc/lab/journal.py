@@ -1,4 +1,4 @@
-"""What a lab makes on a deployed service: noted on disk before it is made, so that any later process can undo it."""
+"""The journal of a lab's changes to a deployed service, written in advance, so that a later process can undo them."""
 
 import fcntl
 import hashlib
@@ -19,7 +19,7 @@ def name_of(target: str, location: str) -> str:
 
 
 class Journal:
-    """Lines of JSON in a file that only its owner can read; `lock` keeps other runs from it while it is in use."""
+    """Lines of JSON in a file that only its owner can read. `lock` reserves it for one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class Journal:
         self._writing = threading.Lock()
 
     def lock(self) -> bool:
-        """Reserve the file for this process; False if another one has it or has removed it meanwhile."""
+        """Reserve the file for this process. Return False if another process uses it or has removed it."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -36,33 +36,33 @@ class Journal:
         return os.fstat(self._descriptor).st_nlink > 0
 
     def write(self, **entry: Any) -> None:
-        """Append an entry; it is on the disk when this returns.
+        """Append an entry and wait until it is on the disk.
 
         Raises:
-            RuntimeError: the file was removed, because the run that it belongs to is over.
+            RuntimeError: The file was removed, because its run is over.
         """
         if os.fstat(self._descriptor).st_nlink == 0:
-            raise RuntimeError(f"{self.path.name} was removed: the run that it belongs to is over")
+            raise RuntimeError(f"{self.path.name} was removed, because its run is over")
         line = json.dumps(entry).encode() + b"\n"
         with self._writing:
             os.write(self._descriptor, line)
             os.fsync(self._descriptor)
 
     def entries(self) -> list[Entry]:
-        """Every entry, oldest first."""
+        """Return all entries, oldest first."""
         return list(self._parsed())
 
     def _parsed(self) -> Iterator[Entry]:
         for line in self.path.read_bytes().splitlines():
             try:
                 yield json.loads(line)
-            except ValueError:  # cut off when the machine failed: its request was never sent
+            except ValueError:  # incomplete because the machine failed, so its request was never sent
                 continue
 
     def remove(self) -> None:
-        """Delete the file, because nothing is left to undo."""
+        """Delete the file once everything is undone."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file and give up its lock."""
+        """Close the file and release its lock."""
         os.close(self._descriptor)

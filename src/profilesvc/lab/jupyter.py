@@ -1,4 +1,4 @@
-"""JupyterLab on the pages: what is as committed is trusted, and saving a page changes only what its reader changed."""
+"""JupyterLab for the notebooks: committed ones are trusted, and saving changes only the reader's edits."""
 
 import io
 import json
@@ -20,22 +20,22 @@ _PICTURES = {"image/png", "image/jpeg"}
 
 
 def options(folder: Path, data_dir: Path) -> list[str]:
-    """JupyterLab's arguments: the first page opened, signatures of our own, our hook on saving, no outside requests."""
-    chosen = [
+    """Return JupyterLab's arguments: first notebook, own signatures, hook on saving, no requests to the internet."""
+    arguments = [
         f"--ServerApp.root_dir={folder}",
         f"--NotebookNotary.data_dir={data_dir}",
         f"--ContentsManager.pre_save_hook={__name__}.before_save",
         "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-        "--LabApp.extension_manager=readonly",  # the other one asks PyPI
+        "--LabApp.extension_manager=readonly",  # the default one queries PyPI
     ]
     if (folder / FIRST).exists():
-        chosen.append(f"--LabApp.default_url=/lab/tree/{FIRST}")
-    return chosen
+        arguments.append(f"--LabApp.default_url=/lab/tree/{FIRST}")
+    return arguments
 
 
 def without_news(data_dir: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for JupyterLab: its announcements are off, whatever the reader's settings are."""
+    """Return the environment for JupyterLab, without announcements regardless of the reader's settings."""
     config = data_dir / "config"
     (config / "labconfig").mkdir(parents=True, exist_ok=True)
     (config / "labconfig" / "page_config.json").write_text(json.dumps(_PAGE_CONFIG), "utf-8")
@@ -44,10 +44,10 @@ def without_news(data_dir: Path, environment: Mapping[str, str]) -> dict[str, st
 
 
 def trust_committed(folder: Path, data_dir: Path) -> bool:
-    """Sign the pages as they are in HEAD; False where git does not know them.
+    """Sign the notebooks as they are in HEAD. Return False without a git repository.
 
-    CI has run these and compared every output. A signature is of the content, so that a page that was changed since is
-    not trusted. It is kept in `data_dir`: the reader's own Jupyter trusts what it did before.
+    CI has run them and compared every output. A signature covers the content, so that a notebook with later changes is
+    not trusted. It is stored in `data_dir`, so that it does not affect the reader's other Jupyter.
     """
     try:
         archived = subprocess.run(
@@ -74,7 +74,7 @@ def _page(text: str) -> Any:
 
 
 def before_save(model: dict[str, Any], path: str, contents_manager: Any) -> None:
-    """Jupyter's hook: give a page of ours the form that it is stored in, whatever editor and Python have added."""
+    """Normalise our notebooks on saving, without additions of the editor and of Python. Jupyter calls this hook."""
     content: dict[str, Any] = (model["type"] == "notebook" and model.get("content")) or {}
     summary = content.get("metadata", {}).get("profilesvc")
     if summary is None:
@@ -85,12 +85,12 @@ def before_save(model: dict[str, Any], path: str, contents_manager: Any) -> None
     _keep_pictures(page, Path(contents_manager.root_dir, path))
     for cell, flag in zip(page.cells, trusted, strict=True):
         if flag is not None:
-            cell.metadata["trusted"] = flag  # by it the server knows whether to sign; it is not written
+            cell.metadata["trusted"] = flag  # the server reads it to decide whether to sign, and does not store it
     model["content"] = page
 
 
 def _keep_pictures(page: Any, path: Path) -> None:
-    """Take pictures from the file where all else is equal: fonts differ between machines, and nbval leaves them out."""
+    """Restore the stored pictures if all else is equal, because fonts differ between machines."""
     try:
         stored = {cell.id: cell for cell in _page(path.read_text("utf-8")).cells}
     except (OSError, ValueError):
@@ -104,7 +104,7 @@ def _keep_pictures(page: Any, path: Path) -> None:
 
 
 def _without_pictures(cell: Any) -> Any:
-    """A cell's source and outputs as JSON, without the bytes of pictures."""
+    """Return a cell's source and its outputs as JSON, without the bytes of pictures."""
     outputs = json.loads(json.dumps(cell.get("outputs", [])))
     for output in outputs:
         data = output.get("data", {})

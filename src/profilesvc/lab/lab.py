@@ -1,4 +1,4 @@
-"""The lab: the real service in reach of a notebook, embedded or deployed, with a client for each caller."""
+"""The lab: the service for a notebook, embedded or deployed, with a client for each caller."""
 
 import atexit
 import difflib
@@ -13,7 +13,7 @@ import httpx
 from profilesvc.client import SyncOptions
 from profilesvc.domain.world import iso
 from profilesvc.lab.attached import Attached
-from profilesvc.lab.clients import Clients, frozen_time, members_of
+from profilesvc.lab.clients import Clients, fields_of, frozen_time
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.guard import NeedsControl
 from profilesvc.lab.operator import EMAILS, OperatorControl
@@ -26,7 +26,7 @@ _TIMEOUT_SECONDS = 30
 
 
 class LabClient(httpx.Client):
-    """httpx's client, with a name for its repr, because an address in memory differs from run to run."""
+    """An httpx client with a name in its repr, because the default repr differs from run to run."""
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(**options)
@@ -37,11 +37,11 @@ class LabClient(httpx.Client):
 
 
 def _sentence(what: str) -> str:
-    return f"Skipped here: this needs control of {what}, which a deployed service does not give."
+    return f"Skipped here: this needs control of {what}, which a deployed service does not allow."
 
 
 class Lab:
-    """What a notebook works with; `open_lab` makes it, `close` (or the end of the process) takes it away."""
+    """The service of a notebook. `open_lab` opens it; `close` or the end of the process closes it."""
 
     def __init__(self, target: LabSettings, embedded: Embedded | None) -> None:
         self._embedded, self._target = embedded, target
@@ -51,13 +51,13 @@ class Lab:
         self._attached: Attached | None = None
         self._closed = self.in_block = False
         self.url = target.target.rstrip("/") if embedded is None else embedded.url
-        # Reading the certificates takes longer than a call, and only TLS needs them.
+        # Only TLS needs the certificates, which take longer to load than a call.
         secure = self.url.startswith("https")
         self._tls = httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if embedded is None:
             self._attached = Attached(target)
-        self.provider = ProviderControl(self._control, self._asked)
-        self.operator = OperatorControl(lambda: self._controlled("the operator's commands"), self._asked)
+        self.provider = ProviderControl(self._control, self._all_provider_calls)
+        self.operator = OperatorControl(lambda: self._controlled("the operator's commands"), self._all_provider_calls)
         clock = None if embedded is None else embedded.clock
         time: SyncOptions = {} if clock is None else frozen_time(clock.now, clock.advance)
         self.client = Clients(self.url, self.transport, self.user_token, time)
@@ -67,73 +67,77 @@ class Lab:
     def __repr__(self) -> str:
         return "<lab: embedded service>" if self.embedded else "<lab: deployed service>"
 
-    # Where things are.
+    # State.
 
     @property
     def embedded(self) -> bool:
-        """Whether clock and provider are ours to move."""
+        """Whether the service is embedded, so that the notebook controls its clock and provider."""
         return self._embedded is not None
 
     @property
     def location(self) -> str:
-        """The location of the pages: Harbour Coffee, Pier; on a deployed service the one that was named."""
+        """The location of the notebooks: Harbour Coffee, Pier, or the configured one of a deployed service."""
         return "locations/111" if self.embedded else f"locations/{self._target.location.removeprefix('locations/')}"
 
     @property
     def business_id(self) -> int:
-        """The business that the location belongs to."""
+        """The id of the location's business."""
         return 10 if self._attached is None else self._attached.business_id
 
     @property
     def time(self) -> str:
-        """The service's time; frozen when it is embedded."""
+        """The service's time. It is frozen in the embedded service."""
         return iso(
             round(datetime.now(UTC).timestamp() * 1000) if self._embedded is None else self._embedded.clock.now()
         )
 
     @property
     def dashboard(self) -> str:
-        """Where a browser finds the dashboard; in the embedded service sign in as anyone, without a password."""
+        """The address of the dashboard. In the embedded service, anyone signs in without a password."""
         return f"{self.url}/dashboard" if self._embedded is None else self._controlled("the dashboard").dashboard()
 
     @property
     def logs(self) -> list[str]:
-        """What the embedded server logged."""
+        """The lines that the embedded server logged."""
         return [] if self._embedded is None else self._embedded.logs
 
     @property
     def waited(self) -> float:
-        """Seconds spent waiting for the rate limits of a deployed service."""
+        """The seconds spent waiting for the rate limits of a deployed service."""
         return 0.0 if self._attached is None else self._attached.waited
 
-    # Who calls.
+    # Clients.
 
     def connect(self, name: str, token: str | None = None) -> LabClient:
-        """A client of the service; with a token, a caller of that name."""
+        """Return a client of the service with this name, and with the token if there is one."""
         return LabClient(
             name,
             base_url=self.url,
-            headers={} if token is None else _bearer(token),
+            headers={} if token is None else {"Authorization": f"Bearer {token}"},
             transport=self.transport(name),
             timeout=_TIMEOUT_SECONDS,
         )
 
     def transport(self, name: str) -> httpx.BaseTransport:
-        """Connections whose calls are recorded under a name; the lab closes them. LabClosed."""
+        """Return connections whose calls are recorded under a name. The lab closes them.
+
+        Raises:
+            LabClosed: The lab is closed.
+        """
         self._require_open()
         plain: httpx.BaseTransport = httpx.HTTPTransport(verify=self._tls)
         if self._attached is not None:
             plain = self._attached.transport(plain)
-        made = Recording(plain, name, self._note)
-        self._opened.append(made)
-        return made
+        recording = Recording(plain, name, self._record)
+        self._opened.append(recording)
+        return recording
 
     def _require_open(self) -> None:
         if self._closed:
             raise LabClosed
 
     def user_token(self, name: str) -> str:
-        """A user token of `alice`, `bob` or `carol`; on a deployed service Alice is the user of the given token."""
+        """Return a user token of `alice`, `bob` or `carol`. On a deployed service, Alice has the configured token."""
         self._require_open()
         if self._embedded is not None:
             return self._embedded.user_token(EMAILS.get(name, name))
@@ -142,31 +146,31 @@ class Lab:
         return self._target.user_token.get_secret_value()
 
     def id_token(self, name: str, nonce: str | None = None, audience: str | None = None) -> str:
-        """What the bundled identity provider vouches with that `alice`, `bob` or `carol` has just signed in.
+        """Return an ID token of the bundled identity provider for `alice`, `bob` or `carol`.
 
-        `audience` is the application that the login was for, by default this service's dashboard.
+        `audience` is the application of the login, by default this service's dashboard.
         """
         return self._controlled("the identity provider").id_token(EMAILS.get(name, name), nonce, audience)
 
     def user(self, name: str) -> LabClient:
-        """A client with the user's token."""
+        """Return a client with the user's token."""
         return self.connect(name.capitalize(), self.user_token(name))
 
     def service(self, key: Any, permissions: list[str] | None = None) -> LabClient:
-        """A client with a token granted to a key: what the creation answered, as a dict or as a model."""
-        members = members_of(key)
+        """Return a client with a token of a key. `key` is the response to its creation, as a dict or a model."""
+        fields = fields_of(key)
         grant = {"grant_type": "client_credentials", "permissions": permissions or []}
-        grant |= {name: members[name] for name in ("client_id", "client_secret")}
-        name = str(members.get("name", "service"))
-        answer = self.connect(name).post("/api/v1/auth/token", json=grant)
-        if answer.is_error:
-            raise ValueError(f"no token for {members['client_id']}: {code_of(answer)}")
-        return self.connect(name, answer.json()["data"]["access_token"])
+        grant |= {name: fields[name] for name in ("client_id", "client_secret")}
+        name = str(fields.get("name", "service"))
+        response = self.connect(name).post("/api/v1/auth/token", json=grant)
+        if response.is_error:
+            raise ValueError(f"no token for {fields['client_id']}: {code_of(response)}")
+        return self.connect(name, response.json()["data"]["access_token"])
 
-    # What only the embedded service lets a page do.
+    # Control of the embedded service.
 
     def controls(self, what: str) -> bool:
-        """For `if lab.controls("the clock"):` True when embedded; otherwise says in a sentence what is skipped."""
+        """Return True if embedded, else print that the cell is skipped: `if lab.controls("the clock"):`."""
         if not self.embedded:
             print(_sentence(what))
         return self.embedded
@@ -178,46 +182,50 @@ class Lab:
         return self._embedded
 
     def advance(self, **duration: float) -> str:
-        """Move the clock on (`hours=3`); returns the new time."""
+        """Advance the clock (`hours=3`) and return the new time."""
         return iso(self._controlled("the clock").clock.advance(**duration))
 
-    def fault(self, kind: str, **members: Any) -> None:
-        """Let the next calls to the provider go wrong; see ProviderControl.fault."""
-        self.provider.fault(kind, **members)
+    def fault(self, kind: str, **fields: Any) -> None:
+        """Make the next calls to the provider fail; see ProviderControl.fault."""
+        self.provider.fault(kind, **fields)
 
     def _control(self, method: str, path: str, body: object) -> Any:
         return self._controlled("the provider").control(method, path, body)
 
-    # What was done.
+    # Recorded calls.
 
-    def _note(self, caller: str, request: httpx.Request, response: httpx.Response) -> None:
+    def _record(self, caller: str, request: httpx.Request, response: httpx.Response) -> None:
         before = len(self._provider_calls)
         if self._embedded is not None:
             self._embedded.settle()
-        inner = self._asked()[before:]
-        asked = tuple(f"{call['method']} {call['path']} {call['status']}" for call in inner)
+        calls = self._all_provider_calls()[before:]
+        lines = tuple(f"{call['method']} {call['path']} {call['status']}" for call in calls)
         path = request.url.path
-        self._calls.append(Call(caller, request.method, path, response.status_code, code_of(response), asked))
+        self._calls.append(Call(caller, request.method, path, response.status_code, code_of(response), lines))
 
-    def _asked(self) -> list[dict[str, Any]]:
-        """The calls to the provider so far, also those of the operator's commands."""
+    def _all_provider_calls(self) -> list[dict[str, Any]]:
+        """Return all calls to the provider, including those of operator's commands."""
         if self._embedded is not None:
             self._provider_calls += self._embedded.provider_calls()
         return list(self._provider_calls)
 
     def calls(self) -> list[Call]:
-        """Every call so far, oldest first."""
+        """Return all calls, oldest first."""
         return list(self._calls)
 
     def summary(self) -> dict[str, list[str]]:
-        """Which calls were made and which error codes were met; stored with each page by `make notebooks-update`."""
+        """Return the calls and error codes, which `make notebooks-update` stores with each notebook."""
         return {
             "calls": sorted({call.line for call in self._calls}),
             "codes": sorted({call.code for call in self._calls if call.code}),
         }
 
     def close(self) -> None:
-        """Take everything away; harmless when it is done. RuntimeError names what a deployed service kept."""
+        """Stop the embedded service, or undo the changes to a deployed one. Repeating it has no effect.
+
+        Raises:
+            RuntimeError: Changes to a deployed service are left; the message names them.
+        """
         if self._closed:
             return
         self._closed = True
@@ -238,33 +246,31 @@ class Lab:
         self.close()
 
 
-def _bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
-
-
 def open_lab(
-    *, posts_a_month: int | None = None, provider_elsewhere: bool = False, beside: bool = False, **settings: Any
+    *, posts_a_month: int | None = None, separate_provider: bool = False, keep_open: bool = False, **settings: Any
 ) -> Lab:
-    """Start the service inside this process, or reach the deployed one that PROFILESVC_LAB__TARGET names.
+    """Start the service inside this process, or use the deployed one at PROFILESVC_LAB__TARGET.
 
-    `posts_a_month` lowers every plan's quota so that a page can reach it; with `provider_elsewhere` the emulator is a
-    server of its own and no location is imported yet, as on a fresh deployment; other arguments are settings
-    (`limits={"enabled": False}`). All are for the embedded service only. TypeError for an unknown one. A lab that is
-    still open is closed first, so that a page can be run again from its first cell; not with `beside`, and not while
-    that lab is in a `with` block of its own.
+    `posts_a_month` lowers the quota of all plans. With `separate_provider` the emulator is a separate server and no
+    location is imported yet, as in a new deployment. Other arguments are settings (`limits={"enabled": False}`). All of
+    them affect only the embedded service. An earlier lab is closed, so that a notebook can run again from its first
+    cell, unless `keep_open` is set or that lab is in its own `with` block.
+
+    Raises:
+        TypeError: An argument is not a setting.
     """
-    _refuse_unknown(settings)
+    _reject_unknown(settings)
     spare_loopback()
     target = load().lab
-    if not beside:
+    if not keep_open:
         _close_earlier(embedded=not target.target)
-    lab = Lab(target, None if target.target else Embedded(posts_a_month, provider_elsewhere, settings))
-    if not beside:
+    lab = Lab(target, None if target.target else Embedded(posts_a_month, separate_provider, settings))
+    if not keep_open:
         _latest[lab.embedded] = lab
     return lab
 
 
-# The last lab of each kind, so that a first cell that is run again leaves no server behind.
+# The last lab of each kind. The first cell of a notebook closes it when it runs again.
 _latest: WeakValueDictionary[bool, Lab] = WeakValueDictionary()
 
 
@@ -274,18 +280,18 @@ def _close_earlier(*, embedded: bool) -> None:
         earlier.close()
 
 
-def _refuse_unknown(settings: dict[str, Any]) -> None:
-    """Raise TypeError for an argument, or a field of a group, that is not a setting and would have no effect."""
+def _reject_unknown(settings: dict[str, Any]) -> None:
+    """Reject an argument or a field of a group that is not a setting, because it would have no effect."""
     fields = Settings.model_fields
     for name, value in settings.items():
-        _require_known(name, [*fields, "posts_a_month", "provider_elsewhere", "beside"])
-        members = getattr(type(fields[name].default), "model_fields", None)
-        if members is not None and isinstance(value, dict):
-            for member in value:
-                _require_known(f"{name}.{member}", [f"{name}.{known}" for known in members])
+        _require_setting(name, [*fields, "posts_a_month", "separate_provider", "keep_open"])
+        group = getattr(type(fields[name].default), "model_fields", None)
+        if group is not None and isinstance(value, dict):
+            for nested in value:
+                _require_setting(f"{name}.{nested}", [f"{name}.{field}" for field in group])
 
 
-def _require_known(name: str, known: list[str]) -> None:
-    if name not in known:
-        (nearest,) = difflib.get_close_matches(name, known, n=1, cutoff=0)
-        raise TypeError(f"open_lab() has no setting {name!r}; did you mean {nearest!r}?")
+def _require_setting(name: str, settings: list[str]) -> None:
+    if name not in settings:
+        (similar,) = difflib.get_close_matches(name, settings, n=1, cutoff=0)
+        raise TypeError(f"open_lab() has no setting {name!r}. Did you mean {similar!r}?")

@@ -1,9 +1,9 @@
-"""Run the notebooks: store them again, prove that they are as stored, or try them on a deployed service.
+"""Run the notebooks: update their outputs, check them, or try the notebooks on a deployed service.
 
     python -m profilesvc.lab.notebooks update|check|smoke [NOTEBOOK …]
 
-`smoke` needs PROFILESVC_LAB__TARGET, …__USER_TOKEN and …__LOCATION and compares nothing (smoke.py); `update` and
-`check` run on the embedded service whatever the environment says.
+`smoke` requires PROFILESVC_LAB__TARGET, …__USER_TOKEN and …__LOCATION and does not compare outputs (smoke.py). `update`
+and `check` always run on the embedded service.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ from profilesvc.settings import PREFIX
 
 FOLDER = Path("notebooks")
 CELL_TIMEOUT_SECONDS = 60
-# Asked of the kernel when the page is through; never stored as a cell.
-_ASK = "import json\nprint(json.dumps(lab.summary()))"
+# Runs in the kernel after the last cell; it is not stored.
+_SUMMARY = "import json\nprint(json.dumps(lab.summary()))"
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
@@ -34,7 +34,7 @@ _METADATA = {
 
 
 def read(path: Path) -> Any:
-    """A notebook from its file."""
+    """Return the notebook in a file."""
     return nbformat.read(path, as_version=4)
 
 
@@ -44,16 +44,16 @@ def _node(value: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _embedded_only() -> Iterator[None]:
-    """The environment without our settings, for the kernels started meanwhile."""
-    ours = {name: os.environ.pop(name) for name in list(os.environ) if name.upper().startswith(PREFIX)}
+    """Remove our settings from the environment of kernels that start during a block."""
+    removed = {name: os.environ.pop(name) for name in list(os.environ) if name.upper().startswith(PREFIX)}
     try:
         yield
     finally:
-        os.environ.update(ours)
+        os.environ.update(removed)
 
 
 def kernel_for(notebook: Any, folder: Path, timeout: int = CELL_TIMEOUT_SECONDS) -> NotebookClient:
-    """A kernel for a notebook, whose outputs are removed; not started yet."""
+    """Return a kernel for a notebook, not yet started. The outputs of the notebook are removed."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.update(outputs=[], execution_count=None)
@@ -61,27 +61,31 @@ def kernel_for(notebook: Any, folder: Path, timeout: int = CELL_TIMEOUT_SECONDS)
     return NotebookClient(notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources=resources)
 
 
-def question(notebook: Any, source: str) -> Any:
-    """A code cell at the end of a notebook, which is not part of it."""
+def append_code(notebook: Any, source: str) -> Any:
+    """Append a code cell that is not part of the notebook, and return it."""
     cell = _node({"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None})
     notebook.cells.append(cell)
     return cell
 
 
 def execute(notebook: Any, folder: Path) -> dict[str, Any]:
-    """Run every cell of a notebook in a kernel of its own; what its lab has recorded. CellExecutionError."""
+    """Run all cells of a notebook in a new kernel. Return the summary of its lab.
+
+    Raises:
+        CellExecutionError: A cell failed.
+    """
     client = kernel_for(notebook, folder)
-    asked = question(notebook, _ASK)
+    summary_cell = append_code(notebook, _SUMMARY)
     with client.setup_kernel():
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
     notebook.cells.pop()
-    summary: dict[str, Any] = json.loads(asked.outputs[0].text)
+    summary: dict[str, Any] = json.loads(summary_cell.outputs[0].text)
     return summary
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """Outputs with what was printed in a row as one: the kernel cuts it up by the time that has passed."""
+    """Return the outputs with consecutive prints joined, because the kernel splits them by time."""
     joined: list[Any] = []
     for output in outputs:
         before = joined[-1] if joined else {}
@@ -93,7 +97,7 @@ def _joined(outputs: list[Any]) -> list[Any]:
 
 
 def normalise(notebook: Any, summary: dict[str, Any]) -> str:
-    """The notebook as it is stored: readable cell ids, nothing that differs from machine to machine."""
+    """Return the notebook in its stored form: readable cell ids, and nothing that differs between machines."""
     section, counts = "start", Counter[str]()
     for cell in notebook.cells:
         headings = re.findall(r"^#+ +(.+)", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else []
@@ -112,14 +116,18 @@ def normalise(notebook: Any, summary: dict[str, Any]) -> str:
 
 
 def rerun(path: Path) -> str:
-    """What a notebook looks like when it is run now. CellExecutionError."""
+    """Run a notebook and return its stored form.
+
+    Raises:
+        CellExecutionError: A cell failed.
+    """
     notebook = read(path)
     with _embedded_only():
         return normalise(notebook, execute(notebook, path.parent))
 
 
 def update(path: Path) -> str | None:
-    """Store a notebook as it runs now."""
+    """Run a notebook and store its outputs."""
     text = rerun(path)
     if text != path.read_text("utf-8"):
         path.write_text(text, "utf-8")
@@ -127,31 +135,31 @@ def update(path: Path) -> str | None:
 
 
 def _without_pictures(text: str) -> list[str]:
-    """What is the same on every machine: fonts are not, nor how long things took. nbval leaves them out too."""
+    """Return the lines without pictures, which differ between machines because of fonts and durations."""
     return [line for line in text.splitlines() if not line.lstrip().startswith('"image/png"')]
 
 
 def check(path: Path) -> str | None:
-    """What differs between a notebook and what it gives now, byte for byte but for pictures; None when nothing does."""
+    """Run a notebook. Return the difference from its stored form, without pictures, or None if there is none."""
     stored, now = _without_pictures(path.read_text("utf-8")), _without_pictures(rerun(path))
     return "\n".join(difflib.unified_diff(stored, now, "stored", "now", lineterm="", n=1)) or None
 
 
-def _found(name: str) -> Path:
-    """The notebook of a path, or of a name such as `05_posts`."""
+def _path_of(name: str) -> Path:
+    """Return the path of a notebook from a path or a name such as `05_posts`."""
     by_name = FOLDER / f"{Path(name).stem}.ipynb"
     return by_name if "/" not in name and not Path(name).is_file() else Path(name)
 
 
 def main(arguments: list[str]) -> int:
-    """0 when every notebook is fine; 2 for wrong usage."""
+    """Run the command. Return 0 for success, 1 if a notebook failed, 2 for wrong usage."""
     from profilesvc.lab import smoke
 
     actions = {"update": update, "check": check}
     name, *names = arguments or [""]
-    paths = [_found(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))
+    paths = [_path_of(name) for name in names] or sorted(FOLDER.glob("*.ipynb"))
     if missing := [name for name, path in zip(names, paths, strict=False) if not path.is_file()]:
-        print(f"no such notebook: {', '.join(missing)}; nothing was run", file=sys.stderr)
+        print(f"Unknown notebook: {', '.join(missing)}. No notebook was run.", file=sys.stderr)
         return 2
     if name == "smoke":
         return smoke.main(paths)

@@ -1,4 +1,4 @@
-"""What the operator does by commands and a page has to show: holds on keys, plans, suspended users, signing keys."""
+"""The operator's commands for notebooks: holds on keys, plans, suspended users, signing keys."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,47 +11,59 @@ EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "caro
 
 
 class OperatorControl:
-    """The operator's side of the lab; needs the embedded service. Users go by first name or e-mail address."""
+    """The operator of the embedded service. Users are named by first name or e-mail address."""
 
-    def __init__(self, embedded: Callable[[], Embedded], note: Callable[[], object]) -> None:
-        self._embedded, self._note = embedded, note
+    def __init__(self, embedded: Callable[[], Embedded], record: Callable[[], object]) -> None:
+        self._embedded, self._record = embedded, record
 
     def deactivate(self, client_id: str, reason: str) -> None:
-        """`profilesvc keys deactivate`: one of the four reasons."""
+        """Run `profilesvc keys deactivate` with one of the four reasons."""
         lab = self._embedded()
         lab.run(keys.deactivate(lab.services, client_id, reason))
 
     def reactivate(self, client_id: str, *, roll: bool = False) -> str | None:
-        """`profilesvc keys reactivate`; with `roll` the new secret. ServiceError (CONFLICT) for a security concern."""
+        """Run `profilesvc keys reactivate`. Return the new secret with `roll`.
+
+        Raises:
+            ServiceError: CONFLICT for a security concern without `roll`.
+        """
         lab = self._embedded()
         rolled = lab.run(keys.reactivate(lab.services, client_id, roll=roll)).rolled
         return None if rolled is None else rolled.client_secret
 
     def billing(self, user: str, *, paid: bool, version: int) -> None:
-        """`profilesvc users billing`: what the billing side says, in the order of its versions."""
+        """Run `profilesvc users billing` with an event of the billing system."""
         lab = self._embedded()
         lab.run(holds.billing_event(lab.services, EMAILS.get(user, user), paid, version))
 
     def assign_plan(self, user: str, plan: str) -> None:
-        """`profilesvc plans assign`: starter, growth, pro or agency."""
+        """Run `profilesvc plans assign` with starter, growth, pro or agency."""
         lab = self._embedded()
         lab.run(operator.assign_plan(lab.services, EMAILS.get(user, user), plan))
 
     def import_locations(self, user: str, account: str) -> list[str]:
-        """`profilesvc locations import`: their names. ServiceError for another user's, or when the provider fails."""
+        """Run `profilesvc locations import`. Return the names of the locations.
+
+        Raises:
+            ServiceError: The account belongs to another user, or the provider fails.
+        """
         lab = self._embedded()
         try:
             return lab.run(locations.import_account(lab.services, EMAILS.get(user, user), account))
         finally:
-            self._note()  # so that its calls to the provider do not pass for those of the next request
+            self._record()  # else its calls to the provider would be recorded as those of the next request
 
     def assign(self, location: str, business_id: int) -> None:
-        """`profilesvc locations assign`. ServiceError when the plan has no room."""
+        """Run `profilesvc locations assign`.
+
+        Raises:
+            ServiceError: The plan does not allow another location.
+        """
         lab = self._embedded()
         lab.run(locations.assign(lab.services, location, business_id))
 
     def doctor(self, **provider: object) -> str:
-        """What `profilesvc doctor` prints on a new machine; `provider` are settings in place of the lab's own."""
+        """Return the output of `profilesvc doctor` on a new machine. `provider` replaces settings of the lab."""
         return self._embedded().doctor(provider)
 
     def drain(self) -> None:
@@ -59,50 +71,54 @@ class OperatorControl:
         self._embedded().drain()
 
     def restart(self) -> None:
-        """`systemctl restart`: requests in flight are answered, then the service starts again on the same database."""
+        """Restart the service as `systemctl restart` does: finish requests in flight, start on the same database."""
         self._embedded().restart()
 
     def database_held(self) -> AbstractContextManager[None]:
-        """A block in which another program holds the database, so that no write gets through."""
+        """Hold the database's write lock during a block, as another program could, so that writes fail."""
         return self._embedded().database_held()
 
     def suspend(self, user: str) -> None:
-        """`profilesvc users suspend`."""
+        """Run `profilesvc users suspend`."""
         lab = self._embedded()
         lab.run(operator.suspend(lab.services, EMAILS.get(user, user)))
 
     def resume(self, user: str) -> None:
-        """`profilesvc users resume`."""
+        """Run `profilesvc users resume`."""
         lab = self._embedded()
         lab.run(operator.resume(lab.services, EMAILS.get(user, user)))
 
     def logout(self, user: str) -> None:
-        """`profilesvc users logout`: ends every token of the user."""
+        """Run `profilesvc users logout`, which ends all tokens of the user."""
         lab = self._embedded()
         lab.run(operator.logout(lab.services, EMAILS.get(user, user)))
 
     def signing_keys(self) -> list[tuple[str, str]]:
-        """`profilesvc signing-keys list` of access tokens: (kid, state), oldest first. New kids differ in every run."""
+        """Return (kid, state) of the keys of access tokens, oldest first. The kids of new keys differ in every run."""
         lab = self._embedded()
         infos = lab.run(lab.services.signing_keys.listing())
         return [(info.dates.kid, info.state) for info in infos if info.dates.alg == "RS256"]
 
     def rotate_signing_key(self, *, now: bool = False) -> str:
-        """`profilesvc signing-keys rotate`; the kid of the next key. With `now` it signs 10 s from now."""
+        """Run `profilesvc signing-keys rotate`. Return the kid of the next key, which signs in 10 s with `now`."""
         lab = self._embedded()
         return lab.run(lab.services.signing_keys.rotate(at_once=now)).dates.kid
 
     def remove_signing_key(self, kid: str) -> None:
-        """`profilesvc signing-keys remove`: every token that the key signed ends. ServiceError for an unknown one."""
+        """Run `profilesvc signing-keys remove`, which ends all tokens that the key signed.
+
+        Raises:
+            ServiceError: The key is unknown.
+        """
         lab = self._embedded()
         lab.run(lab.services.signing_keys.remove(kid))
 
     def count(self) -> None:
-        """What the service does by itself every minute: count keys, sites and posts for `/metrics`."""
+        """Count keys, connections and posts for `/metrics`, as the service does every minute."""
         lab = self._embedded()
         lab.run(counts.count(lab.services))
 
     def keep_signing_schedule(self) -> None:
-        """What the service does by itself every few seconds: announce what is due, remove what outlived its tokens."""
+        """Announce and remove signing keys that are due, as the service does every few seconds."""
         lab = self._embedded()
         lab.run(lab.services.signing_keys.keep_schedule())

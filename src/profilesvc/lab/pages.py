@@ -1,4 +1,4 @@
-"""A notebook on a deployed service, cell by cell: what ran, what was skipped and why, and where it failed."""
+"""Run a notebook on a deployed service, cell by cell, and report the cells that ran, were skipped, or failed."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from typing import Any
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
 
-from profilesvc.lab.notebooks import kernel_for, question, read
+from profilesvc.lab.notebooks import append_code, kernel_for, read
 
-_CELL_SECONDS = 900  # waiting for rate limits included
-_ASK = """
+_CELL_SECONDS = 900  # including the time for rate limits
+_RECORD = """
 import json
 print(json.dumps([[f"{call.line} {call.code or ''}".strip() for call in lab.calls()], lab.waited]))
 """
@@ -29,7 +29,7 @@ _LONGEST_SENTENCE = 200
 
 @dataclass
 class Page:
-    """What became of a page."""
+    """The result of a notebook."""
 
     name: str
     ran: int = 0
@@ -40,17 +40,17 @@ class Page:
 
     @property
     def skips(self) -> int:
-        """How many cells were skipped, in whole or in part."""
+        """The number of cells that were skipped, in whole or in part."""
         return self.skipped.total()
 
     @property
     def state(self) -> str:
-        """`ok`, `failed`, or `skipped` if the page made no call."""
+        """`ok`, `failed`, or `skipped` if the notebook made no call."""
         return "failed" if self.failure else "ok" if self.calls else "skipped"
 
     @property
     def line(self) -> str:
-        """One line for a person."""
+        """The result as one line."""
         reasons = ", ".join(
             f"{number} {'needs' if number == 1 else 'need'} {reason}" for reason, number in self.skipped.most_common()
         )
@@ -63,24 +63,24 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A code cell, by its number in Jupyter after Run All and by the heading above it."""
+    """A code cell: its number in Jupyter after Run All, and the heading above it."""
 
     number: int
     heading: str
 
 
 def run_page(path: Path, folder: Path, environment: dict[str, str]) -> Page:
-    """Run the cells until one fails, in a kernel of its own; its traceback goes to a file in `folder`."""
+    """Run the cells in a new kernel until one fails. Write its traceback to a file in `folder`."""
     notebook, page = read(path), Page(path.stem)
-    cells, asked = list(notebook.cells), question(notebook, _ASK)
+    cells, record_cell = list(notebook.cells), append_code(notebook, _RECORD)
     client = kernel_for(notebook, path.parent, _CELL_SECONDS)
     failed: tuple[_Place, Exception] | None = None
     try:
-        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):  # stderr has its advice on TCP
+        with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):  # stderr has only advice on TCP
             failed = _run_cells(client, cells, page)
             if failed is None or isinstance(failed[1], CellExecutionError):
-                client.execute_cell(asked, len(cells))
-                page.calls, page.waited = json.loads(asked.outputs[0].text)
+                client.execute_cell(record_cell, len(cells))
+                page.calls, page.waited = json.loads(record_cell.outputs[0].text)
     except (CellControlSignal, DeadKernelError) as error:  # the kernel is gone, or it has no lab
         failed = failed or (_Place(0, ""), error)
     if failed is not None:
@@ -89,7 +89,7 @@ def run_page(path: Path, folder: Path, environment: dict[str, str]) -> Page:
 
 
 def _run_cells(client: NotebookClient, cells: list[Any], page: Page) -> tuple[_Place, Exception] | None:
-    """Run the cells that do not depend on a skipped one; the place and the error of the one that failed."""
+    """Run the cells that do not depend on a skipped one. Return the place and the error of the one that failed."""
     place, missing = _Place(0, ""), set[str]()
     for index, cell in enumerate(cells):
         if cell.cell_type != "code":
@@ -99,7 +99,7 @@ def _run_cells(client: NotebookClient, cells: list[Any], page: Page) -> tuple[_P
         place = _Place(place.number + 1, place.heading)
         defined, used = _names(cell.source)
         try:
-            reason = _DEPENDENT if missing & used else _ran(client, cell, index)
+            reason = _DEPENDENT if missing & used else _run_cell(client, cell, index)
         except CellExecutionError as error:
             unknown = _UNKNOWN.search(error.evalue)
             reason = _reason(error.evalue) if error.ename == "NeedsControl" else ""
@@ -118,25 +118,25 @@ def _run_cells(client: NotebookClient, cells: list[Any], page: Page) -> tuple[_P
     return None
 
 
-def _ran(client: NotebookClient, cell: Any, index: int) -> str:
-    """Run a cell; the reason why it has left something out, by its own account."""
+def _run_cell(client: NotebookClient, cell: Any, index: int) -> str:
+    """Run a cell. Return the reason that it printed for skipping something."""
     client.execute_cell(cell, index)
     return _reason("".join(output.text for output in cell.outputs if output.output_type == "stream"))
 
 
 def _reason(text: str) -> str:
-    found = _REASON.search(text)
-    return found[1] if found else ""
+    match = _REASON.search(text)
+    return match[1] if match else ""
 
 
 def _names(source: str) -> tuple[set[str], set[str]]:
-    """The global names that a cell defines, and those of other cells that it uses."""
+    """Return the global names that a cell defines, and those of other cells that it uses."""
     try:
         table = symtable.symtable(source, "cell", "exec")
-    except SyntaxError:  # a command of Jupyter's
+    except SyntaxError:  # a Jupyter command
         return set(), set()
     symbols = table.get_symbols()
-    defined = {one.get_name() for one in symbols if one.is_assigned() or one.is_imported() or one.is_namespace()}
+    defined = {name.get_name() for name in symbols if name.is_assigned() or name.is_imported() or name.is_namespace()}
     return defined, set(_globals(table)) - defined
 
 
@@ -149,7 +149,7 @@ def _globals(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def _explanation(page: Page, place: _Place, error: Exception, folder: Path) -> str:
-    """Where and why a page failed, in one line; the traceback is saved."""
+    """Save the traceback. Return one line with the place and the reason of the failure."""
     saved = folder / f"{page.name}.txt"
     text = _COLOURS.sub("", str(error))
     saved.write_text(text, "utf-8")

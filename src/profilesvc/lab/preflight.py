@@ -1,46 +1,52 @@
-"""The look at a deployed service before a page may touch it: it answers, who calls, and what could be undone."""
+"""Checks of a deployed service before notebooks run on it: it responds, and their changes can be undone."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
+from profilesvc.domain.problems import counted
 from profilesvc.lab.guard import API
 from profilesvc.lab.record import body_of
 
-MOST_LIVE_KEYS = 12  # of the 20 that a location may have; a page makes up to 8
-_MINT = "`profilesvc users token EMAIL` on the deployment prints one"
+MOST_LIVE_KEYS = 12  # of the 20 that a location may have, because a notebook creates up to 8
+_REMEDY = "`profilesvc users token EMAIL` on the deployment prints one"
 
 
 class Refused(RuntimeError):
-    """The reason why a deployed service must not be tried; nothing was changed."""
+    """The reason why notebooks must not run on a deployed service. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The initial state of the location: the first entry of the journal, and lines for a person."""
+    """The initial state of the location: the first entry of the journal, and lines for the report."""
 
     baseline: dict[str, Any]
     lines: list[str]
 
 
 def look(client: httpx.Client, target: str, location: str, write: bool) -> Found:
-    """Look without changing anything. Raises Refused."""
+    """Read the initial state without changing anything.
+
+    Raises:
+        Refused: Notebooks must not run on this service or location.
+    """
     businesses = _read(client, target, f"{API}/businesses")["businesses"]
     entry = _entry(client, target, location)
     if entry["businessId"] is None:
         raise Refused(
-            f"{location} belongs to no business yet, and the first key would assign it for good. "
+            f"{location} belongs to no business yet, and the first key would assign it permanently. "
             "Choose a location that is in use."
         )
-    keys = [key["client_id"] for key in _keys(client, target) if key["assigned_location_id"] == location]
+    listed = _read(client, target, f"{API}/developer/credentials")["credentials"]
+    keys = [key["client_id"] for key in listed if key["assigned_location_id"] == location]
     if len(keys) > MOST_LIVE_KEYS:
-        raise Refused(f"{location} has {len(keys)} live keys of at most 20, and the pages need {20 - MOST_LIVE_KEYS}.")
+        raise Refused(f"{location} has {len(keys)} of 20 live keys, and a notebook needs {20 - MOST_LIVE_KEYS}.")
     baseline = {"target": target, "location": location, "entry": entry, "keys": keys, "posts": [], "profile": None}
     if write:
         baseline |= _for_writing(client, target, entry)
     names = ", ".join(f"{business['name']} ({business['id']})" for business in businesses)
-    state = f"sync {'on' if entry['syncEnabled'] else 'off'}, {_count(len(keys), 'live key')}"
+    state = f"sync {'on' if entry['syncEnabled'] else 'off'}, {counted(len(keys), 'live key')}"
     return Found(
         baseline,
         [
@@ -54,23 +60,23 @@ def look(client: httpx.Client, target: str, location: str, write: bool) -> Found
 
 def _plan(write: bool) -> list[str]:
     lines = [
-        "touches    API keys named by the pages: made for this location and revoked after each page; the audit log",
-        "           and the list of revoked keys show them",
+        "changes    API keys of this location, revoked after each notebook; audit log and list of revoked keys",
+        "           show them",
     ]
     if write:
         return [
             *lines,
-            "           posts (deleted after each page; they count towards this month's posts), profile and desired",
-            "           values (restored; the sync history shows the syncs), the sync switch: SMOKE_WRITE=1",
+            "           with SMOKE_WRITE=1: posts (deleted after each notebook; they count towards the month's posts),",
+            "           profile and desired values (restored; the sync history has the syncs), the sync switch",
         ]
-    return [*lines, "           no posts, replies, syncs or sync switch; SMOKE_WRITE=1 tries those too"]
+    return [*lines, "           no posts, replies, syncs or sync switch, which need SMOKE_WRITE=1"]
 
 
 def _for_writing(client: httpx.Client, target: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """What a run that writes must be able to restore."""
+    """Return the state that a run with SMOKE_WRITE=1 must be able to restore."""
     location = entry["name"]
     if not (entry["syncEnabled"] and entry["locationState"]["isVerified"]):
-        raise Refused(f"{location} is not verified or its sync is off, so that SMOKE_WRITE=1 could not undo a sync.")
+        raise Refused(f"{location} is not verified or its sync is off, so SMOKE_WRITE=1 could not undo a sync.")
     try:
         compared = _read(client, target, f"{API}/sync/comparison/{location}")
     except Refused as refusal:
@@ -78,8 +84,8 @@ def _for_writing(client: httpx.Client, target: str, entry: dict[str, Any]) -> di
     if compared["differences"]:
         fields = ", ".join(difference["field"] for difference in compared["differences"])
         raise Refused(
-            f"{location} differs from the provider at {fields}. A sync of the pages would hide that, and it could not "
-            "be restored. Sync the location first, or run without SMOKE_WRITE=1."
+            f"{location} differs from the provider at {fields}. A sync of the notebooks would hide that, and it could "
+            "not be restored. Sync the location first, or run without SMOKE_WRITE=1."
         )
     posts = _read(client, target, f"{API}/posts", locationId=location, pageSize=100)["localPosts"]
     profile = {side: compared[side] for side in ("source", "provider", "filtered")}
@@ -94,32 +100,22 @@ def _entry(client: httpx.Client, target: str, location: str) -> dict[str, Any]:
             if entry["name"] == location:
                 return dict(entry)
         page, more = page + 1, data["pagination"]["hasMore"]
-    raise Refused(f"PROFILESVC_LAB__LOCATION: the user has no {location}. Name one of the token's user.")
-
-
-def _keys(client: httpx.Client, target: str) -> list[dict[str, Any]]:
-    return list(_read(client, target, f"{API}/developer/credentials")["credentials"])
+    raise Refused(f"PROFILESVC_LAB__LOCATION: the token's user has no {location}. Name one of the user's locations.")
 
 
 def _read(client: httpx.Client, target: str, path: str, **params: Any) -> dict[str, Any]:
     try:
         response = client.get(path, params=params)
     except httpx.HTTPError as error:
-        raise Refused(f"{target} does not answer ({type(error).__name__}: {error}). Check BASE_URL.") from None
+        raise Refused(f"{target} does not respond ({type(error).__name__}: {error}). Check BASE_URL.") from None
     body = body_of(response)
     if response.is_success and isinstance(body, dict) and isinstance(body.get("data"), dict):
         return dict(body["data"])
     refusal = body.get("error") if isinstance(body, dict) else None
     if not isinstance(refusal, dict):
-        raise Refused(
-            f"{target}{path} answers {response.status_code} and not in this service's format. Check BASE_URL."
-        )
+        raise Refused(f"{target}{path} returned {response.status_code}, not in this service's format. Check BASE_URL.")
     if response.status_code == 401:
-        raise Refused(f"PROFILESVC_LAB__USER_TOKEN is not accepted: {refusal['message']} {_MINT}.")
+        raise Refused(f"PROFILESVC_LAB__USER_TOKEN was rejected: {refusal['message']} {_REMEDY}.")
     if response.status_code == 403:
-        raise Refused(f"PROFILESVC_LAB__USER_TOKEN is not a user's token: {refusal['message']} {_MINT}.")
+        raise Refused(f"PROFILESVC_LAB__USER_TOKEN is not a user's token: {refusal['message']} {_REMEDY}.")
     raise Refused(f"GET {path}: {response.status_code} {refusal['code']}: {refusal['message']}")
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What was called, by whom, and what came of it: kept for diagrams and for the proof that every page is true."""
+"""Recorded calls with caller and result, for diagrams and for the check of the notebooks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to the service, without its bodies; `provider` are the calls to the provider that it led to."""
+    """A call to the service without bodies. `provider` are the calls to the provider that it caused."""
 
     caller: str
     method: str
@@ -20,7 +20,7 @@ class Call:
 
     @property
     def line(self) -> str:
-        """`GET /api/v1/posts 200`."""
+        """The call as `GET /api/v1/posts 200`."""
         return f"{self.method} {self.path} {self.status}"
 
 
@@ -28,13 +28,13 @@ Note = Callable[[str, httpx.Request, httpx.Response], None]
 
 
 class LabClosed(RuntimeError):
-    """Something was asked of a lab that is closed."""
+    """The error of using a closed lab."""
 
     def __init__(self) -> None:
         super().__init__("This lab is closed. Run the first cell of the page again to open a new one, then this cell.")
 
     def _render_traceback_(self) -> list[str]:
-        """For IPython: one line, because the reader's code has no error that a traceback would help to find."""
+        """Return one line for IPython, because a traceback would not help the reader."""
         return [f"LabClosed: {self}"]
 
 
@@ -46,7 +46,11 @@ class Recording(httpx.BaseTransport):
         self._closed = False
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Pass the request on and read the whole answer. LabClosed."""
+        """Send the request and read the whole response.
+
+        Raises:
+            LabClosed: The lab is closed.
+        """
         if self._closed:
             raise LabClosed
         response = self._inner.handle_request(request)
@@ -61,7 +65,7 @@ class Recording(httpx.BaseTransport):
 
 
 def body_of(message: httpx.Request | httpx.Response) -> Any:
-    """The JSON of a body; None when there is none."""
+    """Return the JSON value of a body, or None."""
     try:
         return httpx.Response(200, content=message.content).json() if message.content else None
     except (ValueError, httpx.RequestNotRead):
@@ -69,7 +73,7 @@ def body_of(message: httpx.Request | httpx.Response) -> Any:
 
 
 def code_of(response: httpx.Response) -> str | None:
-    """The error code of an answer; None for a success."""
+    """Return the error code of a response, or None for a success."""
     body = body_of(response)
     error = body.get("error") if isinstance(body, dict) else None
     return str(error["code"]) if isinstance(error, dict) and "code" in error else None

@@ -1,23 +1,23 @@
-"""`show`: whatever a page has in hand, as the card that fits it."""
+"""The function `show`, which displays a value as a card."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
-from profilesvc.lab.answer import answer_card, error_card
 from profilesvc.lab.cards import key_card, plain
 from profilesvc.lab.compare import comparison
+from profilesvc.lab.response import error_card, response_card
 from profilesvc.lab.timeline import timeline
 from profilesvc.lab.view import GREY, View, box, folded, hide_in, pretty
 
 
 def view(thing: Any) -> View:
-    """The card of a thing: an answer, an error of the client, a key, a comparison, a history; else its JSON."""
+    """Return the card of a response, an error of the client, a key, a comparison or a history; else the JSON."""
     if isinstance(thing, View):
         return thing
     if isinstance(thing, httpx.Response):
-        return answer_card(thing)
+        return response_card(thing)
     if isinstance(thing, BaseException):
         return error_card(thing)
     value = plain(thing)
@@ -41,15 +41,15 @@ def _of_mapping(value: Mapping[str, Any]) -> View:
 
 
 def show(*things: Any) -> None:
-    """Show things below the cell, each as its card; on a terminal as text."""
+    """Display values as cards below the cell, or as text on a terminal."""
     for thing in things:
         _display(view(thing))
 
 
-def _display(shown: View) -> None:
+def _display(card: View) -> None:
     try:
         from IPython.display import display
     except ImportError:
-        print(shown)
+        print(card)
     else:
-        display(shown)  # type: ignore[no-untyped-call]
+        display(card)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""The connection of a site over time, as a bar of inline SVG."""
+"""The connection of a site over time, as an inline SVG bar."""
 
 from html import escape
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from profilesvc.contract.times import parse_timestamp
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View, columns, words
 
-# A sign next to the colour, for readers who do not see colours and for periods too short for a name.
+# A sign for readers who do not see colours, and for periods that are too short for a name.
 _LOOKS = {"online": (GREEN, "●"), "idle": (AMBER, "◐"), "offline": (RED, "○")}
 _WIDTH, _BAR, _HEIGHT = 720, 30, 76
 _LETTER_WIDTH, _SIGN_WIDTH = 8, 14
@@ -17,17 +17,17 @@ def _short(time: str) -> str:
 
 
 def timeline(history: list[dict[str, Any]]) -> View:
-    """The periods of `status?history=true`: `[{state, from, to}]`, oldest first."""
+    """Show the periods of `status?history=true`: `[{state, from, to}]`, oldest first."""
     if not history:
         return View("no history yet", "<p>no history yet</p>")
     rows, shapes = [], []
     begin, end = (parse_timestamp(history[index][side]) for index, side in ((0, "from"), (-1, "to")))
-    whole = max((end - begin).total_seconds(), 0.001)
+    duration = max((end - begin).total_seconds(), 0.001)
     for period in history:
         start, stop = parse_timestamp(period["from"]), parse_timestamp(period["to"])
         lasted = words(stop - start)
         rows.append((period["state"], _short(period["from"]), "to", _short(period["to"]), lasted))
-        left, width = ((value.total_seconds() / whole * _WIDTH) for value in (start - begin, stop - start))
+        left, width = ((value.total_seconds() / duration * _WIDTH) for value in (start - begin, stop - start))
         shapes.append(_shape(str(period["state"]), left, width, " ".join(rows[-1])))
     ends = (
         f'<text x="0" y="64" fill="currentColor">{_short(history[0]["from"])}</text>'
@@ -45,10 +45,10 @@ def timeline(history: list[dict[str, Any]]) -> View:
 
 
 def _shape(state: str, left: float, width: float, tip: str) -> str:
-    """A period: its colour, its name where there is room for it, and all of it as a tooltip."""
+    """Return a period as a coloured rectangle with a tooltip, and with the name or sign if it fits."""
     colour, sign = _LOOKS.get(state, (GREY, "?"))
     rect = f'<rect x="{left:.1f}" y="14" width="{max(width, 1):.1f}" height="{_BAR}" fill="{colour}"/>'
     words_fit = width > (len(state) + 2) * _LETTER_WIDTH
-    said = f"{sign} {state}" if words_fit else sign if width > _SIGN_WIDTH else ""
-    label = f'<text x="{left + width / 2:.1f}" y="34" fill="#fff" text-anchor="middle">{escape(said)}</text>'
+    text = f"{sign} {state}" if words_fit else sign if width > _SIGN_WIDTH else ""
+    label = f'<text x="{left + width / 2:.1f}" y="34" fill="#fff" text-anchor="middle">{escape(text)}</text>'
     return f"<g><title>{escape(tip)}</title>{rect}{label}</g>"

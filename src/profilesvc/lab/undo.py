@@ -1,4 +1,4 @@
-"""Leaving a deployed service as it was found: what the journal says was made there is taken back."""
+"""Undo the changes that a journal lists on a deployed service."""
 
 import json
 import time
@@ -14,14 +14,14 @@ from profilesvc.lab.record import body_of, code_of
 from profilesvc.lab.waiting import Waiting
 
 Document = dict[str, Any]
-_LISTED_SECONDS = 65.0  # the service reads a location's posts again when its copy is a minute old
+_LISTED_SECONDS = 65.0  # the service reads a location's posts again after a minute
 _POLL_SECONDS = 5.0
 
 
 class Undo:
-    """Takes back what is noted in a journal; `run` may be repeated until nothing is left.
+    """The reversal of the changes in a journal. `run` can be repeated until no change is left.
 
-    `patience` is how many seconds a run may wait for a service or provider that is down.
+    `patience` is the number of seconds that a run may wait for a service or provider that is down.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Undo:
         self._outcome: dict[str, str | None] = {}
 
     def run(self) -> list[str]:
-        """Take everything back; for each thing that is left, what it is and how to remove it."""
+        """Undo all changes. Return a sentence for each that is left, with the command that removes it."""
         notes = self._journal.entries()[1:]
         done = {note["done"] for note in notes if "done" in note} | {
             note["of"] for note in notes if note.get("refused")
@@ -59,21 +59,21 @@ class Undo:
             httpx.Client(transport=Waiting(self._transport(), 0, self._sleep), **options) as self._client,
         ):
             for what, undo in self._steps():
-                these = [note for note in pending if note["what"] == what]
-                if not these:
+                changes = [note for note in pending if note["what"] == what]
+                if not changes:
                     continue
                 try:
-                    left = list(undo(these))
+                    left = list(undo(changes))
                 except httpx.HTTPError as error:
-                    left = [f"{_NAMES[what]} may be left: the service does not answer ({type(error).__name__})"]
+                    left = [f"{_NAMES[what]} may be left: the service does not respond ({type(error).__name__})"]
                 problems += left
                 if not left:
-                    for note in these:
+                    for note in changes:
                         self._journal.write(done=note["id"])
         return problems
 
     def _steps(self) -> list[tuple[str, Callable[[list[Document]], Iterable[str]]]]:
-        """The profile first, because its sync needs the switch to be on; keys last."""
+        """Return the steps: the profile before the switch, because its sync needs the switch on; keys last."""
         return [
             ("sync", self._profile),
             ("switch", self._switch_back),
@@ -86,52 +86,53 @@ class Undo:
         made, unknown = self._sorted(notes)
         if unknown:
             listed = self._patient.get(f"{API}/developer/credentials")
-            known = {*self._baseline["keys"], *made}
+            other_keys = {*self._baseline["keys"], *made}
             names = {note["name"] for note in unknown}
             for key in _data(listed).get("credentials", []):
-                mine = key["assigned_location_id"] == self._location and key["name"] in names
-                made += [key["client_id"]] * (mine and key["client_id"] not in known)
+                is_candidate = key["assigned_location_id"] == self._location and key["name"] in names
+                if is_candidate and key["client_id"] not in other_keys:
+                    made.append(key["client_id"])
             if listed.is_error:
-                yield f"the keys of {self._location} cannot be listed ({_why(listed)}): look for {', '.join(names)}"
+                yield f"the keys of {self._location} cannot be listed ({_why(listed)}); revoke {', '.join(names)}"
         for client_id in made:
             path = f"{API}/developer/credentials/{client_id}"
             response = self._patient.delete(path)
             if response.is_error and response.status_code != 404:
-                yield f"key {client_id} is still live ({_why(response)}); remove it: {self._curl('DELETE', path)}"
+                yield f"key {client_id} is still live ({_why(response)}); revoke it: {self._curl('DELETE', path)}"
 
     def _posts(self, notes: list[Document]) -> Iterable[str]:
         made, unknown = self._sorted(notes)
         for note in unknown:
-            found, sure = self._find_post(note, made)
-            made += found
-            if not sure:
-                yield f"a post {note['summary']!r} may be on the listing of {self._location}; look for it and delete it"
+            names, is_certain = self._find_post(note, made)
+            made += names
+            if not is_certain:
+                yield f"a post {note['summary']!r} of {self._location} may exist; look for it and delete it"
         for name in made:
             path = f"{API}/posts/{name.rpartition('/')[2]}"
             response = self._patient.delete(path, params=self._at)
             if response.is_error and response.status_code != 404:
                 remedy = self._curl("DELETE", f"{path}?locationId={self._location}")
-                yield f"post {name} is still there ({_why(response)}); remove it: {remedy}"
+                yield f"post {name} still exists ({_why(response)}); delete it: {remedy}"
 
     def _find_post(self, note: Document, made: list[str]) -> tuple[list[str], bool]:
-        """The post whose creation had no clear outcome, and whether the list could be trusted."""
+        """Return the post whose creation has an unknown outcome, and whether the list of posts was current."""
         until = time.time() + min(self._patience, _LISTED_SECONDS)
         while True:
             listed = self._client.get(f"{API}/posts", params={**self._at, "pageSize": 100})
-            known = {*self._baseline["posts"], *made}
-            found = [
+            other_posts = {*self._baseline["posts"], *made}
+            names = [
                 post["name"]
                 for post in _data(listed).get("localPosts", [])
-                if post["name"] not in known
+                if post["name"] not in other_posts
                 and (post.get("summary"), post.get("topicType")) == (note["summary"], note["topic"])
             ]
-            sure = listed.is_success and "X-Data-Age" not in listed.headers
-            if found or time.time() >= until:
-                return found, sure
+            is_certain = listed.is_success and "X-Data-Age" not in listed.headers
+            if names or time.time() >= until:
+                return names, is_certain
             self._sleep(_POLL_SECONDS)
 
     def _sorted(self, notes: list[Document]) -> tuple[list[str], list[Document]]:
-        """The names of what was made, and the notes whose outcome is unknown."""
+        """Return the names of created resources, and the notes with an unknown outcome."""
         made = [self._outcome.get(note["id"]) for note in notes]
         unknown = [note for note in notes if note["id"] not in self._outcome]
         return list(dict.fromkeys(name for name in made if name)), unknown
@@ -147,20 +148,20 @@ class Undo:
             else:
                 response = self._patient.put(path, params=self._at, json={"comment": comment})
             if response.is_error and not (comment is None and response.status_code == 404):
-                yield f"the reply to review {review} is not as it was ({_why(response)}); it was: {comment!r}"
+                yield f"the reply to review {review} is not restored ({_why(response)}); it was: {comment!r}"
 
     def _switch_back(self, _: list[Document]) -> Iterable[str]:
         enabled = self._baseline["entry"]["syncEnabled"]
         response = self._switch(enabled)
         if response.is_error:
-            yield f"the sync switch of {self._location} is not as it was: {enabled} ({_why(response)})"
+            yield f"the sync switch of {self._location} is not restored ({_why(response)}); it was: {enabled}"
 
     def _switch(self, enabled: bool) -> httpx.Response:
         path = f"{API}/external-business/{self._location}/sync"
         return self._patient.patch(path, json={"syncEnabled": enabled})
 
     def _profile(self, notes: list[Document]) -> Iterable[str]:
-        """Sync what was there; a sync that the provider does not take still restores the desired values."""
+        """Sync the initial values. A sync that the provider rejects still restores the desired values."""
         was, touched = self._baseline["profile"], Document()
         for note in notes:
             touched = profiles.merge(touched, note["body"])
@@ -170,24 +171,24 @@ class Undo:
         self._switch(True)
         path = f"{API}/sync/{self._location}"
         response = self._client.post(path, json=back)
-        if response.is_error:  # wait for the provider by reading: each sync that fails is in the owner's history
+        if response.is_error:  # wait by a read, because each failed sync appears in the owner's history
             self._patient.get(f"{API}/sync/comparison/{self._location}")
             response = self._client.post(path, json=back)
         remedy = f"restore it: {self._curl('POST', path, back)}"
         if response.is_error:
             where = "at the provider " if response.status_code == 502 else ""
-            yield f"the profile of {self._location} {where}may not be as it was ({_why(response)}); {remedy}"
+            yield f"the profile of {self._location} {where}may not be restored ({_why(response)}); {remedy}"
             return
         compared = self._patient.get(f"{API}/sync/comparison/{self._location}")
         now = _data(compared)
-        left = [found["field"] for found in now.get("differences", [])]
+        left = [difference["field"] for difference in now.get("differences", [])]
         left += sorted(set(now.get("filtered", [])) - set(was["filtered"]))
         left += [name for name in back if now and now["provider"].get(name) != was["provider"].get(name)]
         if left:
-            yield f"the profile of {self._location} is not as it was at {', '.join(dict.fromkeys(left))}; {remedy}"
+            yield f"the profile of {self._location} is not restored at {', '.join(dict.fromkeys(left))}; {remedy}"
 
     def _curl(self, method: str, path: str, body: Document | None = None) -> str:
-        """A line for a shell in which USER_TOKEN is set."""
+        """Return a command for a shell in which USER_TOKEN is set."""
         data = "" if body is None else f" -H 'Content-Type: application/json' -d {_quoted(json.dumps(body))}"
         url = f"{self._baseline['target']}{path}"
         return f'curl -X {method} -H "Authorization: Bearer $USER_TOKEN"{data} {_quoted(url)}'
@@ -197,7 +198,7 @@ _NAMES = {"sync": "syncs", "switch": "the sync switch", "post": "posts", "reply"
 
 
 def restoring(touched: Document, was: Document) -> Document:
-    """Return the sync body that restores every changed field; null clears fields that did not exist."""
+    """Return the sync body that restores all changed fields. null clears fields that did not exist."""
     body: Document = {}
     for name, value in touched.items():
         before = was.get(name)

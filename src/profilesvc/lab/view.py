@@ -1,4 +1,4 @@
-"""What a cell shows: a text and the same thing as HTML; how both are escaped, shortened and kept free of secrets."""
+"""Views for cells, as text and as HTML, escaped, shortened and without secrets."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 HIDDEN = "••••••••"
-SECRET_MEMBERS = frozenset(
+SECRET_FIELDS = frozenset(
     {"client_secret", "access_token", "refresh_token", "subject_token", "id_token", "token", "assertion"}
 )
 _SECRET_TEXT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII)
@@ -24,7 +24,7 @@ _PRE = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.9em
 
 @dataclass(frozen=True, repr=False)
 class View:
-    """Something to look at; its repr is the plain-text twin. `extra` holds further MIME types."""
+    """A view; its repr is the plain text. `extra` has further MIME types."""
 
     text: str
     html: str = ""
@@ -34,35 +34,35 @@ class View:
         return self.text
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """For Jupyter: the richest form that the reader's page can show."""
+        """Return all forms, from which Jupyter chooses."""
         html = {"text/html": self.html} if self.html else {}
         return {"text/plain": self.text, **html, **self.extra}
 
 
 def hide(secret: str) -> str:
-    """The first four characters, enough to recognise it by."""
+    """Return only the first four characters, by which a reader recognises the secret."""
     return f"{secret[:4]}{HIDDEN}"
 
 
 def hide_in(text: str) -> str:
-    """A text without the secrets and tokens in it."""
-    return _SECRET_TEXT.sub(lambda found: hide(found.group()), text)
+    """Return a string with the secrets and tokens in it shortened."""
+    return _SECRET_TEXT.sub(lambda match: hide(match.group()), text)
 
 
 def without_secrets(value: Any) -> Any:
-    """Return a JSON value with secrets and tokens shortened, recognised by field name and by form."""
+    """Return a JSON value with secrets and tokens shortened, which are recognised by field name and by form."""
     if isinstance(value, dict):
         return {
-            name: hide(member) if name in SECRET_MEMBERS and isinstance(member, str) else without_secrets(member)
-            for name, member in value.items()
+            name: hide(inner) if name in SECRET_FIELDS and isinstance(inner, str) else without_secrets(inner)
+            for name, inner in value.items()
         }
     if isinstance(value, list):
-        return [without_secrets(member) for member in value]
+        return [without_secrets(item) for item in value]
     return hide_in(value) if isinstance(value, str) else value
 
 
 def pretty(value: Any) -> str:
-    """JSON as people read it, without secrets, at most MAX_LINES lines."""
+    """Return indented JSON without secrets, at most MAX_LINES lines."""
     lines = json.dumps(without_secrets(value), indent=2, ensure_ascii=False).splitlines()
     if len(lines) > MAX_LINES:
         lines = [*lines[:MAX_LINES], f"… {len(lines) - MAX_LINES} more lines"]
@@ -70,54 +70,54 @@ def pretty(value: Any) -> str:
 
 
 def in_line(value: Any) -> str:
-    """A JSON value in one line; a text without quotation marks."""
+    """Return a JSON value in one line; a string without quotation marks."""
     return hide_in(value) if isinstance(value, str) else json.dumps(without_secrets(value), ensure_ascii=False)
 
 
 def box(colour: str, *parts: str) -> str:
-    """A card with a coloured edge; the parts are HTML."""
+    """Return a card with a coloured edge. The parts are HTML."""
     return f'<div style="{_BOX.format(colour)}">{"".join(parts)}</div>'
 
 
 def badge(colour: str, text: str) -> str:
-    """White on a colour, with a text that says the same as the colour."""
+    """Return white text on a colour. The text has the same meaning as the colour."""
     style = f"background:{colour};color:#fff;border-radius:4px;padding:.1em .5em;font-weight:600;white-space:nowrap"
     return f'<span style="{style}">{escape(text)}</span>'
 
 
 def small(html: str) -> str:
-    """A remark; takes HTML."""
+    """Return a remark in HTML."""
     return f'<div style="opacity:.75;font-size:.9em">{html}</div>'
 
 
 def folded(summary: str, text: str, is_open: bool) -> str:
-    """A text that can be folded away."""
+    """Return a text that the reader can fold."""
     state = " open" if is_open else ""
     return f'<details{state}><summary>{escape(summary)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>'
 
 
 def _cell(html: str, column: int) -> str:
-    """Format rows: names in the first column are not broken, values are where necessary."""
+    """Return a cell. Only cells after the first column can be broken anywhere."""
     wrap = "overflow-wrap:anywhere" if column else "white-space:nowrap"
     return f'<td style="{_CELL};{wrap}">{html}</td>'
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """A table; the cells of the rows are HTML, those of the head are text."""
+    """Return a table. The cells of the rows are HTML, those of the head are text."""
     top = "".join(f'<th style="{_CELL}">{escape(name)}</th>' for name in head)
     body = "".join(f"<tr>{''.join(_cell(part, index) for index, part in enumerate(row))}</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{top}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
 
 
 def columns(rows: Sequence[tuple[str, ...]]) -> str:
-    """Rows of text in aligned columns."""
+    """Return rows of text in aligned columns."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     lines = ("  ".join(part.ljust(width) for part, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
 
 
 def words(duration: timedelta) -> str:
-    """`89 days 23 hours`: the two largest units."""
+    """Return a duration in its two largest units, such as `89 days 23 hours`."""
     seconds, parts = round(abs(duration.total_seconds())), []
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
         count, seconds = divmod(seconds, size)

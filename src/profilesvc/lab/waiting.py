@@ -1,4 +1,4 @@
-"""Waiting for a deployed service: for its rate limits always, for an outage only while there is patience left."""
+"""Wait for a deployed service: always for rate limits, and for a limited time during an outage."""
 
 import time
 from collections.abc import Callable
@@ -7,15 +7,15 @@ import httpx
 
 from profilesvc.lab.record import body_of
 
-LONGEST_WAIT_SECONDS = 180.0  # for the limits that one request meets
+LONGEST_WAIT_SECONDS = 180.0  # for all rate limits of one request
 _USUAL_PAUSE_SECONDS = 5.0
 
 
 class Waiting(httpx.BaseTransport):
-    """Sends a request again when the service or the provider has asked to wait.
+    """A transport that repeats a request after a rate limit or an outage of the service or the provider.
 
-    Neither has carried out such a request. `patience` is how many seconds may go to outages, of all requests together;
-    only requests that may be repeated are sent through a transport that has any. `waited` counts seconds.
+    A request that exceeds a rate limit has had no effect. `patience` is the number of seconds to wait for outages, for
+    all requests together; use it only for requests that may be repeated. `waited` is the time waited in seconds.
     """
 
     def __init__(
@@ -25,7 +25,11 @@ class Waiting(httpx.BaseTransport):
         self.waited = 0.0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send until there is a response that waiting does not change. Raises httpx.TransportError."""
+        """Send the request until waiting does not help.
+
+        Raises:
+            httpx.TransportError: The service does not respond.
+        """
         request.read()
         left = LONGEST_WAIT_SECONDS
         while True:
@@ -45,12 +49,12 @@ class Waiting(httpx.BaseTransport):
             self._sleep(pause)
 
     def _sent(self, request: httpx.Request) -> tuple[httpx.Response | None, httpx.TransportError | None]:
-        began = time.monotonic()
+        started = time.monotonic()
         try:
             response = self._inner.handle_request(request)
             response.read()
         except httpx.TransportError as error:
-            self._patience -= time.monotonic() - began
+            self._patience -= time.monotonic() - started
             return None, error
         return response, None
 
@@ -66,18 +70,18 @@ def _error(response: httpx.Response) -> dict[str, object]:
 
 
 def _limit_pause(response: httpx.Response) -> float | None:
-    """Seconds until a limit has room again; None if the response is no such refusal, or is of a monthly quota."""
+    """Return the seconds until a rate limit allows a request; None for other responses and a monthly quota."""
     error = _error(response)
     details = error.get("details")
     by_provider = isinstance(details, dict) and details.get("reason") == "rate_limited"
     if error.get("code") == "QUOTA_EXCEEDED" or not (response.status_code == 429 or by_provider):
         return None
-    asked = response.headers.get("Retry-After", "")
-    return max(float(asked), 1.0) if asked.isdigit() else _USUAL_PAUSE_SECONDS
+    retry_after = response.headers.get("Retry-After", "")
+    return max(float(retry_after), 1.0) if retry_after.isdigit() else _USUAL_PAUSE_SECONDS
 
 
 def _is_outage(response: httpx.Response) -> bool:
-    """Whether the same request may succeed once the service or the provider is back."""
+    """Return whether the same request may succeed after an outage."""
     details = _error(response).get("details")
     final = isinstance(details, dict) and details.get("retryable") is False
     return response.status_code in {502, 503, 504} and not final

@@ -48,7 +48,7 @@ class _Site(NamedTuple):
 
 
 class _Generator:
-    """The rows of each table. Ids continue those of the database."""
+    """The rows of each table, with the values of `_COLUMNS`. Ids continue those of the database."""
 
     def __init__(self, services: Services, amounts: Amounts, first: tuple[int, int], seed: int) -> None:
         self._amounts, self._now, self._pepper = amounts, services.clock.now(), services.pepper
@@ -75,15 +75,12 @@ class _Generator:
         return range(self._first_user, self._first_user + -(-self._amounts.keys // KEYS_PER_USER))
 
     def users(self) -> Rows:
-        """(id, email, name, plan, created_at)"""
         return ((n, f"user{n}@{DOMAIN}", f"User {n}", "agency", self._now - 365 * DAY) for n in self._owners())
 
     def businesses(self) -> Rows:
-        """(id, user_id, name, created_at)"""
         return ((n, n, f"Business {n}", self._now - 365 * DAY) for n in self._owners())
 
     def locations(self) -> Rows:
-        """(name, user_id, business_id, assigned_at, account, title, profile and its source as text, times, flags)"""
         for site in self._sites():
             title = f"Shop {site.key_id}"
             profile = {
@@ -104,7 +101,6 @@ class _Generator:
             yield (*owner, title, text, self._now, True, "COMPLETED", True, self._now)
 
     def keys(self) -> Rows:
-        """(id, client_id, user_id, business_id, location, name, permissions, domain, domains, created_at, used_at)"""
         permissions = " ".join(ALL)
         for site in self._sites():
             name = f"Site {site.key_id}"
@@ -113,30 +109,25 @@ class _Generator:
             yield (*named, site.location, name, permissions, site.host, allowed, site.created_at, self._now - HOUR)
 
     def secrets(self) -> Rows:
-        """(key_id, digest, created_at)"""
         for site in self._sites():
             yield site.key_id, secret_digest(new_secret(self._chance), self._pepper), site.created_at
 
     def key_domains(self) -> Rows:
-        """(domain, until, key_id)"""
         for site in self._sites():
             for domain in allowed_domains(site.host, [], development=False):
                 yield domain, NEVER, site.key_id
 
     def connections(self) -> Rows:
-        """(key_id, last_heartbeat_at, plugin_version, wp_version, php_version, site_host, site_host_at)"""
         for site in self._sites():
             last = self._now - _SILENCE[site.key_id % len(_SILENCE)]
             yield site.key_id, last, "2.4.1", "6.8", "8.3", site.host, last
 
     def contacts(self) -> Rows:
-        """(key_id, started_at, ended_at)"""
         for site in self._sites():
             ended = self._now - _SILENCE[site.key_id % len(_SILENCE)]
             yield site.key_id, min(site.created_at, ended), ended
 
     def posts(self) -> Rows:
-        """(location, post id, created_at, state, read_at, document)"""
         for site, count in self._shares(self._amounts.posts):
             for number in range(count):
                 made, ident = self._now - 350 * DAY + number * MINUTE, f"{site.key_id}{number:07d}"
@@ -153,7 +144,6 @@ class _Generator:
                 yield site.location, ident, made, "LIVE", self._now, orjson.dumps(document).decode()
 
     def syncs(self) -> Rows:
-        """(sync_id, location, created_at, status, direction, fields_updated)"""
         for site, count in self._shares(self._amounts.history):
             for number in range(count):
                 at = self._now - 350 * DAY + number * MINUTE
@@ -161,7 +151,6 @@ class _Generator:
                 yield new_sync_id(at, self._chance), site.location, at, status, "push", number % 9
 
     def audit(self) -> Rows:
-        """(at, event, user_id, key_id, actor)"""
         for site in self._sites():
             for number in range(EVENTS_PER_KEY):
                 event = "token.issued" if number else "key.created"

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import httpx
 from pydantic import SecretStr
@@ -19,7 +18,9 @@ _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepali
 @asynccontextmanager
 async def open_provider(settings: Settings, *, clock: Clock, observe: Observe = unobserved) -> AsyncIterator[Provider]:
     """Open the client of the provider at the configured address."""
-    client = httpx.AsyncClient(timeout=_timeout(settings.provider), limits=_LIMITS)
+    seconds = settings.provider.timeout_seconds
+    timeout = httpx.Timeout(seconds, connect=seconds / 4)  # so that a connection can be retried within the timeout
+    client = httpx.AsyncClient(timeout=timeout, limits=_LIMITS)
     login = settings.provider if settings.production else _with_login(settings.provider)
     remote = RemoteProvider(client, login, origin=settings.provider.url, clock=clock, observe=observe)
     try:
@@ -28,17 +29,12 @@ async def open_provider(settings: Settings, *, clock: Clock, observe: Observe = 
         await remote.aclose()
 
 
-def _timeout(settings: ProviderSettings) -> httpx.Timeout:
-    """Return the timeouts. Connecting has a shorter one, so that it can be retried within the operation's time."""
-    return httpx.Timeout(settings.timeout_seconds, connect=settings.timeout_seconds / 4)
-
-
 def emulator_login(settings: ProviderSettings) -> ProviderSettings:
     """Return the settings with a login for an emulator, which accepts any that is not empty.
 
     Edits are counted only if `edits_per_minute` is set explicitly.
     """
-    login: dict[str, Any] = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
+    login = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
     edits = settings.edits_per_minute if "edits_per_minute" in settings.model_fields_set else 0
     return settings.model_copy(update={**login, "client_id": "emulator", "token_url": "", "edits_per_minute": edits})
 

@@ -1,4 +1,4 @@
-"""Who is calling, what they may do, and which locations they reach: all decided here (D-03, D-14, D-19)."""
+"""Authenticate callers, and check their permissions and which locations they may use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from profilesvc.storage.users import UserState
 from profilesvc.tokens.claims import AccessClaims, ServiceClaims, UserClaims
 from profilesvc.tokens.signer import TokenRefused
 
-_EVERYTHING = frozenset(ALL)
+_ALL_PERMISSIONS = frozenset(ALL)
 _MESSAGES = {
     "missing": "Send an access token in the Authorization header.",
     "malformed": "The Authorization header must be `Bearer` and one access token.",
@@ -33,10 +33,10 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which kinds of token an endpoint accepts, and the permission that a service token needs (D-17).
+    """The kinds of token that an endpoint accepts, and the permission that a service token needs (D-17).
 
-    `is_session`: a service token is as invalid as a foreign one. `records_contact`: the request of a deactivated key
-    also shows that its site is alive (D-28).
+    With `is_session` a service token is as invalid as a token of another issuer. With `records_contact` the request of
+    a deactivated key is recorded, because it shows that the site is running (D-28).
     """
 
     user: bool
@@ -47,11 +47,11 @@ class Access:
 
     @property
     def public(self) -> bool:
-        """Whether no bearer token is read at all."""
+        """Whether the endpoint reads no bearer token."""
         return not (self.user or self.service)
 
     def require(self, caller: Caller) -> None:
-        """Refuse the wrong kind of token, then a missing permission.
+        """Reject the wrong kind of token, then a missing permission.
 
         Raises:
             ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
@@ -79,7 +79,7 @@ def either(permission: Permission) -> Access:
 
 
 def refused(reason: str) -> ServiceError:
-    """Return the refusal of a bearer token; `details.reason` tells a client what to do next (D-04a)."""
+    """Return the error for a bearer token; its `details.reason` shows clients what to do next (D-04a)."""
     return ServiceError(AUTH_INVALID_TOKEN, _MESSAGES[reason], of_bearer=True, reason=reason)
 
 
@@ -91,9 +91,9 @@ async def admit(
     kind: Kind | None,
     prefetch: Prefetch | None = None,
 ) -> Caller:
-    """Authenticate, decide about the page, count, refuse a deactivated key, check the permission, enforce the origin.
+    """Authenticate the caller, count the request, and check the key's holds, the permission and the origin.
 
-    `kind` says which buckets to count in; None if the request was counted before.
+    `kind` selects the rate limit. It is None if the request was counted before.
 
     Raises:
         ServiceError: AUTH_INVALID_TOKEN, RATE_LIMITED, AUTH_INSUFFICIENT_PERMISSIONS, in this order (D-03).
@@ -116,7 +116,9 @@ async def admit(
 
 
 def admit_key(services: Services, request: RequestInfo, key: KeyState, outdated: ServiceError | None = None) -> None:
-    """Do the same for a key that proved itself by its secret or a refresh token; `outdated` refuses an old token.
+    """Check the holds and the origin of a key that was authenticated by its secret or a refresh token.
+
+    `outdated` is the error for a refresh token that is no longer valid.
 
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, `outdated`, and
@@ -132,9 +134,9 @@ def admit_key(services: Services, request: RequestInfo, key: KeyState, outdated:
 
 
 async def authenticate(services: Services, token: str, prefetch: Prefetch | None = None) -> Caller:
-    """Return the caller whose access token this is, with what was prefetched.
+    """Return the caller of an access token, with the prefetched rows.
 
-    A deactivated key is a caller too, with its hold in `caller.key`: `admit` refuses it later.
+    A deactivated key is returned with its hold in `caller.key`; `admit` rejects it later.
 
     Raises:
         ServiceError: AUTH_INVALID_TOKEN.
@@ -152,14 +154,14 @@ async def authenticate(services: Services, token: str, prefetch: Prefetch | None
 
 
 def ids(claims: AccessClaims) -> tuple[str, str, str]:
-    """Return what of a token can be revoked on its own: the token, its family, the key that signed it."""
+    """Return the ids by which a token can be revoked: its own, that of its family, that of its signing key."""
     return claims["jti"], claims["fam"] if claims["scope"] == "service" else "", claims["kid"]
 
 
 async def live_user(
     services: Services, claims: UserClaims, prefetch: Prefetch | None = None
 ) -> tuple[UserState | None, Sequence[Any]]:
-    """Return the user whose token this is, unless the token was ended."""
+    """Return the user of a token, or None if the token is no longer valid."""
     async with services.storage.read() as session:
         user, prefetched = await users.token_user(session, int(claims["sub"]), ids(claims), prefetch)
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
@@ -170,7 +172,7 @@ async def live_user(
 async def live_key(
     services: Services, claims: ServiceClaims, prefetch: Prefetch | None = None
 ) -> tuple[KeyState | None, Sequence[Any]]:
-    """Return the key whose token this is, unless the token was ended; a held key is returned at any epoch."""
+    """Return the key of a token, or None if the token is no longer valid. A held key is returned at any epoch."""
     async with services.storage.read() as session:
         key, prefetched = await keys.token_key(session, claims["client_id"], ids(claims), prefetch)
     if key is None or key.ended(services.clock.now()) or key.revoked:
@@ -184,7 +186,7 @@ async def _user(services: Services, claims: UserClaims, prefetch: Prefetch | Non
     user, prefetched = await live_user(services, claims, prefetch)
     if user is None:
         raise await _ended(services, claims)
-    return Caller(user.id, services.plans.get(user.plan), _EVERYTHING, prefetched=prefetched)
+    return Caller(user.id, services.plans.get(user.plan), _ALL_PERMISSIONS, prefetched=prefetched)
 
 
 async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch | None) -> Caller:
@@ -199,23 +201,23 @@ async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch
 
 
 async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
-    """Return the refusal of an ended token: after its signing key was removed, its claims cannot be trusted either."""
+    """Return the error for an ended token. If its signing key was removed, its claims may be forged: `invalid`."""
     await services.signing_keys.reload()
     return refused("revoked" if claims["kid"] in services.signer.keyring.access else "invalid")
 
 
 async def note_use(services: Services, key: KeyState, now: int) -> None:
-    """Write `last_used_at`, at most once a minute and after the response (D-24)."""
+    """Store when a key was last used. Callers do this after the response, at most once a minute (D-24)."""
     async with services.storage.write() as session:
         await keys.set_last_used(session, key.id, now)
 
 
 async def reach(services: Services, caller: Caller, name: str) -> Reached:
-    """Return the location if the caller may use it; `name` must be canonical (D-20).
+    """Return a location that the caller may use; `name` must be canonical (D-20).
 
     Raises:
-        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS for a key and any location but its own, decided without a query;
-            NOT_FOUND for a user and another user's location or an unknown one, which must look the same (D-19).
+        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS if a key names another location than its own; this needs no query.
+            NOT_FOUND if a user names an unknown location or another user's, which must look the same.
     """
     if caller.key is not None:
         if caller.key.location_name != name:
@@ -229,12 +231,12 @@ async def reach(services: Services, caller: Caller, name: str) -> Reached:
 
 
 def missing(what: str) -> ServiceError:
-    """Return the same refusal for what does not exist and for what is another user's (D-19)."""
-    return ServiceError(NOT_FOUND, f"You have no such {what}.")
+    """Return the error for a missing resource and for another user's, which must look the same (D-19)."""
+    return ServiceError(NOT_FOUND, f"There is no such {what}.")
 
 
 async def own_key(services: Services, session: AsyncSession, caller: Caller | None, client_id: str) -> KeyState:
-    """Return a live key of the caller, locked until the transaction ends; without a caller anyone's, for the operator.
+    """Return a live key of the caller, locked until the transaction ends. The operator (None) may use every key.
 
     Raises:
         ServiceError: NOT_FOUND.

@@ -1,4 +1,4 @@
-"""The audit trail: what happened to a key or a user, by whom, from where (D-61). Never a secret or a token."""
+"""The audit trail: events of keys and users with actor and network, never a secret or a token (D-61)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from profilesvc.domain.world import DAY, HOUR, iso
 from profilesvc.storage import audit, keys
 from profilesvc.storage.keys import KeyState
 
-if TYPE_CHECKING:  # the services hold the notes
+if TYPE_CHECKING:  # `services.context` imports this module
     from profilesvc.services.context import Caller, Services
 
 KEPT = 400 * DAY
-_GATHER_SECONDS = 0.1
+_COLLECT_SECONDS = 0.1
 
 
 async def record(
     services: "Services", session: AsyncSession, event: Event, user_id: int, key_id: int | None = None, **details: Any
 ) -> None:
-    """Append an event inside the transaction that it reports."""
+    """Append an event in the transaction of the change that it records."""
     await audit.add(session, [_row(services.clock.now(), event, user_id, key_id, details)])
 
 
@@ -54,7 +54,7 @@ def _row(at: int, event: Event, user_id: int, key_id: int | None, details: dict[
 
 
 class _Count:
-    """Wrong secrets for one key from one address in one hour."""
+    """The wrong secrets for one key from one address in one hour."""
 
     __slots__ = ("first", "last", "times")
 
@@ -68,20 +68,20 @@ class _Count:
         self.times += 1
 
 
-_Counts = dict[tuple[int, int, int, str | None], _Count]  # by user, key, number of the hour, and address
+_Counts = dict[tuple[int, int, int, str | None], _Count]  # by user, key, hour and address
 
 
 class Notes:
-    """Events that no response waits for: gathered for a moment, then written together.
+    """Events that are collected for a moment and then written together, after their responses.
 
-    A grant costs no transaction of its own, and a thousand wrong secrets cost as much as one.
+    A grant needs no transaction of its own, and a thousand wrong secrets need as many as one.
     """
 
     def __init__(self) -> None:
         self._issued: list[dict[str, Any]] = []
         self._failed: _Counts = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def issued(self, services: "Services", key: KeyState, permissions: Sequence[str]) -> None:
         """Note that a key was granted a token."""
@@ -93,48 +93,48 @@ class Notes:
     def failed(self, services: "Services", key: KeyState) -> None:
         """Note a wrong secret for a key: one event per key, network and hour (D-61).
 
-        It is only counted here, because the response must not take longer than that for an unknown id (D-21).
+        It is only counted here, so that timing does not reveal which ids exist.
         """
         now = services.clock.now()
-        once = key.user_id, key.id, now // HOUR, current().address
-        self._failed.setdefault(once, _Count(now)).add(now)
+        slot = key.user_id, key.id, now // HOUR, current().address
+        self._failed.setdefault(slot, _Count(now)).add(now)
         self._write_soon(services)
 
     def _write_soon(self, services: "Services") -> None:
         if self._timer is None:
-            loop, own = asyncio.get_running_loop(), Context()  # not the context of the request that came first
+            loop, context = asyncio.get_running_loop(), Context()  # not that of the first request
             self._timer = loop.call_later(
-                _GATHER_SECONDS, lambda: services.background.spawn(self.write(services)), context=own
+                _COLLECT_SECONDS, lambda: services.background.spawn(self.write(services)), context=context
             )
 
     async def write(self, services: "Services") -> None:
-        """Write what was gathered so far. On return it is written, also if another task has started to."""
-        async with self._turn:
+        """Write the collected events. They are stored on return, even if another task writes them."""
+        async with self._lock:
             if self._timer is None:
                 return
             self._timer.cancel()
             self._timer = None
             issued, self._issued = self._issued, []
             failed, self._failed = _failures(self._failed), {}
-            in_order = [failed[once] for once in sorted(failed)]  # no deadlock
+            in_order = [failed[name] for name in sorted(failed)]  # so that two processes cannot deadlock
             await services.storage.commit(audit.noting(services.storage.dialect, issued, in_order))
 
 
 def _failures(counted: _Counts) -> dict[str, dict[str, Any]]:
-    """Rows by what makes each the only one of its key, network and hour; `at` is the first failure of the hour."""
+    """Return one row per key, network and hour, by its unique name; `at` is the first failure."""
     rows: dict[str, dict[str, Any]] = {}
-    for (user_id, key_id, hour, ip), found in sorted(counted.items(), key=lambda item: item[1].first):
-        row = _row(found.first, "auth.failed", user_id, key_id, {}) | {"actor": "client", "request_id": None}
+    for (user_id, key_id, hour, ip), count in sorted(counted.items(), key=lambda item: item[1].first):
+        row = _row(count.first, "auth.failed", user_id, key_id, {}) | {"actor": "client", "request_id": None}
         row["ip_prefix"] = None if ip is None else network(ip, 24, 48)
-        once = f"failed:{key_id}:{hour * HOUR}:{row['ip_prefix']}"
-        row = rows.setdefault(once, row | {"once": once, "times": 0, "details": ""})
-        row["details"] = max(row["details"], orjson.dumps({"last_at": iso(found.last)}).decode())
-        row["times"] += found.times
+        name = f"failed:{key_id}:{hour * HOUR}:{row['ip_prefix']}"
+        row = rows.setdefault(name, row | {"once": name, "times": 0, "details": ""})
+        row["details"] = max(row["details"], orjson.dumps({"last_at": iso(count.last)}).decode())
+        row["times"] += count.times
     return rows
 
 
 async def of_key(services: "Services", caller: "Caller | None", client_id: str, query: AuditQuery) -> AuditTrail:
-    """Return what happened to a key, live or not, newest first; without a caller anyone's key, for the operator.
+    """Return the events of a key, live or not, newest first. The operator (None) may read every key.
 
     Raises:
         ServiceError: NOT_FOUND.
@@ -147,33 +147,33 @@ async def of_key(services: "Services", caller: "Caller | None", client_id: str, 
         else:
             key = await keys.own(session, client_id, caller.user_id)
     if key is None:
-        raise ServiceError(NOT_FOUND, "You have no such API key.")
+        raise ServiceError(NOT_FOUND, "There is no such API key.")
     if key.expires_at is not None and key.expires_at <= now:
         await note_expired(services)
     return await _page(services, {"key_id": key.id}, query)
 
 
 async def of_user(services: "Services", user_id: int | None, query: AuditQuery) -> AuditTrail:
-    """Return what happened to a user and all of their keys, newest first; without a user, to everyone."""
+    """Return the events of a user and all of their keys, newest first; without a user, those of all users."""
     await services.notes.write(services)
     return await _page(services, {} if user_id is None else {"user_id": user_id}, query)
 
 
 async def note_expired(services: "Services") -> None:
-    """Record the end of the keys that have expired, each once."""
+    """Record each expired key once."""
     now = services.clock.now()
     async with services.storage.write() as session:
         await audit.note_expired(session, now, now - KEPT)
 
 
-async def _page(services: "Services", of: dict[str, int], query: AuditQuery) -> AuditTrail:
+async def _page(services: "Services", filters: dict[str, int], query: AuditQuery) -> AuditTrail:
     limit = min(query.limit, MAX_LIMIT)
     before = None
     if query.before is not None:
         at, _, event_id = query.before.partition("-")
         before = int(at), int(event_id)
     async with services.storage.read() as session:
-        rows = await audit.page(session, of, before, limit + 1)
+        rows = await audit.page(session, filters, before, limit + 1)
     shown = rows[:limit]
     next_before = f"{shown[-1].at}-{shown[-1].id}" if len(rows) > limit else None
     return AuditTrail(events=[_entry(row) for row in shown], limit=limit, next_before=next_before)

@@ -1,4 +1,4 @@
-"""The status badge of a key, which its owner may show to whoever has the link."""
+"""The status badge of a key, which anyone who has its link can see."""
 
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain import connection
@@ -12,9 +12,12 @@ from profilesvc.tokens.signer import random_id
 
 
 async def show(services: Services, caller: Caller, client_id: str, shown: bool) -> str | None:
-    """Switch the status badge of a key on, behind a link whose secret is answered this once, or off. NOT_FOUND.
+    """Switch the badge of a key on or off. Return the secret of its link, which cannot be read again.
 
-    On again makes a new link, and the one before is worth nothing.
+    Switching it on again creates a new link; the previous one is no longer valid.
+
+    Raises:
+        ServiceError: NOT_FOUND.
     """
     secret = random_id(services.entropy) if shown else None
     digest = None if secret is None else secret_digest(secret, services.pepper)
@@ -26,7 +29,11 @@ async def show(services: Services, caller: Caller, client_id: str, shown: bool) 
 
 
 async def read(services: Services, secret: str) -> tuple[str, str, int | None]:
-    """The key's name, its state in a word, and its last heartbeat, for whoever has the link. NOT_FOUND."""
+    """Return the key's name, its state and its last heartbeat.
+
+    Raises:
+        ServiceError: NOT_FOUND if there is no badge with this secret.
+    """
     now = services.clock.now()
     async with services.storage.read() as session:
         row = await overview.of_badge(session, secret_digest(secret, services.pepper), now)

@@ -1,4 +1,4 @@
-"""What differs, and what a sync would do about it; nothing here changes anything."""
+"""Compare a site's data with the provider's, and preview a sync; nothing is changed."""
 
 import json
 
@@ -13,7 +13,11 @@ from profilesvc.services.sync import checked, require_plan, require_syncable
 
 
 async def compare(services: Services, location: Reached) -> SyncComparison:
-    """Source, provider (read live) and last sync, and where source and provider differ (D-84, D-85)."""
+    """Return the source, the provider's data (read live), the last sync, and where source and provider differ (D-85).
+
+    Raises:
+        ServiceError: PROVIDER_API_ERROR.
+    """
     row = await load(services, location)
     try:
         provider = await services.provider.location(location.name)
@@ -32,7 +36,11 @@ async def compare(services: Services, location: Reached) -> SyncComparison:
 
 
 async def preview(services: Services, location: Reached, body: Document) -> SyncPreview:
-    """What a sync would do with the body now: the same refusals, no patch, no history, nothing stored."""
+    """Return what a sync of the body would do now, without a patch or an entry in the history.
+
+    Raises:
+        ServiceError: The same as for a sync.
+    """
     push = checked(location, body)
     require_plan(location)
     row = require_syncable(await load(services, location))

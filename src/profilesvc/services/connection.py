@@ -33,11 +33,11 @@ _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
 
 
 async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_agent: str = "") -> HeartbeatReceived:
-    """Record a heartbeat of the caller's key; the time is that of receipt (D-55).
+    """Record a heartbeat of the caller's key, with the time of receipt (D-55).
 
-    The site that the User-Agent names is noted and never refused: the owner is warned (D-30).
+    The site in the User-Agent is never rejected: if it does not match, the owner sees a warning.
     """
-    assert caller.key is not None, "the route takes service tokens only"
+    assert caller.key is not None, "the route accepts service tokens only"
     reported = body.model_dump(exclude_none=True)
     if "detected_plugins" in reported:
         reported["detected_plugins"] = json.dumps(reported["detected_plugins"])
@@ -56,7 +56,11 @@ def prefetch(client_id: str) -> Prefetch:
 async def status(
     services: Services, caller: Caller, client_id: str, history: bool
 ) -> ConnectionStatus | ConnectionStatusWithHistory:
-    """Whether a key's site is connected. NOT_FOUND for a revoked key and for another user's."""
+    """Return whether a key's site is connected.
+
+    Raises:
+        ServiceError: NOT_FOUND, also for a revoked key and for another user's key.
+    """
     now = services.clock.now()
     async with services.storage.read() as session:
         if caller.prefetched:
@@ -64,29 +68,30 @@ async def status(
         else:
             key = await connection.watched(session, client_id, caller.user_id)
         if key is None or key.revoked_at is not None:
-            raise ServiceError(NOT_FOUND, "You have no such API key.")
+            raise ServiceError(NOT_FOUND, "There is no such API key.")
         spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []
-    sites, seen = (key.site_host, key.other_site_host), key.last_heartbeat_at
+    sites, last_seen = (key.site_host, key.other_site_host), key.last_heartbeat_at
     mismatch = rules.site_mismatch(sites, key.other_site_host_at, keys.domains_of(key.allowed_domains), now)
-    answer = {
-        "connection_status": rules.state(seen, now),
-        "last_heartbeat_at": None if seen is None else iso(seen),
+    fields = {
+        "connection_status": rules.state(last_seen, now),
+        "last_heartbeat_at": None if last_seen is None else iso(last_seen),
         "plugin_version": key.plugin_version,
         "wp_version": key.wp_version,
         "php_version": key.php_version,
-        "reason_hint": rules.reason_hint(seen, now, key.is_held, mismatch=mismatch),
+        "reason_hint": rules.reason_hint(last_seen, now, key.is_held, mismatch=mismatch),
         "warnings": ["site_mismatch"] if mismatch else [],
     }
     if not history:
-        return ConnectionStatus.model_validate(answer)
+        return ConnectionStatus.model_validate(fields)
     periods = rules.history(spans, now, key.created_at)
-    return ConnectionStatusWithHistory.model_validate({**answer, "history": periods})
+    return ConnectionStatusWithHistory.model_validate({**fields, "history": periods})
 
 
 async def validate(services: Services, body: CredentialCheck) -> CredentialsValid | CredentialsInvalid:
-    """Are these credentials good, and good for this site? Issues no token and changes nothing (D-29).
+    """Return whether credentials are valid for a site. No token is issued and nothing changes (D-29).
 
-    AUTH_INSUFFICIENT_PERMISSIONS with the three details for a deactivated key.
+    Raises:
+        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, with the three details.
     """
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
@@ -106,7 +111,7 @@ async def _valid(services: Services, key: KeyState) -> CredentialsValid:
         user = await users.user(session, key.user_id)
         business = await users.business_name(session, key.business_id, key.user_id)
         location = await locations.state(session, key.location_name)
-    assert user is not None and business is not None and location is not None, "foreign keys hold"  # noqa: PT018
+    assert user is not None and business is not None and location is not None, "foreign keys guarantee it"  # noqa: PT018
     profile, plan = json.loads(location.profile), services.plans.get(key.plan)
     return CredentialsValid(
         user=CheckedUser(id=user.id, email=user.email, name=user.name),
@@ -124,6 +129,6 @@ async def _valid(services: Services, key: KeyState) -> CredentialsValid:
 
 
 def _address_line(address: dict[str, Any]) -> str:
-    """An address on one line: lines, locality, administrative area, postal code (D-95)."""
+    """Return an address on one line: lines, locality, administrative area, postal code (D-95)."""
     parts = [*(address.get("addressLines") or []), *(address.get(name) for name in _ADDRESS_ORDER)]
     return ", ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""What every operation works with: the services, who is calling, which location was reached."""
+"""The parameters of every operation: the services, the caller and the location."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UNAVAILABLE
 from profilesvc.database.batches import Batches
 from profilesvc.database.engine import Storage
-from profilesvc.database.prepared import Prefetch as Prefetch  # which the API declares
+from profilesvc.database.prepared import Prefetch as Prefetch  # for the API
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
 from profilesvc.domain.plans import Catalogue, Plan
@@ -31,20 +31,20 @@ Result = TypeVar("Result")
 
 
 class Background:
-    """Work that follows a response; it is finished before the service closes."""
+    """Tasks that run after a response and end before the service closes."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run after the response; a failure does not concern the caller."""
-        self._begin(work)
+        """Run after the response; a failure is not reported to the caller."""
+        self._start(work)
 
     async def finish(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run to the end even if the caller hangs up meanwhile, so that no operation is left half done."""
-        return await asyncio.shield(self._begin(work))
+        """Run to the end even if the caller disconnects, so that no operation is left half done."""
+        return await asyncio.shield(self._start(work))
 
-    def _begin(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    def _start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -53,7 +53,7 @@ class Background:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # mark it as retrieved, also if no task waits any more
+            task.exception()  # mark it as retrieved, so that asyncio does not log it
 
     async def drain(self) -> None:
         """Wait for the tasks that are still running."""
@@ -62,7 +62,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Services:
-    """The parts, joined in `bootstrap.py` and nowhere else."""
+    """The parts of the service, which only `bootstrap.py` puts together."""
 
     settings: Settings
     clock: Clock
@@ -80,12 +80,12 @@ class Services:
 
     @cached_property
     def beats(self) -> Batches[Beat]:
-        """Where heartbeats are written: those that arrive together share a commit."""
+        """The queue of heartbeats; those that arrive together share a commit."""
         return Batches(self.storage, recording)
 
     @cached_property
     def signing_keys(self) -> SigningKeys:
-        """The signing keys of the database, announced, rotated and removed."""
+        """The signing keys in the database, and their rotation."""
         return SigningKeys(self.settings.tokens, self.clock, self.storage, self.signer.keyring)
 
     def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
@@ -93,18 +93,18 @@ class Services:
         return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools()))
 
     def refused_by_database(self, error: ServiceError) -> bool:
-        """Return whether the database refused a request; it logs such refusals together."""
+        """Return whether the database rejected a request, and count it for the log."""
         return error.kind is SERVICE_UNAVAILABLE and self.storage.outage.refused(error)
 
     @property
     def pepper(self) -> bytes | None:
-        """The secret that digests are keyed with, if one is configured (D-21)."""
+        """The configured key of digests, if there is one (D-21)."""
         return self.settings.secret_pepper.get_secret_value().encode() or None
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is calling: a user, or a key acting for its owner. `prefetched` was read in the same statement."""
+    """A user, or a key that acts for its owner. `prefetched` was read in the same statement."""
 
     user_id: int
     plan: Plan
@@ -114,13 +114,13 @@ class Caller:
 
     @property
     def scope(self) -> str:
-        """Names the caller where tenants must not mix, such as idempotency keys."""
+        """The name of the caller, for idempotency keys and the audit trail."""
         return f"user:{self.user_id}" if self.key is None else f"key:{self.key.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A location that the caller may use, with the provider's account; only `access.reach` makes one."""
+    """A location that the caller may use, with the provider's account; only `access.reach` returns one."""
 
     name: str
     owner_id: int
@@ -129,16 +129,16 @@ class Reached:
 
     @property
     def id(self) -> str:
-        """The bare id."""
+        """The name without `locations/`."""
         return self.name.removeprefix("locations/")
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """`data` as JSON bytes made once.
+    """The `data` of a response as JSON.
 
-    `replayed`: it repeats the response to an earlier request. `data_age`: in seconds, if the provider is down and the
-    data is older than it should be.
+    `replayed` is True if an earlier response is repeated. `data_age` is in seconds, and set if the provider is down and
+    the data is older than its maximum age.
     """
 
     data: bytes

@@ -17,7 +17,7 @@ from profilesvc.services import audit
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import hold
-from profilesvc.services.locations import take_slot
+from profilesvc.services.locations import assign_within_plan
 from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.users import UserState
@@ -26,17 +26,17 @@ _END_OF_TIME = 253_402_300_800_000  # the first millisecond of the year 10000, w
 
 
 async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCreated:
-    """Create a key for one of the caller's locations and show its secret once.
+    """Create a key for one of the caller's locations and return its secret, which cannot be read again.
 
     Raises:
         ServiceError: VALIDATION_ERROR; NOT_FOUND for a business or location that is not the caller's; CONFLICT for a
-            location of another business or too many live keys; PLAN_RESTRICTION if the location exceeds the plan's.
+            location of another business or too many live keys; PLAN_RESTRICTION if the location is beyond the plan.
     """
     now = services.clock.now()
-    given = body.model_dump()
-    if found := problems(services, given):
-        raise invalid_many(found)
-    allowed = _allowed(services, given)
+    fields = body.model_dump()
+    if invalid_values := problems(services, fields):
+        raise invalid_many(invalid_values)
+    allowed = _allowed(services, fields)
     name, expires_at = clean_name(body.name), _expiry(body.expires_at, now)
     permissions = grant(ALL, body.permissions)
     secret = new_secret(services.entropy)
@@ -45,7 +45,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
         business = await users.business_name(session, body.business_id, caller.user_id)
         if business is None:
             raise missing("business or location")
-        owner = await _take_location(services, session, caller, body)
+        owner = await _assign_location(services, session, caller, body)
         values: dict[str, Any] = {
             "client_id": await _free_client_id(session, caller.user_id, now, name),
             "user_id": caller.user_id,
@@ -60,9 +60,9 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
             "billing_version": owner.billing_version,
         }
         key_id = await keys.add(session, values, secret_digest(secret, services.pepper))
-        where = body.assigned_location_id
-        await audit.record(services, session, "key.created", caller.user_id, key_id, location=where)
-        if owner.unpaid_since is not None:  # a new key is held too while an invoice is unpaid
+        location = body.assigned_location_id
+        await audit.record(services, session, "key.created", caller.user_id, key_id, location=location)
+        if owner.unpaid_since is not None:  # while an invoice is unpaid, new keys are held too
             await hold(services, session, caller.user_id, holds.of_key(key_id), "billing_issue")
     return KeyCreated(
         client_id=values["client_id"],
@@ -83,7 +83,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
 
 
 def problems(services: Services, body: dict[str, Any]) -> list[Problem]:
-    """Return every problem with the values of a KeyCreate, even if other values in it have a wrong type."""
+    """Return every problem with the values of a KeyCreate, also if some of them have a wrong type."""
     name, expires_at, now = body.get("name"), body.get("expires_at"), services.clock.now()
     return problems_of(
         lambda: isinstance(name, str) and clean_name(name),
@@ -116,37 +116,37 @@ def _expiry(text: str | None, now: int) -> int | None:
     return expires_at
 
 
-async def _take_location(services: Services, session: AsyncSession, caller: Caller, body: KeyCreate) -> UserState:
+async def _assign_location(services: Services, session: AsyncSession, caller: Caller, body: KeyCreate) -> UserState:
     """Check that the location is the caller's, assign it if it is unassigned, and return its owner."""
     name = body.assigned_location_id
     location = await locations.own(session, name, caller.user_id)
     if location is None:
         raise missing("business or location")
-    owner = await take_slot(services, session, location, body.business_id)
+    owner = await assign_within_plan(services, session, location, body.business_id)
     if await keys.count_live(session, name, services.clock.now()) >= caller.plan.live_keys_per_location:
         raise ServiceError(
             CONFLICT,
-            f"The location has {caller.plan.live_keys_per_location} live keys; revoke one first.",
+            f"The location already has {caller.plan.live_keys_per_location} live keys. Revoke one first.",
             limit=caller.plan.live_keys_per_location,
         )
     return owner
 
 
 async def _free_client_id(session: AsyncSession, user_id: int, now: int, name: str) -> str:
-    """Return an id that is free: two keys of the same millisecond and name get different ids."""
+    """Return a free id, because two keys of the same name may be created in the same millisecond."""
     while await keys.client_id_taken(session, candidate := client_id(user_id, now, name)):
         now += 1
     return candidate
 
 
 async def roll(services: Services, caller: Caller | None, client_id: str, body: KeyRoll) -> KeyRolled:
-    """Give a key a new secret. The old one stays valid for the overlap, to the millisecond.
+    """Give a key a new secret. The previous one stays valid for the overlap, to the millisecond.
 
-    The id, location, tokens and statistics stay. An overlap of 0, for a secret that leaked, ends the tokens too.
-    Without a caller the operator rolls anyone's key.
+    The id, location, tokens and statistics do not change. An overlap of 0, for a secret that leaked, ends the tokens
+    too. The operator (None) may roll every key.
 
     Raises:
-        ServiceError: NOT_FOUND; CONFLICT for a third live secret, and for an owner's deactivated key.
+        ServiceError: NOT_FOUND; CONFLICT for a third live secret, and for a deactivated key of an owner.
     """
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
@@ -161,10 +161,10 @@ async def renew(services: Services, session: AsyncSession, key: KeyState, overla
     """Replace the secret of a key that this transaction has locked."""
     now, secret = services.clock.now(), new_secret(services.entropy)
     retiring = await keys.retiring_until(session, key.id, now)
-    if overlap_seconds and retiring is not None:  # without an overlap all older secrets end now
+    if overlap_seconds and retiring is not None:  # without an overlap all previous secrets end now
         raise ServiceError(
             CONFLICT,
-            "The secret before this one is still valid; wait until it ends, or roll without an overlap.",
+            "The previous secret is still valid. Wait until it expires, or roll without an overlap.",
             previous_secret_expires_at=iso(retiring),
         )
     until = now + overlap_seconds * SECOND

@@ -1,4 +1,4 @@
-"""Holds by rule: what the plan and the invoices of an owner do to all of their keys (D-27)."""
+"""Hold or release a user's keys by plan and unpaid invoices (D-27)."""
 
 from typing import NamedTuple
 
@@ -14,14 +14,14 @@ from profilesvc.storage.users import UserState
 
 
 class Effect(NamedTuple):
-    """The client ids of keys that are held from now on, and of those that a hold was lifted from."""
+    """The client ids of keys that got a hold, and of keys that lost one."""
 
     held: list[str]
     lifted: list[str]
 
 
 async def hold(services: Services, session: AsyncSession, user_id: int, which: Which, reason: str) -> list[str]:
-    """Put a hold on keys of a user and record it; the client ids of those that did not have it."""
+    """Put a hold on keys of a user, and return the client ids of those that did not have it."""
     changed = await holds.put(session, which, reason, services.clock.now())
     ids = [key.id for key in changed]
     await audit.record_each(services, session, "key.deactivated", user_id, ids, reason=reason)
@@ -29,7 +29,7 @@ async def hold(services: Services, session: AsyncSession, user_id: int, which: W
 
 
 async def lift(services: Services, session: AsyncSession, user_id: int, which: Which, reason: str) -> list[str]:
-    """Lift a hold from keys of a user and record it; the client ids of those that had it."""
+    """Lift a hold from keys of a user, and return the client ids of those that had it."""
     changed = await holds.lift(session, which, reason)
     ids = [key.id for key in changed]
     await audit.record_each(services, session, "key.reactivated", user_id, ids, reason=reason)
@@ -37,13 +37,13 @@ async def lift(services: Services, session: AsyncSession, user_id: int, which: W
 
 
 async def covered(services: Services, session: AsyncSession, user: UserState) -> tuple[list[str], list[str]]:
-    """The assigned locations of a user within the plan, those assigned first, and those beyond it."""
+    """Return the assigned locations of a user within the plan, first assigned first, and those beyond it."""
     assigned, limit = await locations.assigned(session, user.id), services.plans.get(user.plan).locations
     return assigned[:limit], assigned[limit:]
 
 
 async def fit_plan(services: Services, session: AsyncSession, user: UserState) -> Effect:
-    """Hold every key of a location beyond the plan, and let go those of the locations within; the user is locked."""
+    """Hold the keys of locations beyond the plan, and release those within it. The user must be locked."""
     within, beyond = await covered(services, session, user)
     held = await hold(services, session, user.id, holds.at_locations(beyond), "plan_downgrade")
     lifted = await lift(services, session, user.id, holds.at_locations(within), "plan_downgrade")
@@ -51,10 +51,13 @@ async def fit_plan(services: Services, session: AsyncSession, user: UserState) -
 
 
 async def billing_event(services: Services, email: str, paid: bool, version: int) -> Effect:
-    """What the billing side says of a user: the last invoice failed, or is paid. For a hook or a command.
+    """Apply a billing event: the user's last invoice is paid, or its payment failed.
 
-    Events are ordered by their version: one that comes late or twice changes nothing (D-27). Keys that are made while
-    an invoice is unpaid are held from the start. NOT_FOUND.
+    The version orders the events, so that one that is late or repeated has no effect. Keys that are created while an
+    invoice is unpaid are held from the start.
+
+    Raises:
+        ServiceError: NOT_FOUND.
     """
     async with services.storage.write() as session:
         user = await users.user_by_email(session, email)

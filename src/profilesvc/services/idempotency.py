@@ -22,7 +22,7 @@ KEPT = DAY
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """The value that the caller sent, and the fingerprint of the request that it came with."""
+    """The value that the caller sent, and the fingerprint of its request."""
 
     value: str
     fingerprint: str
@@ -30,19 +30,19 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to run and to store the response; its fence is higher than that of every holder before."""
+    """The right to run and to store the response; its fence is higher than that of all previous holders."""
 
     scope: str
     fence: int
     since: int
 
-    async def finish(self, session: AsyncSession, status: int, answer: bytes) -> None:
+    async def finish(self, session: AsyncSession, status: int, response: bytes) -> None:
         """Store the response in the transaction of the effect, before it locks other rows.
 
         Raises:
             ServiceError: IDEMPOTENCY_IN_PROGRESS, because another holder has taken over.
         """
-        if not await idempotency.finish(session, self.scope, self.fence, status, answer.decode()):
+        if not await idempotency.finish(session, self.scope, self.fence, status, response.decode()):
             raise _in_progress()
 
 
@@ -62,7 +62,7 @@ class Lock(Protocol):
         ...
 
     async def end(self, session: AsyncSession) -> None:
-        """Write what a failed operation leaves behind, and release the lock."""
+        """Record the failure of the operation, and release the lock."""
         ...
 
 
@@ -113,27 +113,27 @@ async def _repeated(session: AsyncSession, scope: str, fingerprint: str, now: in
     Raises:
         ServiceError: IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_IN_PROGRESS, PROVIDER_API_ERROR as the first time.
     """
-    earlier = await idempotency.find(session, scope)
-    if earlier is None:  # released a moment ago
+    previous = await idempotency.find(session, scope)
+    if previous is None:  # it has just been released
         raise _in_progress()
-    is_forgotten = earlier.created_at <= now - KEPT
-    if not is_forgotten and earlier.fingerprint not in (idempotency.LET_GO, fingerprint):
+    is_forgotten = previous.created_at <= now - KEPT
+    if not is_forgotten and previous.fingerprint not in (idempotency.LET_GO, fingerprint):
         raise ServiceError(IDEMPOTENCY_KEY_REUSED)
-    if not is_forgotten and earlier.status is not None:
-        return _replay(earlier.status, earlier.answer or "null")
-    if not is_forgotten and earlier.lease_until > now:
+    if not is_forgotten and previous.status is not None:
+        return _replay(previous.status, previous.answer or "null")
+    if not is_forgotten and previous.lease_until > now:
         raise _in_progress()
-    since = now if is_forgotten else earlier.created_at  # nothing older can be the effect of this request
-    successor = Attempt(fingerprint, earlier.fence + 1, now + LEASE, since, None, None)
-    if not await idempotency.take_over(session, scope, earlier.fence, successor):
+    since = now if is_forgotten else previous.created_at  # nothing older can be the effect of this request
+    successor = Attempt(fingerprint, previous.fence + 1, now + LEASE, since, None, None)
+    if not await idempotency.take_over(session, scope, previous.fence, successor):
         raise _in_progress()
     return Claim(scope, successor.fence, since)
 
 
-def _replay(status: int, answer: str) -> Rendered:
+def _replay(status: int, response: str) -> Rendered:
     if status != PROVIDER_API_ERROR.status:
-        return Rendered(answer.encode(), replayed=True)
-    failure = json.loads(answer)
+        return Rendered(response.encode(), replayed=True)
+    failure = json.loads(response)
     raise ServiceError(PROVIDER_API_ERROR, failure["message"], replayed=True, **failure["details"])
 
 
@@ -145,13 +145,13 @@ async def _fail(services: Services, claim: Claim | None, lock: Lock | None, erro
     """
     if claim is None and (lock is None or not lock.must_end):
         return
-    is_mine = True
+    is_settled = True
     async with services.storage.write() as session:
         if claim is not None:
-            is_mine = await _settle(session, claim, error, services.clock.now())
+            is_settled = await _settle(session, claim, error, services.clock.now())
         if lock is not None and lock.must_end:
             await lock.end(session)
-    if not is_mine:
+    if not is_settled:
         raise _in_progress() from error
 
 
@@ -168,8 +168,8 @@ async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now
     is_unknown = cause.effect_unknown if isinstance(cause, ProviderError) else error.kind.status >= 500
     is_rejected = error.kind is PROVIDER_API_ERROR and error.details["reason"] == "rejected"
     if is_rejected and not error.details["retryable"]:
-        answer = json.dumps({"message": error.message, "details": error.details})
-        return await idempotency.finish(session, claim.scope, claim.fence, error.kind.status, answer)
+        response = json.dumps({"message": error.message, "details": error.details})
+        return await idempotency.finish(session, claim.scope, claim.fence, error.kind.status, response)
     if is_unknown or error.kind.status >= 500 or claim.fence > 1:
         # A failure may have had its effect, and so may an earlier attempt, however this one ended.
         can_be_corrected = not is_unknown and claim.fence == 1

@@ -1,4 +1,4 @@
-"""Users who sign in at the identity provider: an ID token for a user token, once (D-15, RFC 8693)."""
+"""Sign users in: exchange an ID token of the identity provider for a user token, once (RFC 8693)."""
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,20 +16,22 @@ from profilesvc.tokens.id_tokens import Identity
 from profilesvc.tokens.signer import TokenRefused
 
 _MESSAGES = {
-    "malformed": "The subject_token is no ID token.",
-    "invalid": "The ID token is not one that this service takes.",
+    "malformed": "The subject_token is not an ID token.",
+    "invalid": "The ID token is not valid for this service.",
     "expired": "The ID token is too old; sign in again.",
-    "used": "The ID token was exchanged before; sign in again.",
+    "used": "The ID token has already been used; sign in again.",
     "suspended": "This user may not sign in.",
 }
 
 
 async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
-    """The token exchange grant: a user token for an ID token of the configured issuer.
+    """Run the token exchange grant: return a user token for an ID token of the configured issuer.
 
-    AUTH_INVALID_TOKEN for every fault of the ID token, with `details.reason` (D-04a); AUTH_INSUFFICIENT_PERMISSIONS
-    for a login without a user and for a page that is no dashboard (D-31); SERVICE_UNAVAILABLE when the issuer's keys
-    cannot be had; VALIDATION_ERROR where no issuer is configured.
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN if the ID token is not accepted, with `details.reason` (D-04a);
+            AUTH_INSUFFICIENT_PERMISSIONS for a login without a user, and for a page of another origin than the
+            dashboard; SERVICE_UNAVAILABLE if the issuer's keys cannot be read; VALIDATION_ERROR if no issuer is
+            configured.
     """
     if services.identity is None:
         raise invalid("body", "grant_type", "must be another grant: no identity provider is configured")
@@ -37,17 +39,17 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     try:
         identity = await services.identity.read(body.subject_token, body.nonce, now)
     except TokenRefused as refusal:
-        raise _refused(refusal.reason) from None
+        raise _rejection(refusal.reason) from None
     request = current()
-    origins.decide(services, request, None)  # the token is for a user, whatever client sends it
+    origins.decide(services, request, None)  # the token is a user's, whatever client sends it
     origins.enforce(request)
     async with services.storage.write() as session:
-        # Kept for an hour longer than the token is good for, as clocks of several processes differ.
+        # Stored for an hour longer than the token is valid, because the clocks of processes differ.
         if not await identities.spend(session, identity.digest, identity.valid_until + HOUR, now):
-            raise _refused("used")
+            raise _rejection("used")
         user = await _user(services, session, identity)
         if user.suspended_at is not None:
-            raise _refused("suspended")
+            raise _rejection("suspended")
         request.actor = f"user:{user.id}"
         await audit.record(services, session, "user.login", user.id, issuer=identity.issuer)
     return UserToken(
@@ -58,40 +60,44 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     )
 
 
-def _refused(why: str) -> ServiceError:
-    """The 401, with a word of D-04a: what is said of a token beyond `invalid` is said of a genuine one alone."""
-    reason = "revoked" if why in {"used", "suspended"} else why
-    return ServiceError(AUTH_INVALID_TOKEN, _MESSAGES[why], reason=reason)
+def _rejection(cause: str) -> ServiceError:
+    """Return the error for an ID token. A used token and that of a suspended user are `revoked` for clients."""
+    reason = "revoked" if cause in {"used", "suspended"} else cause
+    return ServiceError(AUTH_INVALID_TOKEN, _MESSAGES[cause], reason=reason)
 
 
 async def _user(services: Services, session: AsyncSession, identity: Identity) -> UserState:
-    """The user of the issuer's subject, never one found by e-mail (A036); made where that is configured."""
+    """Return the user of the login, by its subject only, because e-mail addresses do not identify users (A036).
+
+    Raises:
+        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS if there is no user and none may or can be created.
+    """
     user = await identities.user_of(session, identity.issuer, identity.subject)
     if user is not None:
         return user
     if not services.settings.identity.create_users:
-        raise _unknown("Nobody here is linked to this login; ask the operator to link it.")
+        raise _no_user("No user is linked to this login. Ask the operator to link it.")
     try:
-        user = await _created(services, session, identity)
+        user = await _create(services, session, identity)
     except ServiceError as refusal:
-        # The same person's other first login may have been quicker by a moment.
+        # A simultaneous login of the same person may have created the user.
         user = await identities.user_of(session, identity.issuer, identity.subject)
         if user is None:
-            taken = refusal.kind is CONFLICT
-            why = "its e-mail address belongs to another user" if taken else "its e-mail address cannot be used"
-            raise _unknown(f"No user can be made of this login: {why}.") from None
+            is_taken = refusal.kind is CONFLICT
+            cause = "its e-mail address belongs to another user" if is_taken else "its e-mail address cannot be used"
+            raise _no_user(f"No user can be created for this login: {cause}.") from None
     return user
 
 
-async def _created(services: Services, session: AsyncSession, identity: Identity) -> UserState:
-    """A new user of the login's claims. An address that the provider did not verify could be anyone's."""
+async def _create(services: Services, session: AsyncSession, identity: Identity) -> UserState:
+    """Create a user from the login's claims. An unverified address may be someone else's, so it is rejected."""
     email, name = identity.claims.get("email"), identity.claims.get("name")
     if not isinstance(email, str) or identity.claims.get("email_verified") is not True:
-        raise _unknown("No user can be made of this login: its e-mail address is not verified.")
+        raise _no_user("No user can be created for this login: its e-mail address is not verified.")
     user = await users.insert_user(services, session, email, name if isinstance(name, str) else None)
     await identities.link(session, identity.issuer, identity.subject, user.id, services.clock.now())
     return user
 
 
-def _unknown(message: str) -> ServiceError:
+def _no_user(message: str) -> ServiceError:
     return ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, message)

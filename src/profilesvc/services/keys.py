@@ -1,6 +1,6 @@
-"""API keys from their first day to their last: list, deactivate, reactivate, revoke."""
+"""List, deactivate, reactivate and revoke API keys."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -28,48 +28,46 @@ from profilesvc.storage.keys import KeyState
 
 
 class Deactivated(NamedTuple):
-    """How a key stands after a hold was put on it; `changed` is False when it had it, or the event came late."""
+    """The state of a key with a new hold; `changed` is False if it had the hold, or if the billing event was late."""
 
     standing: KeyStanding
     changed: bool
 
 
 class Reactivated(NamedTuple):
-    """How a key stands after holds were lifted: which, which are left, and the new secret if there is one."""
+    """The state of a key, the holds that were lifted, those that remain, and the new secret if there is one."""
 
     standing: KeyStanding
     lifted: list[str]
-    left: list[str]
+    remaining: list[str]
     rolled: KeyRolled | None
 
 
-def _status(row: Any, now: int) -> str:
+def _status(row: Any, now: int) -> Literal["active", "deactivated", "revoked"]:
     if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
         return "revoked"
     return "deactivated" if row.hold_reason is not None else "active"
 
 
 def _entry(row: Any, now: int) -> KeyEntry:
-    return KeyEntry.model_validate(
-        {
-            "id": row.id,
-            "client_id": row.client_id,
-            "name": row.name,
-            "assigned_location_id": row.location_name,
-            "primary_domain": row.primary_domain,
-            "created_at": iso(row.created_at),
-            "last_used_at": None if row.last_used_at is None else iso(row.last_used_at),
-            "status": _status(row, now),
-            "deactivation_reason": row.hold_reason,
-            "expires_at": None if row.expires_at is None else iso(row.expires_at),
-        }
+    return KeyEntry(
+        id=row.id,
+        client_id=row.client_id,
+        name=row.name,
+        assigned_location_id=row.location_name,
+        primary_domain=row.primary_domain,
+        created_at=iso(row.created_at),
+        last_used_at=None if row.last_used_at is None else iso(row.last_used_at),
+        status=_status(row, now),
+        deactivation_reason=row.hold_reason,
+        expires_at=None if row.expires_at is None else iso(row.expires_at),
     )
 
 
 async def list_all(services: Services, caller: Caller | None, query: KeyListQuery) -> KeyList:
-    """Return a page of the caller's keys, newest first (D-24), or without a caller of everyone's, for the operator.
+    """Return a page of the caller's keys, newest first (D-24). The operator (None) gets those of all users.
 
-    A plan bounds how many keys are live, so all of those may come at once; revoked ones come in pages.
+    Live keys are returned at once unless the caller sets a limit, because the plan limits their number.
     """
     now, revoked = services.clock.now(), query.include_revoked == "true"
     user_id = None if caller is None else caller.user_id
@@ -87,7 +85,11 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
 
 
 async def get(services: Services, caller: Caller, client_id: str) -> KeyEntry:
-    """Return a key of the caller, live or not. NOT_FOUND."""
+    """Return a key of the caller, live or not.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
     async with services.storage.read() as session:
         row = await keys.listed(session, caller.user_id, client_id)
     if row is None:
@@ -96,9 +98,12 @@ async def get(services: Services, caller: Caller, client_id: str) -> KeyEntry:
 
 
 async def revoke(services: Services, caller: Caller | None, client_id: str) -> KeyRevoked:
-    """Revoke for good; the tokens of the key fail from the moment of this answer on (D-25). NOT_FOUND.
+    """Revoke a key permanently. Its tokens are invalid from this response on (D-25).
 
-    Without a caller anyone's, for the operator.
+    The operator (None) may revoke every key.
+
+    Raises:
+        ServiceError: NOT_FOUND.
     """
     now = services.clock.now()
     async with services.storage.write() as session:
@@ -109,7 +114,7 @@ async def revoke(services: Services, caller: Caller | None, client_id: str) -> K
 
 
 async def businesses(services: Services, caller: Caller) -> BusinessList:
-    """The caller's businesses (D-23)."""
+    """Return the caller's businesses."""
     async with services.storage.read() as session:
         rows = await users.list_businesses(session, caller.user_id)
     return BusinessList(businesses=[BusinessEntry(id=row[0], name=row[2]) for row in rows])
@@ -118,9 +123,12 @@ async def businesses(services: Services, caller: Caller) -> BusinessList:
 async def deactivate(
     services: Services, client_id: str, reason: str, *, caller: Caller | None = None, version: int | None = None
 ) -> Deactivated:
-    """Put a hold on a key; again is harmless (D-27). NOT_FOUND. Without a caller on anyone's, for the operator.
+    """Put a hold on a key. Repeating it has no effect (D-27). The operator (None) may deactivate every key.
 
-    `version` orders billing events: one that comes late changes nothing. A security concern ends all tokens for good.
+    `version` orders billing events, so that a late one has no effect. A security concern ends all tokens permanently.
+
+    Raises:
+        ServiceError: NOT_FOUND.
     """
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
@@ -133,13 +141,15 @@ async def deactivate(
 
 
 async def reactivate_own(services: Services, caller: Caller, client_id: str) -> KeyStanding:
-    """Lift the hold that the owner set; again is harmless (D-27). NOT_FOUND.
+    """Lift the hold that the owner set. Repeating it has no effect (D-27).
 
-    AUTH_INSUFFICIENT_PERMISSIONS, with the three details, while there is a hold that the owner did not set.
+    Raises:
+        ServiceError: NOT_FOUND; AUTH_INSUFFICIENT_PERMISSIONS, with the three details, while there is another hold.
     """
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
-        if key.hold is not None and key.hold.reason != "user_requested":  # the most severe; the owner's is the mildest
+        # `key.hold` is the most severe hold, and the owner's is the least severe one.
+        if key.hold is not None and key.hold.reason != "user_requested":
             raise deactivated(services, key.hold)
         await lift(services, session, key.user_id, holds.of_key(key.id), "user_requested")
         return await _standing(session, key)
@@ -148,37 +158,39 @@ async def reactivate_own(services: Services, caller: Caller, client_id: str) -> 
 async def reactivate(
     services: Services, client_id: str, reason: str | None = None, *, roll: bool = False, version: int | None = None
 ) -> Reactivated:
-    """Lift a hold, or all that may be lifted, for the operator or a billing hook. NOT_FOUND.
+    """Lift one hold, or all that may be lifted, for the operator or a billing hook.
 
-    What the plan holds back stays so (D-27). A security concern is lifted only together with a roll, in this one
-    transaction, that ends the old secret and all tokens. CONFLICT when that is missing, or when the plan alone is in
-    the way.
+    A key of a location beyond the plan stays held (D-27). A security concern is lifted only in a transaction with a
+    roll, which ends the previous secret and all tokens.
+
+    Raises:
+        ServiceError: NOT_FOUND; CONFLICT if the roll is missing, or if the plan prevents every lift.
     """
     async with services.storage.write() as session:
         key = await _locked_with_owner(services, session, client_id)
-        present = [found.reason for found in await holds.on_key(session, key.id)]
-        wanted = [name for name in present if reason in (None, name)]
+        present = [each.reason for each in await holds.on_key(session, key.id)]
+        to_lift = [name for name in present if reason in (None, name)]
         if version is not None and not await keys.advance_billing(session, holds.of_key(key.id), version):
-            wanted = []
-        if "security_concern" in wanted and not roll:
+            to_lift = []
+        if "security_concern" in to_lift and not roll:
+            raise ServiceError(CONFLICT, "A key that is held for a security concern needs a new secret. Add --roll.")
+        lifted = [name for name in to_lift if name != "plan_downgrade" or await _within_plan(services, session, key)]
+        if to_lift and not lifted:
             raise ServiceError(
-                CONFLICT, "A key held for a security concern comes back only with a new secret: add --roll."
+                CONFLICT, "The location is beyond its owner's plan. Assign a larger plan, or unassign another location."
             )
-        lifted = [name for name in wanted if name != "plan_downgrade" or await _within_plan(services, session, key)]
-        if wanted and not lifted:
-            raise ServiceError(CONFLICT, "The location is beyond its owner's plan; a larger one or a freed slot helps.")
         for name in lifted:
             await lift(services, session, key.user_id, holds.of_key(key.id), name)
         rolled = await renew(services, session, key, 0) if roll else None
-        left = [name for name in present if name not in lifted]
-        return Reactivated(await _standing(session, key), lifted, left, rolled)
+        remaining = [name for name in present if name not in lifted]
+        return Reactivated(await _standing(session, key), lifted, remaining, rolled)
 
 
 async def _locked_with_owner(services: Services, session: AsyncSession, client_id: str) -> KeyState:
-    """The owner first, as a change of plan does, so that the two never wait for each other."""
-    found = await keys.state(session, client_id)
-    if found is not None:
-        await users.lock_user(session, found.user_id)
+    """Lock the owner before the key, in the order of a plan change, so that the two cannot deadlock."""
+    key = await keys.state(session, client_id)
+    if key is not None:
+        await users.lock_user(session, key.user_id)
     return await own_key(services, session, None, client_id)
 
 
@@ -189,11 +201,11 @@ async def _within_plan(services: Services, session: AsyncSession, key: KeyState)
 
 async def _standing(session: AsyncSession, key: KeyState) -> KeyStanding:
     worst = next(iter(await holds.on_key(session, key.id)), None)
-    return KeyStanding.model_validate(
-        {
-            "client_id": key.client_id,
-            "status": "active" if worst is None else "deactivated",
-            "deactivation_reason": None if worst is None else worst.reason,
-            "deactivated_at": None if worst is None else iso(worst.set_at),
-        }
+    if worst is None:
+        return KeyStanding(client_id=key.client_id, status="active", deactivation_reason=None, deactivated_at=None)
+    return KeyStanding(
+        client_id=key.client_id,
+        status="deactivated",
+        deactivation_reason=worst.reason,
+        deactivated_at=iso(worst.set_at),
     )

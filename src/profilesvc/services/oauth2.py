@@ -1,4 +1,4 @@
-"""Client authentication, introspection and revocation at the standard endpoints (D-16)."""
+"""Client authentication, introspection and revocation at the OAuth endpoints (D-16)."""
 
 import contextlib
 
@@ -55,7 +55,7 @@ async def introspect(services: Services, caller: Caller, token: str) -> Introspe
     claims = _read(services, token)
     if not await _belongs(services, caller, claims):
         return INACTIVE
-    scope = await _scope_now(services, claims)
+    scope = await _current_scope(services, claims)
     if scope is None:
         return INACTIVE
     return Introspection(
@@ -73,9 +73,9 @@ async def introspect(services: Services, caller: Caller, token: str) -> Introspe
 
 
 async def revoke(services: Services, caller: Caller, token: str) -> None:
-    """End a token of the caller. A refresh token ends everything that came from the same grant (RFC 7009 §2.1).
+    """End a token of the caller. A refresh token ends all tokens of the same grant (RFC 7009 §2.1).
 
-    A token of another caller, or one that is not valid, changes nothing.
+    A token that is another caller's or not valid has no effect.
     """
     claims = _read(services, token)
     if not await _belongs(services, caller, claims):
@@ -89,7 +89,7 @@ async def revoke(services: Services, caller: Caller, token: str) -> None:
 
 
 def _read(services: Services, token: str) -> AccessClaims:
-    """Return the claims of an access, user or refresh token that has not expired."""
+    """Return the claims of an access token or refresh token, `_NO_CLAIMS` if it is not valid."""
     now = services.clock.now()
     with contextlib.suppress(TokenRefused):
         return services.signer.read(token, "at+jwt", now)
@@ -103,7 +103,7 @@ def _is_refresh(services: Services, claims: AccessClaims) -> bool:
 
 
 async def _belongs(services: Services, caller: Caller, claims: AccessClaims) -> bool:
-    """Return whether a token is the caller's, before anything about its state is looked up."""
+    """Return whether a token is the caller's. This is checked before its state is read."""
     if claims["scope"] == "user":
         return caller.key is None and claims["sub"] == str(caller.user_id)
     if caller.key is not None:
@@ -112,8 +112,8 @@ async def _belongs(services: Services, caller: Caller, claims: AccessClaims) -> 
         return await keys.own(session, claims["client_id"], caller.user_id) is not None
 
 
-async def _scope_now(services: Services, claims: AccessClaims) -> str | None:
-    """Return what a token may do now, by the same look-up as for a request with it. None if it is not valid."""
+async def _current_scope(services: Services, claims: AccessClaims) -> str | None:
+    """Return the scope that a request with this token would have now, or None if the token is not valid."""
     if claims["scope"] == "user":
         return None if (await access.live_user(services, claims))[0] is None else " ".join(ALL)
     key, _ = await access.live_key(services, claims)

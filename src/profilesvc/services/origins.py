@@ -1,8 +1,4 @@
-"""Whether the page that a request comes from may use the credentials of the request (D-30, D-31).
-
-`note` remembers the page, `decide` decides as soon as the caller is known, and `enforce` refuses. Refusals between the
-last two have a response that an accepted page may read, so the order matters (D-03).
-"""
+"""Check whether the page that sends a request may use the credentials in it."""
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.domain.domains import Origin, normal_domain, origin_allowed, parse_origin
@@ -17,14 +13,17 @@ _LOOPBACK = ("localhost", "127.0.0.1")
 
 
 def note(settings: Settings, request: RequestInfo) -> None:
-    """Note where a request comes from. Before the caller is known, only our own pages may read responses."""
+    """Store the origin of a request. Before the caller is known, only our own pages may read responses."""
     if request.origin_header is not None:
         request.origin = parse_origin(request.origin_header)
         request.may_read = request.origin is not None and _is_dashboard(settings, request.origin)
 
 
 def decide(services: Services, request: RequestInfo, key: KeyState | None) -> None:
-    """Decide whether the page may read the response, once the caller is known: a key, or (None) a user."""
+    """Decide whether the page may read the response to this caller: a key, or a user (None).
+
+    Call it as soon as the caller is known, so that an accepted page can read every later error (D-03).
+    """
     origin, settings = request.origin, services.settings
     if origin is None:
         return
@@ -36,7 +35,7 @@ def decide(services: Services, request: RequestInfo, key: KeyState | None) -> No
 
 
 def enforce(request: RequestInfo) -> None:
-    """Refuse a page that may not read the response; a request without an origin comes from no page.
+    """Reject a page that may not read the response. A request without an Origin header is not from a page.
 
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
@@ -50,7 +49,7 @@ def enforce(request: RequestInfo) -> None:
 
 
 async def preflight(services: Services, request: RequestInfo) -> None:
-    """Decide for a preflight, which carries no credentials: accept an origin that any live key accepts (D-30)."""
+    """Accept the origin of a preflight if any live key accepts it, because a preflight has no credentials (D-30)."""
     origin, settings = request.origin, services.settings
     if origin is None or request.may_read:
         return

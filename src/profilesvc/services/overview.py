@@ -1,4 +1,4 @@
-"""A user's locations, keys and quotas as a dashboard shows them: a few statements, however many there are."""
+"""Read a user's locations, keys and quotas for a dashboard, in a fixed number of statements."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.storage import locations, overview, posts, users
 from profilesvc.storage.keys import domains_of
 
-# What is wrong with a location, the most urgent first.
+# The problems of a location, the most urgent first.
 PROBLEMS = (
     "deactivated",
     "was_online",
@@ -49,7 +49,7 @@ class SiteView:
 
     @property
     def id(self) -> str:
-        """Return the bare id."""
+        """The name without `locations/`."""
         return str(self.row.name).removeprefix("locations/")
 
 
@@ -87,7 +87,7 @@ async def keys_of(services: Services, caller: Caller) -> list[KeyView]:
 
 
 async def sites(services: Services, caller: Caller) -> list[SiteView]:
-    """Return the caller's locations, the most urgent first (D-27, D-30, D-55); the provider is not asked."""
+    """Return the caller's locations, the most urgent first. The provider is not called."""
     keys = await keys_of(services, caller)
     async with services.storage.read() as session:
         rows = await overview.of_locations(session, caller.user_id)
@@ -106,11 +106,11 @@ def _urgency(site: SiteView) -> int:
 
 
 def _key(row: Any, now: int) -> KeyView:
-    seen, other_at = row.last_heartbeat_at, row.other_site_host_at
+    last_seen, other_at = row.last_heartbeat_at, row.other_site_host_at
     hosts = row.site_host, row.other_site_host
     mismatch = connection.site_mismatch(hosts, other_at, domains_of(row.allowed_domains), now)
-    hint = connection.reason_hint(seen, now, row.hold_reason is not None, mismatch=mismatch)
-    return KeyView(row, connection.state(seen, now), hint)
+    hint = connection.reason_hint(last_seen, now, row.hold_reason is not None, mismatch=mismatch)
+    return KeyView(row, connection.state(last_seen, now), hint)
 
 
 def _site(row: Any, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:
@@ -142,18 +142,18 @@ async def choices(services: Services, caller: Caller) -> list[Choice]:
     bound = list(keys.values())
     choices_by_title = []
     for row in rows:
-        place = assigned.index(row.name) if row.name in assigned else len(assigned)
+        position = assigned.index(row.name) if row.name in assigned else len(assigned)
         refused = None
-        if place >= plan.locations:
+        if position >= plan.locations:
             refused = f"beyond the locations of the plan {plan.display_name}"
         elif bound.count(row.name) >= plan.live_keys_per_location:
-            refused = f"has {plan.live_keys_per_location} keys already; revoke one first"
+            refused = f"already has {plan.live_keys_per_location} keys; revoke one first"
         choices_by_title.append(Choice(row.name, row.title or row.name, row.business_id, refused))
     return choices_by_title
 
 
 async def usage(services: Services, caller: Caller) -> Usage:
-    """Return how much of the caller's plan is used, and all plans, the cheapest first (D-75, D-90)."""
+    """Return how much of the caller's plan is used, and all plans, the cheapest first."""
     now = services.clock.now()
     async with services.storage.read() as session:
         used = await posts.used(session, caller.user_id, month_start(now))

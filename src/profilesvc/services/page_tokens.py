@@ -1,4 +1,4 @@
-"""Page tokens: where the next page begins, signed together with the list that it belongs to (D-77)."""
+"""Page tokens: the position of the next page, signed together with the list that it belongs to (D-77)."""
 
 import re
 
@@ -7,22 +7,22 @@ from profilesvc.services.context import Reached, Services
 from profilesvc.tokens.seals import Seal
 
 
-def seal(services: Services, location: Reached, listed: str, place: str) -> str:
-    """Return an opaque token of a place in a list of a location. It is valid only for that list."""
-    return _seal(services, location, listed).seal(place)
+def seal(services: Services, location: Reached, list_name: str, position: str) -> str:
+    """Return a token for a position in a list of a location. It is valid only for that list."""
+    return _seal(services, location, list_name).seal(position)
 
 
-def opened(services: Services, location: Reached, listed: str, token: str, shape: re.Pattern[str]) -> str:
-    """Return the place in a token that `seal` made for this very list, in any process and before a restart.
+def unseal(services: Services, location: Reached, list_name: str, token: str, shape: re.Pattern[str]) -> str:
+    """Return the position in a token that `seal` returned for this list, in any process.
 
     Raises:
         ServiceError: VALIDATION_ERROR for any other token.
     """
-    place = _seal(services, location, listed).opened(token)
-    if place is None or not shape.fullmatch(place):
-        raise invalid("query", "pageToken", f"must be the nextPageToken of this location's {listed}")
-    return place
+    position = _seal(services, location, list_name).opened(token)
+    if position is None or not shape.fullmatch(position):
+        raise invalid("query", "pageToken", f"must be the nextPageToken of this location's {list_name}")
+    return position
 
 
-def _seal(services: Services, location: Reached, listed: str) -> Seal:
-    return Seal(services.signer.keyring, f"page token\n{listed}\n{location.name}", services.clock.now())
+def _seal(services: Services, location: Reached, list_name: str) -> Seal:
+    return Seal(services.signer.keyring, f"page token\n{list_name}\n{location.name}", services.clock.now())

@@ -1,4 +1,4 @@
-"""The cache of a location's posts: how the provider's documents are stored, and when they are read again (D-76)."""
+"""Cache a location's posts: convert the provider's documents, and read them again when they are stale (D-76)."""
 
 import orjson
 
@@ -46,7 +46,7 @@ def is_stale(services: Services, age: CacheAge) -> bool:
 
 
 async def reread(services: Services, location: Reached) -> None:
-    """Read all posts of a location from the provider, once for all callers that ask at the same time.
+    """Read all posts of a location from the provider, once for all simultaneous callers.
 
     Raises:
         ProviderError: the provider could not be read.
@@ -55,7 +55,7 @@ async def reread(services: Services, location: Reached) -> None:
 
 
 async def forget(services: Services, location: str, post_id: str) -> None:
-    """Remove a post that the provider no longer has, after every rereading that may still contain it."""
+    """Remove a post that the provider no longer has, after any read in progress that may still contain it."""
     await services.single_flight.wait(_work(location))
     async with services.storage.advisory_locks.hold(_work(location)), services.storage.write() as session:
         await posts.remove(session, location, post_id)

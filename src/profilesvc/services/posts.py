@@ -1,4 +1,4 @@
-"""List, create, change and delete local posts (D-74 to D-78)."""
+"""List, create, change and delete local posts."""
 
 import re
 
@@ -11,11 +11,12 @@ from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document, normal
 from profilesvc.domain.posts import check_create, check_patch
+from profilesvc.domain.problems import counted
 from profilesvc.domain.world import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Prefetch, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, once
-from profilesvc.services.page_tokens import opened, seal
+from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.post_cache import forget, is_stale, reread, stored
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import posts
@@ -34,12 +35,12 @@ def prefetch(query: PostListQuery) -> Prefetch | None:
 
 
 async def list_page(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
-    """Return one page, newest first; the posts are read again before the first page if the cache is stale (D-76, D-77).
+    """Return a page, newest first. Before the first page, a stale cache is read again (D-76).
 
-    While the provider is down the response comes from the cache, with its age in X-Data-Age.
+    While the provider is down, the response is the cached page with the age of the cache.
 
     Raises:
-        ServiceError: PROVIDER_API_ERROR, because nothing is cached yet.
+        ServiceError: PROVIDER_API_ERROR if nothing is cached yet.
     """
     size = min(query.pageSize, MAX_PAGE_SIZE)
     after = _position(services, location, query.pageToken) if query.pageToken else None
@@ -73,14 +74,14 @@ async def _reread_or_age(services: Services, location: Reached) -> int | None:
 
 
 def _position(services: Services, location: Reached, token: str) -> Position:
-    created_at, _, ident = opened(services, location, "posts", token, _POSITION).partition(".")
-    return int(created_at), ident
+    created_at, _, post_id = unseal(services, location, "posts", token, _POSITION).partition(".")
+    return int(created_at), post_id
 
 
 async def create(
     services: Services, caller: Caller, location: Reached, body: Document, key: IdempotencyKey | None
 ) -> Rendered:
-    """Create a post; its state in the response is PROCESSING even if the provider was faster (D-75, D-76).
+    """Create a post; its state in the response is PROCESSING even if the provider was faster (D-76).
 
     Raises:
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR, in this order.
@@ -104,14 +105,14 @@ async def _create(services: Services, location: Reached, post: Document, claim: 
             async with services.storage.write() as session:
                 await posts.give_back(session, location.owner_id, month_start(now))
         raise provider_failure(error) from error
-    answer = created.document.encode()
+    response = created.document.encode()
     async with services.storage.write() as session:
-        if adopted:  # the attempt that created it has counted it
+        if adopted:  # it was counted by the attempt that created it
             await posts.give_back(session, location.owner_id, month_start(now))
         await posts.put(session, location.name, created, now)
         if claim is not None:
-            await claim.finish(session, _CREATED, answer)
-    return Rendered(answer)
+            await claim.finish(session, _CREATED, response)
+    return Rendered(response)
 
 
 def _require_plan(location: Reached) -> None:
@@ -134,7 +135,7 @@ async def _reserve(services: Services, location: Reached, now: int) -> None:
     resets_at = month_start(now, 1)
     raise ServiceError(
         QUOTA_EXCEEDED,
-        f"All {limit} posts of this month are used.",
+        f"The monthly limit of {counted(limit, 'post')} is used up. It resets on {iso(resets_at).partition('T')[0]}.",
         retry_after=-(-(resets_at - now) // SECOND),
         limit=limit,
         used=used,
@@ -144,27 +145,26 @@ async def _reserve(services: Services, location: Reached, now: int) -> None:
 
 async def _send(services: Services, location: Reached, post: Document, claim: Claim | None) -> tuple[StoredPost, bool]:
     """Create the post, or return the one that an interrupted attempt with the same key created (D-40)."""
-    made = None
+    existing = None
     if claim is not None and claim.fence > 1:
-        made = await _created_before(services, location, post, claim.since)
-    adopted = made is not None
-    made = made or await services.provider.create_post(location.account, location.name, post)
-    return stored(location.name, {**made, "state": "PROCESSING"}), adopted
+        existing = await _created_before(services, location, post, claim.since)
+    document = existing or await services.provider.create_post(location.account, location.name, post)
+    return stored(location.name, {**document, "state": "PROCESSING"}), existing is not None
 
 
 async def _created_before(services: Services, location: Reached, post: Document, since: int) -> Document | None:
-    """Return a post with the same fields that was created since the attempt began and was not cached before.
+    """Return a post with the same fields that was created since the attempt started and was not cached before.
 
     Media is not compared, because the provider changes it. The provider's clock may be a little behind ours.
     """
     async with services.storage.read() as session:
         earlier = await posts.read_before(session, location.name, since)
     for document in await services.provider.posts(location.account, location.name):
-        post_there = stored(location.name, document)
+        candidate = stored(location.name, document)
         if (
             _matches(document, post)
-            and post_there.created_at >= since - _CLOCK_SKEW
-            and post_there.post_id not in earlier
+            and candidate.created_at >= since - _CLOCK_SKEW
+            and candidate.post_id not in earlier
         ):
             return document
     return None
@@ -195,8 +195,8 @@ async def change(services: Services, location: Reached, post_id: str, body: Docu
         return Rendered(existing.encode())
     now = services.clock.now()
     try:
-        answer = await services.provider.patch_post(location.account, location.name, post_id, update, mask)
-        changed = stored(location.name, answer)
+        document = await services.provider.patch_post(location.account, location.name, post_id, update, mask)
+        changed = stored(location.name, document)
     except ProviderError as error:
         raise await _rejected(services, location, post_id, error) from error
     async with services.storage.write() as session:
@@ -205,7 +205,7 @@ async def change(services: Services, location: Reached, post_id: str, body: Docu
 
 
 async def _find(services: Services, location: Reached, post_id: str) -> str | None:
-    """Return a post; if it is not cached, read all again, unless the plan will be rejected anyway."""
+    """Return a post. If it is not cached, read all posts again, unless the plan is rejected next."""
     async with services.storage.read() as session:
         existing = await posts.find(session, location.name, post_id)
     if existing is not None or not location.plan.posts:
@@ -233,7 +233,7 @@ async def delete(services: Services, location: Reached, post_id: str) -> PostDel
 
 
 async def _rejected(services: Services, location: Reached, post_id: str, error: ProviderError) -> ServiceError:
-    """Return the error to raise; remove a post that the provider no longer has."""
+    """Return the error to raise, and remove a post that the provider no longer has."""
     if not error.not_found:
         return provider_failure(error)
     await forget(services, location.name, post_id)

@@ -1,4 +1,4 @@
-"""Reviews and the replies to them, read live from the provider: nothing of them is kept here."""
+"""List reviews and reply to them. They are read live from the provider and never stored."""
 
 import re
 
@@ -13,7 +13,7 @@ from profilesvc.domain.messages import Document
 from profilesvc.domain.reviews import check_reply
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Reached, Rendered, Services
-from profilesvc.services.page_tokens import opened, seal
+from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.provider_errors import provider_failure
 
 _ANY = re.compile(r".+", re.DOTALL)
@@ -21,12 +21,13 @@ _TOTALS = ("averageRating", "totalReviewCount")
 
 
 async def list_page(services: Services, location: Reached, query: ReviewListQuery) -> Rendered:
-    """One page as the provider has it; the token is its own, sealed with the location and the order.
+    """Return a page of the provider's reviews. The page token is the provider's, sealed with location and order.
 
-    VALIDATION_ERROR, PLAN_RESTRICTION, PROVIDER_API_ERROR, in this order.
+    Raises:
+        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, PROVIDER_API_ERROR, in this order.
     """
-    listed = f"reviews by {query.orderBy}"
-    token = opened(services, location, listed, query.pageToken, _ANY) if query.pageToken else ""
+    list_name = f"reviews by {query.orderBy}"
+    token = unseal(services, location, list_name, query.pageToken, _ANY) if query.pageToken else ""
     _require_plan(location)
     size = min(query.pageSize, MAX_PAGE_SIZE)
     try:
@@ -36,14 +37,18 @@ async def list_page(services: Services, location: Reached, query: ReviewListQuer
         reviews = _page(location, page.get("reviews", []))
     except ProviderError as error:
         raise provider_failure(error) from error
-    more = page.get("nextPageToken")
-    sealed = seal(services, location, listed, more) if isinstance(more, str) and more else ""
+    following = page.get("nextPageToken")
+    sealed = seal(services, location, list_name, following) if isinstance(following, str) and following else ""
     totals = {name: page[name] for name in _TOTALS if name in page}
     return Rendered(orjson.dumps({"reviews": reviews, **totals, "nextPageToken": sealed}))
 
 
 async def get(services: Services, location: Reached, review_id: str) -> Rendered:
-    """One review, with its reply where it has one. PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR."""
+    """Return a review with its reply.
+
+    Raises:
+        ServiceError: PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
+    """
     _require_plan(location)
     try:
         review = _ours(location, await services.provider.review(location.account, location.name, review_id))
@@ -53,21 +58,26 @@ async def get(services: Services, location: Reached, review_id: str) -> Rendered
 
 
 async def reply(services: Services, location: Reached, review_id: str, body: Document) -> Rendered:
-    """Set or replace the reply; the provider reviews it before it is public.
+    """Set or replace the reply, which the provider checks before it is public.
 
-    VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
+    Raises:
+        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
     comment = check_reply(body)
     _require_plan(location)
     try:
-        answer = await services.provider.reply(location.account, location.name, review_id, comment)
+        document = await services.provider.reply(location.account, location.name, review_id, comment)
     except ProviderError as error:
         raise _failure(error, "There is no such review.") from error
-    return Rendered(orjson.dumps(answer))
+    return Rendered(orjson.dumps(document))
 
 
 async def delete_reply(services: Services, location: Reached, review_id: str) -> ReplyDeleted:
-    """Take the reply back. PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR."""
+    """Delete the reply.
+
+    Raises:
+        ServiceError: PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
+    """
     _require_plan(location)
     try:
         await services.provider.delete_reply(location.account, location.name, review_id)
@@ -86,14 +96,18 @@ def _require_plan(location: Reached) -> None:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include reviews.")
 
 
-def _page(location: Reached, found: object) -> list[Document]:
-    if not isinstance(found, list):
+def _page(location: Reached, documents: object) -> list[Document]:
+    if not isinstance(documents, list):
         raise _unreadable()
-    return [_ours(location, document) for document in found]
+    return [_ours(location, document) for document in documents]
 
 
 def _ours(location: Reached, document: Document) -> Document:
-    """The provider's document under our name of it. ProviderError for one that is no review of the location."""
+    """Return the provider's document with our resource name.
+
+    Raises:
+        ProviderError: The document is not a review of the location.
+    """
     try:
         ident = checked_id(without_account(document["name"]), location.name)
     except (KeyError, TypeError, ValueError):

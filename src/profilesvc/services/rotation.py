@@ -1,10 +1,4 @@
-"""Refresh tokens are single-use: each exchange makes the one successor of a generation (D-10).
-
-A conditional write exchanges a generation, so that only one of several simultaneous exchanges makes the successor. The
-others get the same pair for a short grace period: its claims are stored, and RS256 and HS256 sign the same claims to
-the same bytes. Any other use of a generation that was exchanged means that two parties hold the token. The family ends
-then, with its access tokens.
-"""
+"""Refresh tokens are single-use: each exchange creates the one successor of a generation (D-10)."""
 
 from dataclasses import asdict, dataclass
 from typing import TypedDict
@@ -26,7 +20,7 @@ FAMILY_LIFETIME = 365 * DAY
 
 
 class RefreshRefused(Exception):
-    """The token was exchanged before, or its family is unknown. The caller words the refusal for its endpoint."""
+    """The error for a token that was exchanged before, or whose family or signing key is unknown."""
 
 
 class _Generation(TypedDict):
@@ -55,7 +49,7 @@ class Pair:
 
     @property
     def permissions(self) -> list[PermissionName]:
-        """What both tokens carry."""
+        """The permissions in both tokens."""
         return list(self.claims["permissions"])
 
     def access_token(self, services: Services) -> str:
@@ -70,7 +64,7 @@ class Pair:
 
 
 def first_pair(services: Services, key: KeyState, permissions: list[PermissionName]) -> Pair:
-    """Return the pair that begins a family. Nothing of it is stored."""
+    """Return the first pair of a family. It is not stored."""
     now = services.clock.now()
     return _pair(services, key, permissions, {"fam": random_id(services.entropy), "gen": 0, "auth_time": now // SECOND})
 
@@ -81,8 +75,8 @@ def _pair(services: Services, key: KeyState, permissions: list[PermissionName], 
     access_ttl = lifetimes.access_ttl_seconds
     refresh_ttl = min(lifetimes.refresh_ttl_seconds, generation["auth_time"] + FAMILY_LIFETIME // SECOND - issued)
     if key.expires_at is not None:  # a token must not promise to outlive its key (D-11)
-        left = key.expires_at // SECOND - issued
-        access_ttl, refresh_ttl = min(access_ttl, left), min(refresh_ttl, left)
+        remaining = key.expires_at // SECOND - issued
+        access_ttl, refresh_ttl = min(access_ttl, remaining), min(refresh_ttl, remaining)
     return Pair(
         access_kid=ring.access.active(now).kid,
         refresh_kid=ring.refresh.active(now).kid,
@@ -107,7 +101,11 @@ def _pair(services: Services, key: KeyState, permissions: list[PermissionName], 
 async def exchange(
     services: Services, key: KeyState, presented: RefreshClaims, permissions: list[PermissionName]
 ) -> Pair:
-    """Return the pair that follows a refresh token with these claims.
+    """Return the pair that replaces a refresh token with these claims.
+
+    A conditional write advances the generation, so only one of several simultaneous exchanges creates the successor.
+    During a short grace period the others get the same pair, signed again from its stored claims. Any other use of a
+    generation that was exchanged means that two parties have the token, so the family ends with its access tokens.
 
     Raises:
         RefreshRefused: The token was exchanged before, or a key that signed the pair was removed.
@@ -133,12 +131,12 @@ async def exchange(
             pair = await _repeated(services, session, key, step)
     ring = services.signer.keyring
     if pair is None or pair.access_kid not in ring.access or pair.refresh_kid not in ring.refresh:
-        raise RefreshRefused  # a pair whose key was removed since is not valid either
+        raise RefreshRefused  # the stored pair is not valid if its signing key was removed
     return pair
 
 
 async def _repeated(services: Services, session: AsyncSession, key: KeyState, step: Step) -> Pair | None:
-    """Return the existing pair if the repeat is within the grace period. A late repeat ends the family."""
+    """Return the existing pair within the grace period. After that, end the family."""
     family, now = await families.find(session, step.family), services.clock.now()
     if family is None:
         return None
@@ -152,7 +150,7 @@ async def _repeated(services: Services, session: AsyncSession, key: KeyState, st
 
 
 def _is_within_grace(services: Services, family: Family, presented: int) -> bool:
-    """Return whether this is a lost response or a parallel worker.
+    """Return whether the response was lost or a parallel worker has exchanged the token.
 
     Then the token is the immediate predecessor, was exchanged just now, and its successor is unused.
     """

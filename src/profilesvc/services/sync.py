@@ -1,15 +1,15 @@
-"""Push profile data to the provider, one sync of a location at a time, and list the history (D-80 to D-87)."""
+"""Push profile data to the provider, one sync of a location at a time, and list the history."""
 
 import asyncio
 import json
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PLAN_RESTRICTION, SYNC_DISABLED
-from profilesvc.contract.sync import MAX_LIMIT, SyncHistory, SyncHistoryQuery, SyncResult
+from profilesvc.contract.sync import MAX_LIMIT, SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
@@ -18,7 +18,7 @@ from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services import idempotency
 from profilesvc.services.context import Caller, Reached, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
-from profilesvc.services.locations import keep_verification, title_of
+from profilesvc.services.locations import store_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import sync
 from profilesvc.storage.locations import LocationState
@@ -40,9 +40,9 @@ class Push:
 
 
 class _Lease:
-    """The right to sync a location, on whatever process: two syncs never interleave at the provider (D-87).
+    """The right to sync a location, so that two syncs never interleave at the provider (D-87).
 
-    Besides the lease it holds the location's row as it was when the lease was taken, which no other sync changes.
+    `row` is the location's row from when the lease was taken. No other sync changes it meanwhile.
     """
 
     def __init__(self, services: Services, location: str) -> None:
@@ -74,11 +74,11 @@ class _Lease:
                 raise ServiceError(CONFLICT, "Another sync of this location is running.", retry_after=1)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_POLL_SECONDS)
-        self._services.storage.renew()  # the time spent waiting is not this sync's own
+        self._services.storage.renew()  # waiting does not count as this sync's time
         return self.row
 
     async def end(self, session: AsyncSession) -> None:
-        """End the lease; a failed push stays in the history, and its body stays the desired state (D-83, D-84)."""
+        """End the lease; a failed push stays in the history, and its body stays the desired state (D-84)."""
         values: dict[str, Any] = {}
         if self.failed is not None and self.row is not None:
             values["source"] = _desired(self.row, self.failed.body)
@@ -94,7 +94,7 @@ async def run(
     """Sync once per idempotency key, or at every request without one.
 
     Two transactions: the first claims the key and takes the lease, the second stores the result, ends the lease and
-    stores the response for the key. Between them the provider is asked.
+    stores the response for the key. The provider is called between them.
 
     Raises:
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
@@ -112,7 +112,7 @@ async def run(
 
 
 def checked(location: Reached, body: Document) -> Push:
-    """Split the body into what may be sent and what is dropped, and check the former (D-81).
+    """Split the body into the part that may be sent, which is checked, and the part that is dropped (D-81).
 
     Raises:
         ServiceError: VALIDATION_ERROR.
@@ -153,7 +153,7 @@ async def _push(
     if push.sendable:
         try:
             current = await services.provider.location(location.name)
-            await _still_verified(services, location, current)
+            await _require_verified(services, location, current)
             patch = profiles.plan_patch(current, push.sendable)
             after = await services.provider.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
         except ProviderError as error:
@@ -163,8 +163,8 @@ async def _push(
     return await _finish(services, row, push, Outcome(changed, after), lease, claim)
 
 
-async def _still_verified(services: Services, location: Reached, current: Document) -> None:
-    """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73, D-80).
+async def _require_verified(services: Services, location: Reached, current: Document) -> None:
+    """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73).
 
     Raises:
         ServiceError: LOCATION_NOT_VERIFIED.
@@ -173,13 +173,13 @@ async def _still_verified(services: Services, location: Reached, current: Docume
     metadata = current.get("metadata")
     if isinstance(metadata, dict) and metadata.get("hasVoiceOfMerchant"):
         return
-    verification = await keep_verification(services, location, await services.provider.verification(location.name))
+    verification = await store_verification(services, location, await services.provider.verification(location.name))
     if not verification.isVerified:
         raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=verification.verificationState)
 
 
 def _desired(row: LocationState, body: Document) -> str:
-    """Merge the body over the earlier ones; keep fields that no sync can send while there is room for them."""
+    """Merge the body over the stored source. If it gets too large, drop the fields that no sync can send."""
     earlier = json.loads(row.source or "{}")
     desired = json.dumps(profiles.merge(earlier, body))
     if len(desired) > LARGEST_SOURCE:
@@ -200,16 +200,14 @@ async def _finish(
 ) -> Rendered:
     """Store the result, end the lease and store the response for the idempotency key, in one transaction."""
     now = services.clock.now()
-    status = "success" if push.sendable else "skipped"
+    status: Literal["success", "skipped"] = "success" if push.sendable else "skipped"
     sync_id = new_sync_id(now, services.entropy)
-    result = SyncResult.model_validate(
-        {
-            "syncId": sync_id,
-            "status": status,
-            "fieldsUpdated": outcome.changed,
-            "fieldsFiltered": push.filtered,
-            "timestamp": iso(now),
-        }
+    result = SyncResult(
+        syncId=sync_id,
+        status=status,
+        fieldsUpdated=outcome.changed,
+        fieldsFiltered=push.filtered,
+        timestamp=iso(now),
     )
     data = result.model_dump_json().encode()
     values: dict[str, Any] = {"source": _desired(row, push.body)}
@@ -239,19 +237,19 @@ async def _record(session: AsyncSession, name: str, sync_id: str, now: int, stat
 
 
 async def history(services: Services, location: Reached, query: SyncHistoryQuery) -> SyncHistory:
-    """Return one page of the history, newest first (D-86), up to `SHOWN` entries, which bounds what a page costs."""
+    """Return a page of the history, newest first (D-86). Only the last `SHOWN` entries can be read."""
     limit = min(query.limit, MAX_LIMIT)
     offset = (query.page - 1) * limit
     async with services.storage.read() as session:
         rows = await sync.history(session, location.name, offset, min(limit, SHOWN - offset)) if offset < SHOWN else []
     entries = [
-        {
-            "syncId": row.sync_id,
-            "timestamp": iso(row.created_at),
-            "status": row.status,
-            "fieldsUpdated": row.fields_updated,
-            "direction": row.direction,
-        }
+        SyncHistoryEntry(
+            syncId=row.sync_id,
+            timestamp=iso(row.created_at),
+            status=row.status,
+            fieldsUpdated=row.fields_updated,
+            direction=row.direction,
+        )
         for row in rows
     ]
-    return SyncHistory.model_validate({"history": entries})
+    return SyncHistory(history=entries)

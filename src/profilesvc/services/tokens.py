@@ -1,4 +1,4 @@
-"""Exchange credentials and refresh tokens for tokens; mint user tokens for the operator."""
+"""Issue tokens for credentials and refresh tokens, and user tokens for the operator."""
 
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, NOT_FOUND
 from profilesvc.contract.tokens import AccessToken, ClientCredentialsGrant, RefreshGrant, Token
@@ -28,8 +28,8 @@ def _bad_refresh_token(expired: bool = False) -> ServiceError:
 async def verify_secret(services: Services, client_id: str, client_secret: str) -> KeyState | None:
     """Return the key with this id and secret, live or deactivated; None otherwise.
 
-    An unknown id costs the same work as a wrong secret (D-21). For a key the key ring is then up to date, because the
-    next step is mostly to issue a token.
+    An unknown id costs the same work as a wrong secret, so that timing does not reveal which ids exist (D-21). If there
+    is a key, the keyring is reloaded if necessary, because most callers issue a token next.
 
     Raises:
         ServiceError: RATE_LIMITED (D-50).
@@ -39,14 +39,14 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     if CLIENT_ID.match(client_id):
         async with services.storage.read() as session:
             key, digests, stamp = await keys.credentials(session, client_id, now)
-    unknown = secret_digest("", services.pepper)
-    good = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [unknown]]
-    if key is None or not digests or not any(good) or key.ended(now):
+    decoy = secret_digest("", services.pepper)
+    matches = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [decoy]]
+    if key is None or not digests or not any(matches) or key.ended(now):
         await services.limiter.wrong_secret(client_id)
         if key is not None:
             services.notes.failed(services, key)
         return None
-    await services.limiter.by_client(client_id)  # not earlier: knowing the id must not suffice to use it up
+    await services.limiter.by_client(client_id)  # only now, so that others cannot use up the limit of an id
     if stamp != services.signer.keyring.stamp:
         await services.signing_keys.reload()
     return key
@@ -54,12 +54,12 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
 
 async def client_credentials(services: Services, body: ClientCredentialsGrant) -> Token:
     """Run the client credentials grant and return an access token and a refresh token."""
-    return _answer(services, *await _granted(services, body))
+    return _token(services, *await _grant(services, body))
 
 
 async def access_token(services: Services, body: ClientCredentialsGrant) -> AccessToken:
     """Run the client credentials grant without a refresh token (RFC 6749 §4.4.3)."""
-    key, pair = await _granted(services, body)
+    key, pair = await _grant(services, body)
     _note_use(services, key)
     return AccessToken(
         scope="service",
@@ -70,12 +70,12 @@ async def access_token(services: Services, body: ClientCredentialsGrant) -> Acce
     )
 
 
-async def _granted(services: Services, body: ClientCredentialsGrant) -> tuple[KeyState, rotation.Pair]:
-    """Return the key and what it is granted.
+async def _grant(services: Services, body: ClientCredentialsGrant) -> tuple[KeyState, rotation.Pair]:
+    """Return the key and its first pair of tokens.
 
     Raises:
         ServiceError: AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (only with the right
-            secret, D-28), a page of another origin (D-30) or an empty granted set (D-18).
+            secret, D-28), for a page of another origin, and if no permission can be granted.
     """
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
@@ -91,7 +91,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
 
     Raises:
         ServiceError: AUTH_INVALID_TOKEN, also for a token that was exchanged before, which ends its whole family unless
-            the exchange is as recent as the grace period; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, a page
+            that was within the grace period; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, a page
             of another origin, or if no permission is left to grant.
     """
     now = services.clock.now()
@@ -111,7 +111,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
         pair = await rotation.exchange(services, key, claims, granted)
     except rotation.RefreshRefused:
         raise _bad_refresh_token() from None
-    return _answer(services, key, pair)
+    return _token(services, key, pair)
 
 
 async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -> None:
@@ -124,7 +124,7 @@ async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -
         raise _bad_refresh_token()
 
 
-def _answer(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
+def _token(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
     _note_use(services, key)
     return Token(
         scope="service",

@@ -1,4 +1,4 @@
-"""Make users: for the operator, and for the first login of a person at the identity provider."""
+"""Create users, for the operator and at a person's first login."""
 
 import re
 
@@ -23,7 +23,7 @@ async def insert_user(
 
     Raises:
         ServiceError: VALIDATION_ERROR for the e-mail address or the name, NOT_FOUND for the plan, CONFLICT if a user
-            has the address already.
+            already has the address.
     """
     email = clean("The e-mail address", email, _EMAIL_LIMIT).lower()
     if not _EMAIL.match(email):
@@ -32,11 +32,11 @@ async def insert_user(
     chosen = next(iter(services.plans)) if plan_name is None else find_plan(services, plan_name)
     user_id = await users.add_user(session, email, name, chosen.name, services.clock.now())
     if user_id is None:
-        raise ServiceError(CONFLICT, f"There is a user {email} already.")
+        raise ServiceError(CONFLICT, f"The user {email} already exists.")
     return await users.lock_user(session, user_id)
 
 
-def clean(what: str, text: str, limit: int) -> str:
+def clean(label: str, text: str, limit: int) -> str:
     """Return the text without spaces around it.
 
     Raises:
@@ -44,7 +44,7 @@ def clean(what: str, text: str, limit: int) -> str:
     """
     text = text.strip()
     if not (1 <= len(text) <= limit and text.isprintable()):
-        raise ServiceError(VALIDATION_ERROR, f"{what} must have 1 to {limit} printable characters.")
+        raise ServiceError(VALIDATION_ERROR, f"{label} must have 1 to {limit} printable characters.")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The provider as a separate server next to the lab's service, as `profilesvc emulator serve` starts it."""
+"""The provider of the lab: a separate server, as `profilesvc emulator serve` starts it, or an embedded one."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -17,8 +17,8 @@ from profilesvc.server.serving import EmbeddedServer
 CONTROL = "/__emulator/"
 
 
-class ProviderElsewhere:
-    """The emulator on a thread and a port of its own, by the lab's clock; `stop` ends it."""
+class SeparateProvider:
+    """The emulator on its own thread and port, with the lab's clock."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         path = folder / "provider.db"
@@ -29,28 +29,28 @@ class ProviderElsewhere:
 
     @asynccontextmanager
     async def controls(self) -> AsyncIterator[httpx.AsyncClient]:
-        """A client of its control surface."""
+        """Open a client of the control API."""
         origin, bearer = f"{self._server.base_url}{CONTROL}", {"Authorization": f"Bearer {self._guard.token}"}
         async with httpx.AsyncClient(base_url=origin, headers=bearer, trust_env=False) as client:
             yield client
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._server.stop()
 
 
-class ProviderWithin:
-    """The emulator inside the service's process, which starts and ends it."""
+class EmbeddedProvider:
+    """The emulator inside the service's process, which starts and stops it."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
 
     @asynccontextmanager
     async def controls(self) -> AsyncIterator[httpx.AsyncClient]:
-        """A client of its control surface."""
+        """Open a client of the control API."""
         transport = httpx.ASGITransport(app=self.app)
         async with httpx.AsyncClient(transport=transport, base_url=f"http://emulator{CONTROL}") as client:
             yield client
 
     def stop(self) -> None:
-        """Nothing: it ends with the service."""
+        """Do nothing, because the service stops it."""

@@ -1,4 +1,4 @@
-"""An HTTP answer as a card: the request that led to it, the status, the code, the request id, the bodies."""
+"""An HTTP response as a card: the request, the status, the error code, headers and bodies."""
 
 from html import escape
 from typing import Any
@@ -19,13 +19,13 @@ _RECEIVED = (
     "Access-Control-Allow-Origin",
     "X-Request-Id",
 )
-_EMPTY = ";r=0;"  # an empty RateLimit; others would fill every card
+_EMPTY = ";r=0;"  # only a RateLimit without remaining requests is shown, because every response has one
 _OPEN_LINES = 40
-MASKED_NOTE = "Secrets and tokens are shortened to their first four characters here; the answer has them whole."
+MASKED_NOTE = "Secrets and tokens are shortened to their first four characters here. The response has them in full."
 
 
 def _target(request: httpx.Request) -> str:
-    """Path and query as a person writes them; never the host, which differs from run to run."""
+    """Return path and query without percent-encoding, and without the host, which differs from run to run."""
     query = "&".join(f"{name}={value}" for name, value in request.url.params.multi_items())
     return hide_in(f"{request.url.path}?{query}" if query else request.url.path)
 
@@ -42,12 +42,12 @@ def _headers(message: httpx.Request | httpx.Response, names: tuple[str, ...]) ->
 
 
 def _status(response: httpx.Response) -> str:
-    """Code and phrase; httpx's phrases, because the standard library renames its own from version to version."""
+    """Return code and phrase. They are httpx's phrases, because those of the standard library change with versions."""
     return f"{response.status_code} {httpx.codes.get_reason_phrase(response.status_code)}".rstrip()
 
 
 def _body(message: httpx.Request | httpx.Response) -> str:
-    """A body as text: JSON without secrets; of anything else its kind and size."""
+    """Return a body as text: JSON without secrets, or the type and size of anything else."""
     value = body_of(message)
     if value is not None:
         return pretty(value)
@@ -63,8 +63,8 @@ def _error(response: httpx.Response) -> dict[str, Any] | None:
     return error if isinstance(error, dict) else None
 
 
-def answer_card(response: httpx.Response) -> View:
-    """The request line, what was sent, the status, what came back, and what to do about an error."""
+def response_card(response: httpx.Response) -> View:
+    """Show the request, the response, and a hint for an error."""
     request, error = response.request, _error(response)
     sent_body = "" if request.method == "GET" else _body(request)
     sent, received = _headers(request, _SENT), _headers(response, _RECEIVED)
@@ -84,7 +84,7 @@ def answer_card(response: httpx.Response) -> View:
         badge(colour, f"{mark} {_status(response)}"),
         f" <code>{escape(code)}</code></div>" if code else "</div>",
         folded("sent", "\n".join([*sent, *([sent_body] if sent_body else [])]), True) if sent or sent_body else "",
-        folded("answer", "\n".join([*received, body]), body.count("\n") < _OPEN_LINES),
+        folded("response", "\n".join([*received, body]), body.count("\n") < _OPEN_LINES),
         f"<div>💡 {escape(hint)}</div>" if hint else "",
         small(escape(note)) if note else "",
     ]
@@ -92,7 +92,7 @@ def answer_card(response: httpx.Response) -> View:
 
 
 def error_card(error: Any) -> View:
-    """An error of the client library: code, status, message, details, request id, and what to do."""
+    """Show an error of the client library: code, status, message, details, request id, and a hint."""
     code, status = str(getattr(error, "code", type(error).__name__)), getattr(error, "status", None)
     details, request_id = getattr(error, "details", None), getattr(error, "request_id", None)
     message, hint = hide_in(str(getattr(error, "message", error))), HINTS.get(code, "")
