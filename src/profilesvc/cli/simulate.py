@@ -3,11 +3,15 @@
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from profilesvc.cli._process.stopping import until_stopped
+
+if TYPE_CHECKING:
+    from profilesvc.client import KeyDeactivated
+    from profilesvc.contract.tokens import Token
 
 app = typer.Typer(name="simulate", help="Simulate programs that use the service.", no_args_is_help=True)
 Result = TypeVar("Result")
@@ -144,7 +148,7 @@ class Plugin:
             return False
         return True
 
-    def _report_deactivation(self, error: Any) -> None:
+    def _report_deactivation(self, error: "KeyDeactivated") -> None:
         """Print why the key is deactivated, once per reason."""
         reason = error.deactivation_reason.replace("_", " ")
         if reason != self._deactivation:
@@ -180,7 +184,7 @@ class Plugin:
         self._use(self._anonymous.run(operations.refresh(self._token.refresh_token)))
         self._done("refresh: a new pair of tokens")
 
-    def _use(self, token: Any) -> None:
+    def _use(self, token: "Token") -> None:
         import httpx
 
         from profilesvc.client import ProfileClient

@@ -1,8 +1,8 @@
 """The operations on keys, connections and tokens: what to send and how to read the response, without I/O.
 
 Both clients have these functions, and those of `profiles`, as methods. Every operation can raise InvalidToken,
-InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, InternalError and TransportFailed. `Raises:`
-in its docstring lists the others.
+InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, InternalError and TransportFailed. If a key or
+location does not exist, or the caller has no access to it, it raises NotFound. `Raises:` lists the other errors.
 """
 
 from typing import Required, TypedDict, Unpack
@@ -62,7 +62,6 @@ def create_key(**fields: Unpack[NewKey]) -> Operation[KeyCreated]:
 
     Raises:
         ValidationFailed: A field is invalid.
-        NotFound: There is no such business or location.
         Conflict: The location belongs to another business, or it has too many keys.
         PlanRestriction: The plan does not include another location.
     """
@@ -82,9 +81,6 @@ def revoke_key(client_id: str) -> Operation[KeyRevoked]:
 
     There is no retry after a lost response, because only that response has the time of the revocation. If you call
     again, NotFound means that the key is revoked.
-
-    Raises:
-        NotFound: There is no such key.
     """
     return Operation("DELETE", _key(client_id), Success[KeyRevoked])
 
@@ -95,18 +91,13 @@ def roll_key(client_id: str, overlap_seconds: int = 86_400) -> Operation[KeyRoll
     Use an overlap of 0 if a secret leaked: all older secrets and all tokens end immediately. There is no retry.
 
     Raises:
-        NotFound: There is no such key.
         Conflict: The key is deactivated or already has two valid secrets.
     """
     return Operation("POST", _key(client_id, "/roll"), Success[KeyRolled], body={"overlap_seconds": overlap_seconds})
 
 
 def deactivate_key(client_id: str) -> Operation[KeyStanding]:
-    """Deactivate a key until it is reactivated.
-
-    Raises:
-        NotFound: There is no such key.
-    """
+    """Deactivate a key until it is reactivated."""
     return Operation("POST", _key(client_id, "/deactivate"), Success[KeyStanding], repeatable=True)
 
 
@@ -114,18 +105,13 @@ def reactivate_key(client_id: str) -> Operation[KeyStanding]:
     """Reactivate a key that its owner deactivated.
 
     Raises:
-        NotFound: There is no such key.
         KeyDeactivated: The key is deactivated for another reason, which the error names.
     """
     return Operation("POST", _key(client_id, "/reactivate"), Success[KeyStanding], repeatable=True)
 
 
 def key_events(client_id: str, limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
-    """List one page of at most 100 events of a key, newest first. The key may be revoked.
-
-    Raises:
-        NotFound: There is no such key.
-    """
+    """List one page of at most 100 events of a key, newest first. The key may be revoked."""
     return Operation("GET", _key(client_id, "/audit"), Success[AuditTrail], _page(limit, before), repeatable=True)
 
 
@@ -148,11 +134,7 @@ def _page(limit: int, before: str | None) -> dict[str, str]:
 
 
 def connection_status(client_id: str, history: bool = False) -> Operation[Connection]:
-    """Return whether the site of a key is connected, and with `history` the changes of the last 30 days.
-
-    Raises:
-        NotFound: There is no such key.
-    """
+    """Return whether the site of a key is connected, and with `history` the changes of the last 30 days."""
     params = {"history": "true"} if history else {}
     path = f"{PREFIX}/api-keys/{segment(client_id)}/status"
     return Operation("GET", path, Success[Connection], params, repeatable=True)

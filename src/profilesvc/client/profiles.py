@@ -1,7 +1,8 @@
 """The operations on locations, posts, reviews and sync: what to send and how to read the response.
 
 A location, post or review is an id or a resource name. A PATCH is not retried after a lost response, because another
-change may have happened in between. `Raises:` does not repeat the errors of every operation, which `operations` lists.
+change may have happened in between. `Raises:` does not repeat the errors that `operations` lists, nor ProviderFailed,
+which every operation that calls the provider can raise.
 """
 
 from collections.abc import Mapping
@@ -30,11 +31,7 @@ def _idempotency(key: str | None) -> dict[str, str]:
 
 
 def list_posts(location: str, page_size: int = 50, page_token: str = "") -> Operation[PostList]:
-    """List one page of a location's posts, newest first; at most 100.
-
-    Raises:
-        NotFound, ProviderFailed.
-    """
+    """List one page of a location's posts, newest first; at most 100."""
     params = {"locationId": location, "pageSize": str(page_size), "pageToken": page_token}
     return Operation("GET", f"{PREFIX}/posts", Success[PostList], params, repeatable=True)
 
@@ -52,7 +49,7 @@ def create_post(location: str, post: Mapping[str, Any], *, idempotency_key: str 
     """Create a post from the provider's LocalPost fields; it starts as PROCESSING. The key makes a retry safe.
 
     Raises:
-        ValidationFailed, NotFound, PlanRestriction, QuotaExceeded, ProviderFailed, IdempotencyKeyReused.
+        ValidationFailed, PlanRestriction, QuotaExceeded, IdempotencyKeyReused.
     """
     return Operation(
         "POST",
@@ -69,17 +66,13 @@ def update_post(location: str, post: str, changes: Mapping[str, Any]) -> Operati
     """Change these fields of a post and return the whole post; None clears a field.
 
     Raises:
-        ValidationFailed, NotFound, PlanRestriction, ProviderFailed.
+        ValidationFailed, PlanRestriction.
     """
     return Operation("PATCH", _child_path(location, "posts", post), Success[Post], {"locationId": location}, changes)
 
 
 def delete_post(location: str, post: str) -> Operation[PostDeleted]:
-    """Delete a post. If an attempt whose response was lost has already deleted it, that is a success.
-
-    Raises:
-        NotFound.
-    """
+    """Delete a post. If an attempt whose response was lost has already deleted it, that is a success."""
     params, deleted = {"locationId": location}, PostDeleted()
     return Operation(
         "DELETE", _child_path(location, "posts", post), Success[PostDeleted], params, repeatable=True, gone=deleted
@@ -99,7 +92,7 @@ def list_reviews(
     """List one page of a location's reviews; at most 50.
 
     Raises:
-        NotFound, PlanRestriction, ProviderFailed.
+        PlanRestriction.
     """
     page = {"pageSize": str(page_size), "pageToken": page_token, "orderBy": order_by}
     params = {"locationId": location, **page}
@@ -121,7 +114,7 @@ def review(location: str, review: str) -> Operation[ReviewDetail]:
     """Return a review, with its reply if it has one.
 
     Raises:
-        NotFound, PlanRestriction, ProviderFailed.
+        PlanRestriction.
     """
     path = _child_path(location, "reviews", review)
     return Operation("GET", path, Success[ReviewDetail], {"locationId": location}, repeatable=True)
@@ -131,7 +124,7 @@ def reply(location: str, review: str, comment: str) -> Operation[ReviewReply]:
     """Set or replace the reply to a review. It is public once its `reviewReplyState` is APPROVED.
 
     Raises:
-        ValidationFailed, NotFound, PlanRestriction, ProviderFailed.
+        ValidationFailed, PlanRestriction.
     """
     path, params, body = (
         f"{_child_path(location, 'reviews', review)}/reply",
@@ -142,11 +135,7 @@ def reply(location: str, review: str, comment: str) -> Operation[ReviewReply]:
 
 
 def delete_reply(location: str, review: str) -> Operation[ReplyDeleted]:
-    """Delete a reply. If an attempt whose response was lost has already deleted it, that is a success.
-
-    Raises:
-        NotFound.
-    """
+    """Delete a reply. If an attempt whose response was lost has already deleted it, that is a success."""
     path, params, deleted = (
         f"{_child_path(location, 'reviews', review)}/reply",
         {"locationId": location},
@@ -175,11 +164,7 @@ def iter_locations(
 
 
 def location(location: str) -> Operation[LocationDetail]:
-    """Return a location as the provider has it, at most a minute old.
-
-    Raises:
-        NotFound, ProviderFailed.
-    """
+    """Return a location as the provider has it, at most a minute old."""
     return Operation("GET", _location_path(location), Success[LocationDetail], repeatable=True)
 
 
@@ -187,17 +172,13 @@ def set_sync(location: str, enabled: bool) -> Operation[SyncSwitched]:
     """Switch sync on or off. The location must be verified to switch it on.
 
     Raises:
-        NotFound, LocationNotVerified, PlanRestriction.
+        LocationNotVerified, PlanRestriction.
     """
     return Operation("PATCH", f"{_location_path(location)}/sync", Success[SyncSwitched], body={"syncEnabled": enabled})
 
 
 def refresh_verification(location: str) -> Operation[VerificationRefreshed]:
-    """Ask the provider whether the location is verified.
-
-    Raises:
-        NotFound, ProviderFailed.
-    """
+    """Ask the provider whether the location is verified."""
     path = f"{_location_path(location)}/refresh-verification"
     return Operation("POST", path, Success[VerificationRefreshed], repeatable=True)
 
@@ -207,11 +188,7 @@ def _location_path(location: str) -> str:
 
 
 def compare(location: str) -> Operation[SyncComparison]:
-    """Compare the desired profile with the provider's; `reading` explains the result.
-
-    Raises:
-        NotFound, ProviderFailed.
-    """
+    """Compare the desired profile with the provider's; `reading` explains the result."""
     return Operation(
         "GET", f"{PREFIX}/sync/comparison/{location_id(location)}", Success[SyncComparison], repeatable=True
     )
@@ -221,8 +198,7 @@ def sync(location: str, profile: Mapping[str, Any], *, idempotency_key: str | No
     """Send fields of the provider's Location to the provider. The idempotency key makes a retry safe.
 
     Raises:
-        ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, Conflict, ProviderFailed,
-        IdempotencyKeyReused.
+        ValidationFailed, PlanRestriction, LocationNotVerified, SyncDisabled, Conflict, IdempotencyKeyReused.
     """
     path, headers = f"{PREFIX}/sync/{location_id(location)}", _idempotency(idempotency_key)
     return Operation("POST", path, Success[SyncResult], body=profile, headers=headers, repeatable=True)
@@ -232,18 +208,14 @@ def preview_sync(location: str, profile: Mapping[str, Any]) -> Operation[SyncPre
     """Return what `sync` would do with the same profile now, field by field, without changing anything.
 
     Raises:
-        ValidationFailed, NotFound, PlanRestriction, LocationNotVerified, SyncDisabled, ProviderFailed.
+        ValidationFailed, PlanRestriction, LocationNotVerified, SyncDisabled.
     """
     path, params = f"{PREFIX}/sync/{location_id(location)}", {"validateOnly": "true"}
     return Operation("POST", path, Success[SyncPreview], params, profile, repeatable=True)
 
 
 def sync_history(location: str, page: int = 1, limit: int = 20) -> Operation[SyncHistory]:
-    """List one page of a location's syncs, newest first; at most 100.
-
-    Raises:
-        NotFound.
-    """
+    """List one page of a location's syncs, newest first; at most 100."""
     params = {"page": str(page), "limit": str(limit)}
     path = f"{PREFIX}/sync/history/{location_id(location)}"
     return Operation("GET", path, Success[SyncHistory], params, repeatable=True)

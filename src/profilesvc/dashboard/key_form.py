@@ -61,7 +61,7 @@ def _values(form: "MultiDict[str, str]", choices: list[Choice]) -> dict[str, Any
     return values
 
 
-def _problems(rules: Iterable[Callable[[], Any]]) -> list[tuple[str, str, str]]:
+def _problems(rules: Iterable[Callable[[], object]]) -> list[tuple[str, str, str]]:
     """Return the first problem of each field, in the order of the form."""
     problems: dict[str, tuple[str, str, str]] = {}
     for rule in rules:

@@ -1,12 +1,12 @@
 """The pages of keys. A secret is shown once, in the response to the form."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from quart import Blueprint, Response, request
 
 from profilesvc.api.parsing import checked
 from profilesvc.contract.audit import AuditQuery
-from profilesvc.contract.keys import KeyListQuery, KeyRoll
+from profilesvc.contract.keys import KeyEntry, KeyListQuery, KeyRoll
 from profilesvc.dashboard import key_form, pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
@@ -97,7 +97,7 @@ def _register_switches(blueprint: Blueprint) -> None:
         return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
 
 
-async def _list(visit: Visit, form: Any, error: ServiceError | None = None) -> Response:
+async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | None = None) -> Response:
     """Return the page of keys. After an `error`, `form` is what the user entered."""
     revoked, before = "revoked" in request.args, request.args.get("before") or None
     values = {"include_revoked": str(revoked).lower(), "before": before}
@@ -118,7 +118,7 @@ async def _list(visit: Visit, form: Any, error: ServiceError | None = None) -> R
     )
 
 
-async def _own(visit: Visit, client_id: str) -> Any:
+async def _own(visit: Visit, client_id: str) -> KeyEntry:
     """Return a key of the user, revoked or not, or raise NOT_FOUND."""
     return await keys.get(visit.services, visit.caller, client_id)
 

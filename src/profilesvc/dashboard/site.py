@@ -6,7 +6,8 @@ from typing import Any
 from quart import Blueprint, Response, request
 
 from profilesvc.api.parsing import idempotency_key
-from profilesvc.contract.sync import SyncComparison, SyncHistoryQuery
+from profilesvc.contract.connection import ConnectionStatusWithHistory, StatePeriod
+from profilesvc.contract.sync import SyncComparison, SyncHistoryQuery, SyncPreview
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.connection import HISTORY
@@ -15,6 +16,7 @@ from profilesvc.domain.readings import reading
 from profilesvc.domain.time import parse_iso
 from profilesvc.services import comparison, connection, locations, overview, sync
 from profilesvc.services.context import Reached
+from profilesvc.services.overview import KeyView
 from profilesvc.tokens.signer import random_id
 
 _WIDTH = 1000
@@ -59,7 +61,7 @@ def register(blueprint: Blueprint) -> None:
         return pages.see(f"{pages.PATH}/sites/{location.id}#comparison")
 
 
-async def _done(visit: Visit, location: Reached, action: Awaitable[Any]) -> Response:
+async def _done(visit: Visit, location: Reached, action: Awaitable[object]) -> Response:
     """Run the action, then redirect to the page, or show the page with the error."""
     try:
         await action
@@ -68,7 +70,9 @@ async def _done(visit: Visit, location: Reached, action: Awaitable[Any]) -> Resp
     return pages.see(f"{pages.PATH}/sites/{location.id}")
 
 
-async def _page(visit: Visit, location: Reached, preview: Any = None, error: ServiceError | None = None) -> Response:
+async def _page(
+    visit: Visit, location: Reached, preview: SyncPreview | None = None, error: ServiceError | None = None
+) -> Response:
     compared: SyncComparison | None = None
     trouble: ServiceError | None = None
     try:
@@ -94,16 +98,17 @@ async def _page(visit: Visit, location: Reached, preview: Any = None, error: Ser
     )
 
 
-async def _lines(visit: Visit, location: Reached) -> list[tuple[Any, list[dict[str, Any]]]]:
+async def _lines(visit: Visit, location: Reached) -> list[tuple[KeyView, list[dict[str, Any]]]]:
     """Return each key of the location, with the blocks of its timeline of 30 days."""
     rows = []
     for key in await overview.keys_of(visit.services, visit.caller):
         if key.row.location_name == location.name:
-            status: Any = await connection.status(visit.services, visit.caller, key.row.client_id, history=True)
+            status = await connection.status(visit.services, visit.caller, key.row.client_id, history=True)
+            assert isinstance(status, ConnectionStatusWithHistory), "it was requested with its history"
             rows.append((key, [_block(period, visit.now) for period in status.history]))
     return rows
 
 
-def _block(period: Any, now: int) -> dict[str, Any]:
+def _block(period: StatePeriod, now: int) -> dict[str, Any]:
     start, end = (max(parse_iso(at) - (now - HISTORY), 0) * _WIDTH / HISTORY for at in (period.from_, period.to))
     return {"state": period.state, "x": round(start, 1), "width": round(max(end - start, 1), 1), "period": period}

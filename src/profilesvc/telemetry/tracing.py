@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -155,7 +156,7 @@ def _is_traced() -> bool:
     return trace.get_current_span().is_recording()
 
 
-def _parent(headers: list[tuple[bytes, bytes]]) -> Any:
+def _parent(headers: list[tuple[bytes, bytes]]) -> Context | None:
     """Return the caller's trace to continue it. `tracestate` is ignored, because it can contain anything."""
     parents = [value.decode("latin1") for name, value in headers if name == b"traceparent"]
     return TraceContextTextMapPropagator().extract({"traceparent": parents[0]}) if len(parents) == 1 else None
