@@ -28,7 +28,15 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def command(folder: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that ends by itself, in a fork of a process that has made its imports."""
+    """Run a command that ends by itself, in a fork of a process that has made its imports.
+
+    A PYTHONPATH may lead to another version of the program, which the fork has not imported.
+    """
+    if "PYTHONPATH" in os.environ:
+        words, variables = [*COMMAND, *args], environment(**settings)
+        return subprocess.run(
+            words, cwd=folder, env=variables, capture_output=True, text=True, timeout=END_SECONDS, check=False
+        )
     with tempfile.TemporaryDirectory(prefix="command-") as outputs:
         out, err = (Path(outputs, name) for name in ("out", "err"))
         process = FORKS.Process(target=_run, args=(args, environment(**settings), folder, out, err))
