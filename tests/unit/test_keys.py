@@ -50,16 +50,6 @@ def test_name_is_trimmed_and_bounded() -> None:
         assert refusal.value.details["errors"][0]["field"] == "name"
 
 
-def test_most_severe_hold_is_shown_and_the_earliest_of_equals() -> None:
-    user, plan = keys.Hold("user_requested", 1), keys.Hold("plan_downgrade", 2)
-    billing, security = keys.Hold("billing_issue", 3), keys.Hold("security_concern", 4)
-    assert keys.shown_hold([]) is None
-    assert keys.shown_hold([user, security, plan, billing]) is security
-    assert keys.shown_hold([user, plan, billing]) is billing
-    assert keys.shown_hold([user, plan]) is plan
-    assert keys.shown_hold([keys.Hold("billing_issue", 9), billing]) is billing
-
-
 def test_secret_is_48_bytes_of_standard_base64() -> None:
     entropy = SeededEntropy("keys")
     secret = keys.new_secret(entropy)

@@ -76,7 +76,7 @@ async def _page(
     compared: SyncComparison | None = None
     trouble: ServiceError | None = None
     try:
-        await locations.get(visit.services, location)  # updates an old mirror from the provider
+        await locations.get(visit.services, location)  # updates an old cached profile from the provider
         compared = await comparison.compare(visit.services, location)
     except ServiceError as unavailable:  # the rest of the page can be shown
         trouble = unavailable

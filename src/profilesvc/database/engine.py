@@ -1,7 +1,7 @@
-"""The database: two units of work, `read()` and `write()`, which fail alike whatever breaks underneath.
+"""The database: the units of work `read()`, `write()` and `commit()`, which raise SERVICE_UNAVAILABLE for any failure.
 
-A read is a single statement that sees what is committed when it runs (`readers.py`). The reads of the hot paths are
-prepared once (`prepared.py`).
+Each statement of a read sees what is committed when it runs (`readers.py`). The reads of the hot paths are prepared
+once (`prepared.py`).
 
 SQLite (one process): WAL, synchronous=FULL; writers use BEGIN IMMEDIATE, so that no update is lost, and queue in the
 process, because the lock of the file is not fair. PostgreSQL: READ COMMITTED with conditional updates.

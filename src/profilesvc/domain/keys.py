@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from profilesvc.domain.entropy import Entropy
@@ -26,11 +25,6 @@ class Hold:
 
     reason: str
     set_at: int
-
-
-def shown_hold(holds: Iterable[Hold]) -> Hold | None:
-    """Return the hold to show to the owner, the earliest of the most severe; None for an active key."""
-    return min(holds, key=lambda hold: (-SEVERITY[hold.reason], hold.set_at), default=None)
 
 
 def clean_name(name: str) -> str:

@@ -33,7 +33,7 @@ KEPT: dict[Kind, int] = {
 
 
 async def once(services: Services) -> None:
-    """Run one round. Only one process at a time does so, and repeating a round has no effect."""
+    """Run one round. Every process runs rounds; deletions hold a lock, and the rest may run twice without effect."""
     await audit.note_expired(services)
     now = services.clock.now()
     for what, kept in KEPT.items():

@@ -91,7 +91,7 @@ class Provider(Protocol):
         ...
 
     async def create_post(self, account: str, location: str, body: Document) -> Document:
-        """Create a post. A retry is made only if the provider cannot have received the request."""
+        """Create a post. A retry is made only if the provider did not carry the request out."""
         ...
 
     async def patch_post(

@@ -2,7 +2,7 @@
 
 A call has a share of the time that one request of the service may spend at the provider, and raises only
 ProviderError. Reads, masked patches, PUT and DELETE are retried after temporary failures. A POST is retried only if the
-provider cannot have received it, because the provider has no idempotency keys and a retry could post twice.
+provider did not carry it out (it was not reached, or its response was 429), because it has no idempotency keys.
 """
 
 import asyncio
@@ -206,7 +206,7 @@ class Transport:
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:
-    """Return whether to retry: not after a rejection, the edit limit, or a POST that the provider may have received."""
+    """Return whether to retry: not after a rejection, the edit limit, or a POST that may have had its effect."""
     if not isinstance(error, ProviderError) or not error.retryable or error.reason == "timeout":
         return False
     if error.http_status == 429:

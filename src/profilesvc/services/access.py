@@ -207,7 +207,7 @@ async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
 
 
 async def note_use(services: Services, key: KeyState, now: int) -> None:
-    """Store when a key was last used. Callers do this after the response, at most once a minute (D-24)."""
+    """Store when a key was last used. The response does not wait for it; it happens at most once a minute (D-24)."""
     async with services.storage.write() as session:
         await keys.set_last_used(session, key.id, now)
 

@@ -129,6 +129,6 @@ async def _valid(services: Services, key: KeyState) -> CredentialsValid:
 
 
 def _address_line(address: dict[str, Any]) -> str:
-    """Return an address on one line: lines, locality, administrative area, postal code (D-95)."""
+    """Return an address on one line: lines, locality, administrative area, postal code."""
     parts = [*(address.get("addressLines") or []), *(address.get(name) for name in _ADDRESS_ORDER)]
     return ", ".join(part for part in parts if part)

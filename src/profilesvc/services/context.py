@@ -32,13 +32,13 @@ Result = TypeVar("Result")
 
 
 class Background:
-    """Tasks that run after a response and end before the service closes."""
+    """Tasks that a response does not wait for. They end before the service closes."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run after the response; a failure is not reported to the caller."""
+        """Run next to the request; a failure is not reported to the caller."""
         self._start(work)
 
     async def finish(self, work: Coroutine[Any, Any, Result]) -> Result:

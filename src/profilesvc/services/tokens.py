@@ -138,7 +138,7 @@ def _token(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
 
 
 def _note_use(services: Services, key: KeyState) -> None:
-    """Write the key's last use after the response, at most once a minute."""
+    """Write the key's last use in a task, at most once a minute."""
     now = services.clock.now()
     if key.last_used_at is None or key.last_used_at < now - MINUTE:
         services.background.spawn(note_use(services, key, now))
