@@ -66,7 +66,7 @@ def test_a_provider_that_goes_down_during_a_run(tmp_path: Path) -> None:
         assert '-d \'{"websiteUri": "https://harbour.example/pier"' in report[2]
         assert report[3].startswith("- post locations/111/localPosts/")
         assert report[3].endswith("?locationId=locations/111'")
-        assert report[4:] == ["Run the same command again to have it removed."]
+        assert report[4:] == ["Run the same command again to undo them."]
 
         code, lines, errors = deployment.smoked(NOTEBOOKS / "05_posts.ipynb", LAB__PATIENCE_SECONDS="0")
         assert (code, lines) == (1, ["undoing the changes of an earlier run"])
