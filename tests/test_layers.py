@@ -16,9 +16,6 @@ import profilesvc
 ROOT = Path(profilesvc.__file__).parent
 TABLE = Path(__file__).parents[1] / "docs" / "architecture.md"
 
-# Imports of a higher layer that are still there: the importing row, and what it imports. Remove each with its import.
-EXCEPTIONS = {("telemetry", "api")}
-
 
 @dataclass(frozen=True)
 class Layer:
@@ -92,11 +89,6 @@ def layer_of(name: str) -> str:
     return max(fitting, key=len)
 
 
-def excepted(layer: str, name: str) -> bool:
-    """Return whether an import is one of the exceptions."""
-    return any(layer == lower and within(name, frozenset({upper})) for lower, upper in EXCEPTIONS)
-
-
 def ours(module: str) -> Iterator[str]:
     """Return what a module imports of profilesvc, without that prefix."""
     for name in imports(module):
@@ -109,7 +101,7 @@ def broken(module: str) -> list[str]:
     """Return the imports of a module that its row does not allow."""
     layer = layers()[layer_of(module)]
     allowed = layer.ours | {layer.name}
-    wrong = [name for name in ours(module) if not within(name, allowed) and not excepted(layer.name, name)]
+    wrong = [name for name in ours(module) if not within(name, allowed)]
     for name in imports(module):
         top = name.split(".")[0]
         if top not in sys.stdlib_module_names | {"profilesvc"} and not within(name, layer.theirs):
@@ -128,14 +120,6 @@ def test_a_row_names_only_rows_above_it(layer: str) -> None:
     order = list(layers())
     below = {name for name in layers()[layer].ours - {""} if order.index(layer_of(name)) >= order.index(layer)}
     assert below == set()
-
-
-@pytest.mark.parametrize(("lower", "upper"), sorted(EXCEPTIONS))
-def test_an_exception_is_removed_with_its_import(lower: str, upper: str) -> None:
-    users = [
-        name for name in modules() if layer_of(name) == lower and any(within(i, frozenset({upper})) for i in ours(name))
-    ]
-    assert users, "remove it from EXCEPTIONS"
 
 
 def test_every_module_is_in_a_layer() -> None:

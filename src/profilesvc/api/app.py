@@ -12,7 +12,7 @@ from profilesvc import __version__
 from profilesvc.api import caching, converters, cors, failures, request
 from profilesvc.api.brief_cache import BriefCache
 from profilesvc.api.documents import Documents
-from profilesvc.api.guard import App, RequestGuard
+from profilesvc.api.guard import RequestGuard
 from profilesvc.api.openapi import Document
 from profilesvc.api.quart_fast import FastApp
 from profilesvc.api.routes import (
@@ -29,6 +29,7 @@ from profilesvc.api.routes import (
     wellknown,
 )
 from profilesvc.domain.entropy import Entropy
+from profilesvc.server.scope import App
 from profilesvc.services.context import Services
 
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]

@@ -8,7 +8,7 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,13 +21,9 @@ from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.rates import Counted
 from profilesvc.domain.request import RequestInfo, serving
-from profilesvc.server.scope import BEFORE, MALFORMED
+from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Send
 from profilesvc.services.context import Services
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Any, Any, Any], Awaitable[None]]
 access_log = logging.getLogger("profilesvc.access")  # a line per request, if `access_log` is set
 METRICS = "/metrics"
 _NEVER_FULL = frozenset({"/healthz", "/readyz", METRICS})  # so that monitoring does not report a full service as down

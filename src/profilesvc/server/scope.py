@@ -1,4 +1,12 @@
-"""Names of the values that the server and the app pass to each other in an ASGI scope and in the lifespan state."""
+"""The types of ASGI, and the names of the values that server and app pass to each other in a scope and in the state."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
 
 BEFORE = "profilesvc.before"  # how many requests this process was running or had queued when this one arrived
 ARRIVED = "profilesvc.arrived"  # a function: how many bytes of the body can be read now, and whether more will arrive

@@ -24,11 +24,11 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc import __version__
-from profilesvc.api.guard import App, Message, Receive, Send
 from profilesvc.database.engine import Reading, Storage
 from profilesvc.database.readers import FastReader
 from profilesvc.database.writers import Executions
 from profilesvc.domain.request import current
+from profilesvc.server.scope import App, Message, Receive, Send
 from profilesvc.settings import TracingSettings
 from profilesvc.telemetry.watching import Watcher
 

@@ -7,7 +7,7 @@ from profilesvc.database.engine import Storage
 from profilesvc.settings import PREFIX, Settings, SettingsError
 
 if TYPE_CHECKING:
-    from profilesvc.api.guard import App
+    from profilesvc.server.scope import App
 
 
 class Watcher:
