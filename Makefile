@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx clients docs fmt openapi clean
+.PHONY: help run test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx clients docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -132,6 +132,9 @@ fmt: $(DEV) ## format the code
 
 openapi: $(RUNTIME) ## write openapi.json anew
 	$(BIN)/profilesvc openapi -o openapi.json
+
+reference: $(DEV) ## write the tables of docs/ that come from the code
+	cd tests && ../$(BIN)/python -m support.page_tables
 
 clean: ## remove .venv, caches and builds; var/ stays
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

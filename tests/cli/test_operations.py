@@ -101,9 +101,9 @@ def test_the_proxy_passes_on_what_the_service_counts_on() -> None:
 
 
 def test_every_setting_and_command_of_the_guide_exists(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
+    settings = (ROOT / "docs" / "settings.md").read_text("utf-8")
     for name in set(re.findall(r"`([A-Z_]{6,})`", GUIDE)):
-        assert name in readme, name
+        assert name in settings, name
     for group, verb in set(re.findall(r"`profilesvc ([a-z-]+) ([a-z]+)", GUIDE)):
         assert command(tmp_path, group, verb, "--help").returncode == 0, (group, verb)
 

@@ -96,7 +96,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     try:
         url = parsed_url(settings.effective_database_url)
     except ArgumentError as error:
-        yield Check("database", "fail", expected(error) or "", "see the README for the form of the URL")
+        yield Check("database", "fail", expected(error) or "", "see docs/settings.md for the form of the URL")
         return
     where = f"{url.get_backend_name()} {url.database}"
     if url.get_backend_name() == "sqlite" and not await asyncio.to_thread(Path(str(url.database)).is_file):

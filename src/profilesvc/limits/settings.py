@@ -23,18 +23,31 @@ class LimitSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
+    """Whether requests are counted. `false` also omits the RateLimit headers."""
     storage_url: Annotated[SecretStr, AfterValidator(_counters_url)] = SecretStr("memory://")
+    """`memory://` counts in each process; `redis://…`, `rediss://…` and `valkey://…` count for all processes."""
     tokens_per_address: _Rate = Window.of("600/minute burst 200")
+    """Requests without a bearer token, per IPv4 address or IPv6 /64."""
     tokens_per_client: _Rate = Window.of("120/minute burst 60")
+    """Token requests and credential checks, per client id and address."""
     wrong_secrets: _Rate = Window.of("10/15 minutes")
+    """Wrong secrets, per client id and address. The right secret is always accepted."""
     heartbeats_per_key: _Rate = Window.of("30/minute")
+    """Heartbeats of an API key."""
     reads_per_key: _Rate = Window.of("300/minute")
+    """Reads with an API key. A plan can allow more (`reads = "1200/minute"`)."""
     reads_per_user: _Rate = Window.of("600/minute")
+    """Reads with a user token."""
     writes_per_key: _Rate = Window.of("120/minute")
+    """Changes with an API key."""
     writes_per_user: _Rate = Window.of("240/minute")
+    """Changes with a user token."""
     syncs_per_location: _Rate = Window.of("10/minute")
+    """Syncs of a location that run, which is the provider's limit. Replays do not count."""
     verifications_per_location: _Rate = Window.of("30/hour")
+    """Refreshes of a location's verification."""
     creations_per_user: _Rate = Window.of("300/hour")
+    """New API keys of a user."""
 
     @property
     def shared(self) -> bool:

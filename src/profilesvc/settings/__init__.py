@@ -5,24 +5,42 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, Field, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from profilesvc.limits.settings import LimitSettings
+from profilesvc.settings.groups import (
+    IdentitySettings,
+    LabSettings,
+    MetricsSettings,
+    ProviderSettings,
+    TokenSettings,
+    TracingSettings,
+    checked_base_url,
+)
+
+__all__ = [
+    "PREFIX",
+    "IdentitySettings",
+    "LabSettings",
+    "MetricsSettings",
+    "ProviderSettings",
+    "Settings",
+    "SettingsError",
+    "TokenSettings",
+    "TracingSettings",
+    "is_placeholder",
+    "load",
+    "refuse_in_production",
+]
 
 PREFIX = "PROFILESVC_"
 ENV_FILE = ".env"
 _PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|it|this)\b|…|\A<[^<>]*>\Z", re.IGNORECASE)
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\Z")
-
-
-def _comma_list(value: Any) -> Any:
-    """Split a comma-separated list."""
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 class SettingsError(Exception):
@@ -45,161 +63,6 @@ def _placeholders(settings: BaseModel, before: str = PREFIX) -> list[str]:
             text = value if isinstance(value, str) else value.get_secret_value()
             variables += [variable] if is_placeholder(text) else []
     return variables
-
-
-class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def _provider_url(value: str) -> str:
-    if value and not (_host(value, "http") or _host(value, "https")):
-        raise ValueError("must be a URL such as https://provider.example:8443, without a user")
-    return value
-
-
-_ProviderUrl = Annotated[str, AfterValidator(_provider_url)]
-
-
-class ProviderSettings(_Group):
-    """The address and the login of the provider. An empty `url` means the embedded emulator.
-
-    `timeout_seconds` is the time that one request of the service may spend at the provider. `edits_per_minute` limits
-    the edits of one profile; 0 means no limit and is the emulator's default.
-    """
-
-    url: _ProviderUrl = ""
-    information_url: _ProviderUrl = ""
-    verifications_url: _ProviderUrl = ""
-    accounts_url: _ProviderUrl = ""
-    posts_url: _ProviderUrl = ""
-    client_id: str = ""
-    client_secret: SecretStr = SecretStr("")
-    refresh_token: SecretStr = SecretStr("")
-    token_url: _ProviderUrl = ""
-    timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 8.0
-    edits_per_minute: Annotated[int, Field(ge=0, le=1000)] = 10
-
-    @property
-    def embedded(self) -> bool:
-        """Whether the embedded emulator is used, because no provider is configured."""
-        return not (self.url or self.information_url or self.posts_url)
-
-    def problem(self) -> str | None:
-        """Return which URL production rejects, as the end of a sentence that starts with the setting's name."""
-        for name in ("url", "information_url", "verifications_url", "accounts_url", "posts_url", "token_url"):
-            value = getattr(self, name)
-            if value and not _is_https_url(value):
-                return f"{name.upper()} must be an https:// URL without a user in production: it receives the login"
-        return None
-
-
-class TokenSettings(_Group):
-    """Lifetimes in seconds, the schedule of signing keys, and files of keys that the operator provides.
-
-    `signing_key_file` has the RSA key of access tokens, `refresh_key_file` the HMAC key of refresh tokens.
-    """
-
-    access_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 7_776_000
-    refresh_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 2_592_000
-    user_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 604_800
-    refresh_grace_seconds: Annotated[int, Field(ge=0, le=60)] = 30
-    rotate_days: Annotated[int, Field(ge=1, le=3650)] = 90
-    announce_days: Annotated[int, Field(ge=1, le=365)] = 14
-    signing_key_file: Path | None = None
-    refresh_key_file: Path | None = None
-    key_passphrase: SecretStr = SecretStr("")
-
-
-def _strong_token(value: SecretStr) -> SecretStr:
-    secret = value.get_secret_value()
-    if secret and not re.fullmatch(r"[A-Za-z0-9._~+/-]{16,512}=*", secret):
-        raise ValueError("must have 16 to 512 of the characters of a bearer token (letters, digits, -._~+/)")
-    return value
-
-
-Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-
-
-class IdentitySettings(_Group):
-    """The external identity provider for user tokens. Development without one uses the bundled issuer."""
-
-    issuer: Annotated[str, Field(max_length=255)] = ""
-    jwks_url: str = ""
-    client_id: str = ""
-    client_secret: SecretStr = SecretStr("")
-    algorithms: Annotated[tuple[Algorithm, ...], NoDecode, BeforeValidator(_comma_list), Field(min_length=1)] = (
-        "RS256",
-    )
-    create_users: bool = False
-    dev_issuer: bool | None = None
-
-    def problem(self, production: bool) -> str | None:
-        """Return which value is invalid, as the end of a sentence that starts with the setting's name."""
-        if production and self.dev_issuer:
-            return "DEV_ISSUER must not be set in production, because the bundled issuer signs in anyone"
-        if self.issuer and not self.client_id:
-            return "CLIENT_ID is required with an ISSUER, because it is the audience of the ID tokens"
-        if self.issuer and production and not _is_https_url(self.issuer):
-            return "ISSUER must be an https:// URL in production, because its token endpoint receives the client secret"
-        if self.issuer and not _is_jwks_url(self.jwks_url, production):
-            return "JWKS_URL is required with an ISSUER and must be https:// (in development also http:// on loopback)"
-        return None
-
-
-def _is_jwks_url(value: str, production: bool) -> bool:
-    return _is_https_url(value) or (not production and _host(value, "http") in {"127.0.0.1", "::1", "localhost"})
-
-
-def _is_https_url(value: str) -> bool:
-    """Return whether secrets may be sent to this address."""
-    return bool(_host(value, "https"))
-
-
-def _host(value: str, scheme: str) -> str | None:
-    """Return the host of a URL with this scheme; None for an invalid URL, one with a user, or one with port 0."""
-    try:
-        parts = urlsplit(value)
-        has_port = parts.port != 0
-    except ValueError:
-        return None
-    is_plain = value.isascii() and value.isprintable() and " " not in value and "@" not in parts.netloc
-    return parts.hostname if parts.scheme == scheme and is_plain and has_port else None
-
-
-class MetricsSettings(_Group):
-    """Access to `/metrics`: the bearer token, and the only port that serves it, if any."""
-
-    token: Annotated[SecretStr, AfterValidator(_strong_token)] = SecretStr("")
-    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
-
-
-class LabSettings(_Group):
-    """The service on which the notebooks run; an empty target means the embedded one.
-
-    On a deployed service, `write` allows posts, replies and syncs. `patience_seconds` is the longest wait of a cleanup
-    for a service or provider that is down. `make smoke` sets `journal` and undoes the changes recorded there.
-    """
-
-    target: str = ""
-    user_token: SecretStr = SecretStr("")
-    location: str = ""
-    write: bool = False
-    patience_seconds: Annotated[float, Field(ge=0, le=3600)] = 120
-    journal: Path | None = None
-
-
-def _base_url(value: str) -> str:
-    value = value.rstrip("/")
-    if value and not value.startswith(("http://", "https://")):
-        raise ValueError("must start with http:// or https://")
-    return value
-
-
-class TracingSettings(_Group):
-    """The collector of spans by OTLP over HTTP (requires the extra `otel`), and the share of traced requests."""
-
-    endpoint: Annotated[str, AfterValidator(_base_url)] = ""
-    sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
 def _database_url(value: str) -> str:
@@ -232,17 +95,22 @@ def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Settings(BaseSettings):
-    """All settings; the README has a table of them."""
+    """All settings. The docstrings of the fields become docs/settings.md."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="__", env_file=ENV_FILE, extra="ignore", frozen=True
     )
 
     environment: Literal["development", "production"] = "development"
-    base_url: Annotated[str, AfterValidator(_base_url)] = ""
+    """`production` rejects development shortcuts, demo data and placeholders."""
+    base_url: Annotated[str, AfterValidator(checked_base_url)] = ""
+    """Public address, issuer and audience of all tokens. Empty: where it listens. Production needs an https origin."""
     data_dir: Path = Path("var")
+    """Folder of the SQLite database, the emulator's state and the demo key."""
     database_url: Annotated[str, AfterValidator(_database_url)] = ""
+    """`postgresql+asyncpg://user:password@host/name`; several processes need it. Empty: a SQLite file in `DATA_DIR`."""
     database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
+    """Connections in each of the two pools of a process."""
     provider: ProviderSettings = ProviderSettings()
     tokens: TokenSettings = TokenSettings()
     limits: LimitSettings = LimitSettings()
@@ -251,14 +119,23 @@ class Settings(BaseSettings):
     tracing: TracingSettings = TracingSettings()
     metrics: MetricsSettings = MetricsSettings()
     max_in_flight: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    """Requests that one process works on; further ones get 503. One address gets at most four fifths."""
     drain_seconds: Annotated[float, Field(ge=0, le=300)] = 0
+    """How long after SIGTERM requests are still accepted while `/readyz` returns 503, so that a proxy notices."""
     access_log: bool = False
+    """Whether each request writes a JSON line: id, method, route, status, seconds."""
     trusted_hops: Annotated[int, Field(ge=0, le=16)] = 0
+    """Number of proxies in front, which decides which address of `X-Forwarded-For` is the caller's."""
     secret_pepper: SecretStr = SecretStr("")
+    """Key of the digests of client secrets. Set it before the first API key is created, and keep a copy."""
     plans_file: Path | None = None
+    """TOML file of the plans. Unset: the packaged plans."""
     dashboard_origins: Annotated[tuple[str, ...], NoDecode, AfterValidator(_origins)] = ()
+    """Comma-separated origins whose pages may send user tokens. Empty: our own, and localhost in development."""
     upgrade_url: str = ""
+    """Address where owners of deactivated keys can change their plan. Empty: `{BASE_URL}/dashboard`."""
     mirror_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
+    """Age up to which a location or a list of posts is returned without a request to the provider."""
 
     @model_validator(mode="before")
     @classmethod

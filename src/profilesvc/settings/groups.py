@@ -1,0 +1,195 @@
+"""The groups of settings, such as `PROFILESVC_PROVIDER__URL`. The docstrings of the fields become docs/settings.md."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic_settings import NoDecode
+
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _host(value: str, scheme: str) -> str | None:
+    """Return the host of a URL with this scheme; None for an invalid URL, one with a user, or one with port 0."""
+    try:
+        parts = urlsplit(value)
+        has_port = parts.port != 0
+    except ValueError:
+        return None
+    is_plain = value.isascii() and value.isprintable() and " " not in value and "@" not in parts.netloc
+    return parts.hostname if parts.scheme == scheme and is_plain and has_port else None
+
+
+def _is_https_url(value: str) -> bool:
+    """Return whether secrets may be sent to this address."""
+    return bool(_host(value, "https"))
+
+
+def _provider_url(value: str) -> str:
+    if value and not (_host(value, "http") or _host(value, "https")):
+        raise ValueError("must be a URL such as https://provider.example:8443, without a user")
+    return value
+
+
+_ProviderUrl = Annotated[str, AfterValidator(_provider_url)]
+
+
+class ProviderSettings(_Group):
+    """The address and the login of the provider (docs/provider.md)."""
+
+    url: _ProviderUrl = ""
+    """Origin of all APIs of the provider, https in production. Empty: the embedded emulator, in development only."""
+    information_url: _ProviderUrl = ""
+    """Origin of the Business Information API. Empty: `PROVIDER__URL`."""
+    verifications_url: _ProviderUrl = ""
+    """Origin of the Verifications API. Empty: `PROVIDER__URL`."""
+    accounts_url: _ProviderUrl = ""
+    """Origin of the Account Management API. Empty: `PROVIDER__URL`."""
+    posts_url: _ProviderUrl = ""
+    """Origin of the API for posts and reviews (v4). Empty: `PROVIDER__URL`."""
+    client_id: str = ""
+    """Id of the OAuth client at the provider."""
+    client_secret: SecretStr = SecretStr("")
+    """Secret of the OAuth client at the provider."""
+    refresh_token: SecretStr = SecretStr("")
+    """Refresh token of the login that owns the profiles."""
+    token_url: _ProviderUrl = ""
+    """URL of the provider's token endpoint. Empty: `/token` of `PROVIDER__URL`."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 8.0
+    """Time that one request of ours may spend at the provider, retries included."""
+    edits_per_minute: Annotated[int, Field(ge=0, le=1000)] = 10
+    """Edits that a process sends per profile and minute, the provider's own limit. 0: no limit."""
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the embedded emulator is used, because no provider is configured."""
+        return not (self.url or self.information_url or self.posts_url)
+
+    def problem(self) -> str | None:
+        """Return which URL production rejects, as the end of a sentence that starts with the setting's name."""
+        for name in ("url", "information_url", "verifications_url", "accounts_url", "posts_url", "token_url"):
+            value = getattr(self, name)
+            if value and not _is_https_url(value):
+                return f"{name.upper()} must be an https:// URL without a user in production: it receives the login"
+        return None
+
+
+class TokenSettings(_Group):
+    """Lifetimes of tokens, and the keys that sign them (docs/operations.md)."""
+
+    access_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 7_776_000
+    """Lifetime of access tokens, 90 days by default. Use 3600 for a new deployment; clients read `expires_in`."""
+    refresh_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 2_592_000
+    """Lifetime of refresh tokens, 30 days by default."""
+    user_ttl_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = 604_800
+    """Lifetime of user tokens and dashboard sessions, 7 days by default."""
+    refresh_grace_seconds: Annotated[int, Field(ge=0, le=60)] = 30
+    """How long a refresh token that was exchanged returns the same pair again, for a client that lost the response."""
+    rotate_days: Annotated[int, Field(ge=1, le=3650)] = 90
+    """How long a signing key signs before the next one replaces it."""
+    announce_days: Annotated[int, Field(ge=1, le=365)] = 14
+    """How long before its first signature a new signing key is published."""
+    signing_key_file: Path | None = None
+    """PEM file with your own RSA key (2048 bits or more) for access tokens. It ends the rotation of these keys."""
+    refresh_key_file: Path | None = None
+    """PEM file with an Ed25519 key whose 32 bytes sign refresh tokens. It ends the rotation of these keys."""
+    key_passphrase: SecretStr = SecretStr("")
+    """Encrypts the signing keys in the database, also existing ones. They cannot be read without it: keep a copy."""
+
+
+def _comma_list(value: Any) -> Any:
+    """Split a comma-separated list."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+class IdentitySettings(_Group):
+    """The identity provider where users sign in (docs/identity.md)."""
+
+    issuer: Annotated[str, Field(max_length=255)] = ""
+    """Issuer, exactly as in the `iss` of ID tokens. Empty in development: the bundled issuer."""
+    jwks_url: str = ""
+    """URL of the issuer's public keys. https; in development also http on loopback."""
+    client_id: str = ""
+    """Id of the dashboard at the identity provider, which is the `aud` of ID tokens."""
+    client_secret: SecretStr = SecretStr("")
+    """Secret of the dashboard at the identity provider. Empty for a public client."""
+    algorithms: Annotated[tuple[Algorithm, ...], NoDecode, BeforeValidator(_comma_list), Field(min_length=1)] = (
+        "RS256",
+    )
+    """Accepted signatures of ID tokens, as a comma-separated list."""
+    create_users: bool = False
+    """Whether the first login of an unknown subject creates a user."""
+    dev_issuer: bool | None = None
+    """Whether the bundled issuer runs. Unset: in development without an issuer. It signs in anyone."""
+
+    def problem(self, production: bool) -> str | None:
+        """Return which value is invalid, as the end of a sentence that starts with the setting's name."""
+        if production and self.dev_issuer:
+            return "DEV_ISSUER must not be set in production, because the bundled issuer signs in anyone"
+        if self.issuer and not self.client_id:
+            return "CLIENT_ID is required with an ISSUER, because it is the audience of the ID tokens"
+        if self.issuer and production and not _is_https_url(self.issuer):
+            return "ISSUER must be an https:// URL in production, because its token endpoint receives the client secret"
+        if self.issuer and not _is_jwks_url(self.jwks_url, production):
+            return "JWKS_URL is required with an ISSUER and must be https:// (in development also http:// on loopback)"
+        return None
+
+
+def _is_jwks_url(value: str, production: bool) -> bool:
+    return _is_https_url(value) or (not production and _host(value, "http") in {"127.0.0.1", "::1", "localhost"})
+
+
+def _strong_token(value: SecretStr) -> SecretStr:
+    secret = value.get_secret_value()
+    if secret and not re.fullmatch(r"[A-Za-z0-9._~+/-]{16,512}=*", secret):
+        raise ValueError("must have 16 to 512 of the characters of a bearer token (letters, digits, -._~+/)")
+    return value
+
+
+class MetricsSettings(_Group):
+    """Access to `/metrics`."""
+
+    token: Annotated[SecretStr, AfterValidator(_strong_token)] = SecretStr("")
+    """Bearer token that readers of `/metrics` send, 16 characters or more. Empty: everyone can read it."""
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    """The only port that serves `/metrics`, and nothing else (`serve` only). Unset: the port of the service."""
+
+
+class LabSettings(_Group):
+    """The service on which the notebooks and `make smoke` run."""
+
+    target: str = ""
+    """Base URL of a deployed service. Empty: the notebooks start one."""
+    user_token: SecretStr = SecretStr("")
+    """User token for the deployed service."""
+    location: str = ""
+    """Location of the user that the notebooks may use, such as `locations/123`."""
+    write: bool = False
+    """Whether posts, replies and syncs are allowed on the deployed service."""
+    patience_seconds: Annotated[float, Field(ge=0, le=3600)] = 120
+    """Longest wait of a cleanup for a service or provider that is down."""
+    journal: Path | None = None
+    """File of the changes to undo. `make smoke` sets it."""
+
+
+def checked_base_url(value: str) -> str:
+    """Check a base URL, and remove a slash at its end."""
+    value = value.rstrip("/")
+    if value and not value.startswith(("http://", "https://")):
+        raise ValueError("must start with http:// or https://")
+    return value
+
+
+class TracingSettings(_Group):
+    """Traces by OTLP over HTTP, which need the extra `otel`."""
+
+    endpoint: Annotated[str, AfterValidator(checked_base_url)] = ""
+    """Base URL of an OpenTelemetry collector, such as `http://127.0.0.1:4318`. Empty: no traces."""
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Share of requests that are traced."""
