@@ -126,7 +126,7 @@ async def test_rejected_body_names_field_and_reason(rig: Rig) -> None:
         await rig.provider.patch_location(PIER, {"openInfo": {"status": "AJAR"}}, ["openInfo.status"])
     error = caught.value
     assert (error.reason, error.retryable, error.http_status) == ("rejected", False, 400)
-    assert error.provider_status == "INVALID_ARGUMENT"
+    assert error.provider_code == "INVALID_ARGUMENT"
     assert error.fields == ("location.open_info.status",)
     assert "AJAR" in (error.provider_message or "")
 

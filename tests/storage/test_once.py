@@ -212,7 +212,7 @@ async def test_A131_what_can_be_corrected_is_forgotten(desk: Desk) -> None:
 
 
 async def test_a_final_refusal_of_the_provider_is_kept(desk: Desk) -> None:
-    said = {"http_status": 400, "provider_status": "INVALID_ARGUMENT"}
+    said = {"http_status": 400, "provider_code": "INVALID_ARGUMENT"}
     first = await desk.fails(PROVIDER_API_ERROR, failing=provider_says("rejected", retryable=False, **said))
     again = await desk.fails(PROVIDER_API_ERROR)
     assert (again.message, again.details) == (first.message, first.details)

@@ -4,45 +4,36 @@ Documents are the provider's JSON, unchanged. Location names are `locations/<id>
 operations whose v4 paths contain an account have it as a parameter.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Protocol
 
 Document = dict[str, Any]
 Reason = Literal["rejected", "unavailable", "timeout", "rate_limited"]
 
 
+@dataclass(eq=False)
 class ProviderError(Exception):
     """The only exception of the provider package.
 
-    Callers see `reason` and `retryable`. `http_status`, `provider_status`, `provider_reason` and `provider_message` are
+    Callers see `reason` and `retryable`. `http_status`, `provider_code`, `provider_reason` and `provider_message` are
     from the provider's response, if there was one. `not_found` means a 404 for a resource. `retry_after` is the number
     of seconds to wait, if known. `reached` is False if the provider cannot have received the request, so that it had
     no effect.
     """
 
-    def __init__(  # noqa: PLR0913 - the optional fields of one error
-        self,
-        reason: Reason,
-        *,
-        retryable: bool,
-        http_status: int | None = None,
-        provider_status: str | None = None,
-        provider_reason: str | None = None,
-        provider_message: str | None = None,
-        fields: tuple[str, ...] = (),
-        retry_after: float | None = None,
-        reached: bool = True,
-    ) -> None:
-        super().__init__(provider_message or reason)
-        self.reason: Reason = reason
-        self.retryable = retryable
-        self.http_status = http_status
-        self.provider_status = provider_status
-        self.provider_reason = provider_reason
-        self.provider_message = provider_message
-        self.fields = fields
-        self.retry_after = retry_after
-        self.reached = reached
+    reason: Reason
+    _: KW_ONLY
+    retryable: bool
+    http_status: int | None = None
+    provider_code: str | None = None
+    provider_reason: str | None = None
+    provider_message: str | None = None
+    fields: tuple[str, ...] = ()
+    retry_after: float | None = None
+    reached: bool = True
+
+    def __str__(self) -> str:
+        return self.provider_message or self.reason
 
     @property
     def effect_unknown(self) -> bool:
@@ -52,7 +43,7 @@ class ProviderError(Exception):
     @property
     def not_found(self) -> bool:
         """Whether the provider has no such resource, or hides it."""
-        return self.http_status == 404 and self.provider_status == "NOT_FOUND"
+        return self.http_status == 404 and self.provider_code == "NOT_FOUND"
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def _error_of(received: Received, document: Document) -> ProviderError:
     details = _Details(error.get("details"))
     arguments: dict[str, Any] = {
         "http_status": status,
-        "provider_status": _text(error.get("status")),
+        "provider_code": _text(error.get("status")),
         "provider_reason": details.reason,
         "provider_message": details.message or _text(error.get("message")),
         "fields": tuple(details.fields),

@@ -24,7 +24,7 @@ def provider_failure(error: ProviderError) -> ServiceError:
     is_rejected = error.http_status is not None and error.http_status >= 400
     optional = {
         "provider_status": error.http_status,
-        "provider_code": error.provider_status,
+        "provider_code": error.provider_code,
         "provider_reason": error.provider_reason,
         "provider_message": error.provider_message if is_rejected else None,  # otherwise our own words
         "fields": list(error.fields),
