@@ -175,7 +175,7 @@ async def live_key(
     """Return the key of a token, or None if the token is no longer valid. A held key is returned at any epoch."""
     async with services.storage.read() as session:
         key, prefetched = await keys.token_key(session, claims["client_id"], ids(claims), prefetch)
-    if key is None or key.ended(services.clock.now()) or key.revoked:
+    if key is None or not key.may_authenticate(services.clock.now()) or key.token_revoked:
         return None, ()
     if key.hold is None and key.epoch != claims["epoch"]:
         return None, ()
@@ -242,6 +242,6 @@ async def own_key(services: Services, session: AsyncSession, caller: Caller | No
         ServiceError: NOT_FOUND.
     """
     key = await keys.locked(session, client_id, None if caller is None else caller.user_id)
-    if key is None or key.gone(services.clock.now()):
+    if key is None or not key.is_live(services.clock.now()):
         raise missing("API key")
     return key

@@ -41,7 +41,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
             key, digests, stamp = await keys.credentials(session, client_id, now)
     decoy = secret_digest("", services.pepper)
     matches = [secret_matches(client_secret, digest, services.pepper) for digest in digests or [decoy]]
-    if key is None or not digests or not any(matches) or key.ended(now):
+    if key is None or not digests or not any(matches) or not key.may_authenticate(now):
         await services.limiter.wrong_secret(client_id)
         if key is not None:
             services.notes.failed(services, key)
@@ -101,7 +101,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
         raise _bad_refresh_token(refusal.reason == "expired") from None
     async with services.storage.read() as session:
         key = await keys.state(session, claims["client_id"], *ids(claims))
-    if key is None or key.ended(now) or key.revoked:
+    if key is None or not key.may_authenticate(now) or key.token_revoked:
         raise _bad_refresh_token()
     await _check_client(services, body, key)
     admit_key(services, current(), key, None if key.epoch == claims["epoch"] else _bad_refresh_token())

@@ -34,20 +34,20 @@ class KeyState(NamedTuple):
     owner_suspended_at: int | None
     hold_reason: str | None
     hold_set_at: int | None
-    revoked: bool
+    token_revoked: bool
 
     @property
     def hold(self) -> Hold | None:
         """The most severe hold."""
         return None if self.hold_reason is None else Hold(self.hold_reason, self.hold_set_at or 0)
 
-    def gone(self, now: int) -> bool:
-        """Return whether the key is revoked or expired."""
-        return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= now)
+    def is_live(self, now: int) -> bool:
+        """Return whether the key is neither revoked nor expired. A live key may have a hold."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
-    def ended(self, now: int) -> bool:
-        """Return whether the key is gone or its owner is suspended, so that its secret and tokens are invalid."""
-        return self.gone(now) or self.owner_suspended_at is not None
+    def may_authenticate(self, now: int) -> bool:
+        """Return whether the key is live and its owner is not suspended; otherwise its secret and tokens are invalid."""
+        return self.is_live(now) and self.owner_suspended_at is None
 
 
 _STATES = (
@@ -69,7 +69,7 @@ _STATES = (
         users.c.suspended_at,
         holds.c.reason,
         holds.c.set_at,
-        revocations.any_of.label("revoked"),
+        revocations.any_of.label("token_revoked"),
     )
     .select_from(
         keys.join(users, users.c.id == keys.c.user_id)
@@ -85,7 +85,7 @@ _OWN = Prepared(STATE.where(keys.c.user_id == bindparam("user_id")))
 
 
 async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None:
-    """Return the state of a key; its `revoked` shows whether one of a token's `ids` is revoked."""
+    """Return the state of a key; its `token_revoked` shows whether one of a token's `ids` is revoked."""
     return (await token_key(session, client_id, ids))[0]
 
 
