@@ -7,7 +7,7 @@ import pytest
 from profilesvc.database.engine import Storage
 from profilesvc.settings import Settings
 from profilesvc.storage import idempotency
-from profilesvc.storage.idempotency import LET_GO, Attempt
+from profilesvc.storage.idempotency import ANY_FINGERPRINT, Attempt
 
 FIRST = Attempt("print", 1, 60, 10, None, None)
 
@@ -42,15 +42,15 @@ async def finish(storage: Storage, fence: int, scope: str = "s") -> bool:
         return await idempotency.finish(session, scope, fence, 200, "{}")
 
 
-async def let_go(storage: Storage, fence: int, corrigible: bool | None = None) -> None:
+async def end_lease(storage: Storage, fence: int, can_be_corrected: bool | None = None) -> None:
     async with storage.write() as session:
-        given = {} if corrigible is None else {"corrigible": corrigible}
-        await idempotency.let_go(session, "s", fence, 20, **given)
+        given = {} if can_be_corrected is None else {"can_be_corrected": can_be_corrected}
+        await idempotency.end_lease(session, "s", fence, 20, **given)
 
 
-async def release(storage: Storage, fence: int) -> None:
+async def remove(storage: Storage, fence: int) -> None:
     async with storage.write() as session:
-        await idempotency.release(session, "s", fence)
+        await idempotency.remove(session, "s", fence)
 
 
 async def test_one_comes_first(storage: Storage) -> None:
@@ -82,29 +82,29 @@ async def test_the_first_answer_stays(storage: Storage) -> None:
     answered = FIRST._replace(status=200, answer="{}")
     assert await find(storage) == answered
     assert await finish(storage, 1) is False
-    await let_go(storage, 1, corrigible=True)
-    await release(storage, 1)
+    await end_lease(storage, 1, can_be_corrected=True)
+    await remove(storage, 1)
     assert await find(storage) == answered
     assert await find(storage, "t") == FIRST
 
 
-async def test_what_is_let_go_stays_known(storage: Storage) -> None:
+async def test_an_ended_lease_stays_known(storage: Storage) -> None:
     await insert(storage)
     await insert(storage, "t")
-    await let_go(storage, 2)
+    await end_lease(storage, 2)
     assert await find(storage) == FIRST
-    await let_go(storage, 1)
+    await end_lease(storage, 1)
     assert await find(storage) == FIRST._replace(lease_until=20)
-    await let_go(storage, 1, corrigible=True)
-    assert await find(storage) == FIRST._replace(lease_until=20, fingerprint=LET_GO)
+    await end_lease(storage, 1, can_be_corrected=True)
+    assert await find(storage) == FIRST._replace(lease_until=20, fingerprint=ANY_FINGERPRINT)
     assert await find(storage, "t") == FIRST
 
 
-async def test_what_is_released_is_forgotten(storage: Storage) -> None:
+async def test_what_is_removed_is_forgotten(storage: Storage) -> None:
     await insert(storage)
     await insert(storage, "t")
-    await release(storage, 2)
+    await remove(storage, 2)
     assert await find(storage) == FIRST
-    await release(storage, 1)
+    await remove(storage, 1)
     assert await find(storage) is None
     assert await find(storage, "t") == FIRST

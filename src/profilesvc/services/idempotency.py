@@ -70,7 +70,7 @@ def _in_progress() -> ServiceError:
     return ServiceError(IDEMPOTENCY_IN_PROGRESS, retry_after=1)
 
 
-async def once(
+async def run_once(
     services: Services,
     caller: Caller,
     target: tuple[str, Reached],
@@ -114,10 +114,10 @@ async def _repeated(session: AsyncSession, scope: str, fingerprint: str, now: in
         ServiceError: IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_IN_PROGRESS, PROVIDER_API_ERROR as the first time.
     """
     previous = await idempotency.find(session, scope)
-    if previous is None:  # it has just been released
+    if previous is None:  # it has just been removed
         raise _in_progress()
     is_forgotten = previous.created_at <= now - KEPT
-    if not is_forgotten and previous.fingerprint not in (idempotency.LET_GO, fingerprint):
+    if not is_forgotten and previous.fingerprint not in (idempotency.ANY_FINGERPRINT, fingerprint):
         raise ServiceError(IDEMPOTENCY_KEY_REUSED)
     if not is_forgotten and previous.status is not None:
         return _replay(previous.status, previous.answer or "null")
@@ -162,7 +162,7 @@ async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now
         False if the rejection could not be kept, because another holder has taken over.
     """
     if not isinstance(error, ServiceError):
-        await idempotency.let_go(session, claim.scope, claim.fence, now)
+        await idempotency.end_lease(session, claim.scope, claim.fence, now)
         return True
     cause = error.__cause__
     is_unknown = cause.effect_unknown if isinstance(cause, ProviderError) else error.kind.status >= 500
@@ -173,7 +173,7 @@ async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now
     if is_unknown or error.kind.status >= 500 or claim.fence > 1:
         # A failure may have had its effect, and so may an earlier attempt, however this one ended.
         can_be_corrected = not is_unknown and claim.fence == 1
-        await idempotency.let_go(session, claim.scope, claim.fence, now, can_be_corrected)
+        await idempotency.end_lease(session, claim.scope, claim.fence, now, can_be_corrected)
     else:
-        await idempotency.release(session, claim.scope, claim.fence)
+        await idempotency.remove(session, claim.scope, claim.fence)
     return True

@@ -15,7 +15,7 @@ from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Prefetch, Reached, Rendered, Services
-from profilesvc.services.idempotency import Claim, IdempotencyKey, once
+from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.post_cache import forget, is_stale, reread, stored
 from profilesvc.services.provider_errors import provider_failure
@@ -89,7 +89,7 @@ async def create(
     post = check_create(body)
     if key is None:
         return await _create(services, location, post, None)
-    return await once(
+    return await run_once(
         services, caller, ("posts", location), key, lambda claim: _create(services, location, post, claim)
     )
 

@@ -108,7 +108,7 @@ async def run(
         row = require_syncable(await lease.wait())
         return await _push(services, location, row, push, lease, claim)
 
-    return await idempotency.once(services, caller, ("sync", location), key, push_once, lease)
+    return await idempotency.run_once(services, caller, ("sync", location), key, push_once, lease)
 
 
 def checked(location: Reached, body: Document) -> Push:

@@ -59,20 +59,20 @@ async def finish(session: AsyncSession, scope: str, fence: int, status: int, ans
     return (await session.execute(statement)).first() is not None
 
 
-LET_GO = ""  # the fingerprint of an attempt that may be followed by a corrected request
+ANY_FINGERPRINT = ""  # the fingerprint of an attempt that may be followed by a corrected request
 
 
-async def let_go(session: AsyncSession, scope: str, fence: int, now: int, corrigible: bool = False) -> None:
+async def end_lease(session: AsyncSession, scope: str, fence: int, now: int, can_be_corrected: bool = False) -> None:
     """End the lease but keep the attempt: its effect is unknown, and the next attempt must take that into account."""
-    released = {"lease_until": now} | ({"fingerprint": LET_GO} if corrigible else {})
+    values = {"lease_until": now} | ({"fingerprint": ANY_FINGERPRINT} if can_be_corrected else {})
     await session.execute(
         update(idempotency)
         .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
-        .values(**released)
+        .values(**values)
     )
 
 
-async def release(session: AsyncSession, scope: str, fence: int) -> None:
+async def remove(session: AsyncSession, scope: str, fence: int) -> None:
     """Delete an attempt that had no effect."""
     await session.execute(
         delete(idempotency).where(

@@ -46,7 +46,7 @@ class KeyState(NamedTuple):
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
     def may_authenticate(self, now: int) -> bool:
-        """Return whether the key is live and its owner is not suspended; otherwise its secret and tokens are invalid."""
+        """Return whether its secret and tokens are valid: it is live, and its owner is not suspended."""
         return self.is_live(now) and self.owner_suspended_at is None
 
 

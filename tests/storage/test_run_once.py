@@ -26,7 +26,7 @@ from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import Caller, Reached, Rendered
-from profilesvc.services.idempotency import KEPT, Claim, once
+from profilesvc.services.idempotency import KEPT, Claim, run_once
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.settings import Settings
 from profilesvc.storage.tables import idempotency as rows
@@ -37,7 +37,7 @@ ALICE, HERE = Caller(1, PLAN, frozenset()), Reached("locations/111", 1, PLAN, "a
 
 @dataclass
 class Desk:
-    """What `once` needs of the services, and one request after another."""
+    """What `run_once` needs of the services, and one request after another."""
 
     storage: Storage
     clock: FrozenClock
@@ -59,7 +59,7 @@ class Desk:
 
         caller, target = other.get("caller", ALICE), other.get("target", ("push", HERE))
         key = idempotency_key([[value] for value in other.get("values", ["k"])], request)
-        return await once(self, caller, target, key, run)  # type: ignore[arg-type]  # a part of the services
+        return await run_once(self, caller, target, key, run)  # type: ignore[arg-type]  # a part of the services
 
     async def fails(self, kind: ErrorKind, request: Any = 1, failing: BaseException | None = None) -> ServiceError:
         with pytest.raises(ServiceError) as refusal:
@@ -160,7 +160,7 @@ async def test_a_holder_that_is_gone_gives_way_after_its_lease(desk: Desk) -> No
         raise AssertionError("an overtaken holder has stored its answer")
 
     with pytest.raises(ServiceError) as refusal:
-        await once(desk, ALICE, ("push", HERE), idempotency_key([["k"]], 1), slow)  # type: ignore[arg-type]
+        await run_once(desk, ALICE, ("push", HERE), idempotency_key([["k"]], 1), slow)  # type: ignore[arg-type]
     assert refusal.value.kind is IDEMPOTENCY_IN_PROGRESS
     first, second = seen
     assert first is not None
