@@ -8,7 +8,7 @@ from sqlalchemy import insert, select
 from profilesvc.database.engine import Storage
 from profilesvc.settings import Settings
 from profilesvc.storage import families
-from profilesvc.storage.families import Family, Step
+from profilesvc.storage.families import Exchange, Family
 from profilesvc.storage.tables import families as rows
 from profilesvc.storage.tables import keys
 
@@ -36,9 +36,9 @@ async def storage(settings: Settings) -> AsyncIterator[Storage]:
 
 
 async def advance(storage: Storage, of: int, family: str = "f", now: int = NOW, expires_at: int = 5_000) -> bool:
-    step = Step(family, 1, of, f"{family} after {of}", expires_at)
+    exchange = Exchange(family, 1, of, f"{family} after {of}", expires_at)
     async with storage.write() as session:
-        return await families.advance(session, step, now)
+        return await families.advance(session, exchange, now)
 
 
 async def find(storage: Storage, family: str = "f") -> Family | None:

@@ -11,7 +11,7 @@ from profilesvc.domain.time import DAY, SECOND
 from profilesvc.services import audit
 from profilesvc.services.context import Services
 from profilesvc.storage import families, revocations
-from profilesvc.storage.families import Family, Step
+from profilesvc.storage.families import Exchange, Family
 from profilesvc.storage.keys import KeyState
 from profilesvc.tokens.claims import LONGEST_TOKEN, Grant, RefreshClaims
 from profilesvc.tokens.signer import random_id
@@ -116,36 +116,42 @@ async def exchange(
         permissions,
         {"fam": presented["fam"], "gen": presented["gen"] + 1, "auth_time": presented["auth_time"]},
     )
-    step = Step(
+    exchange = Exchange(
         family=presented["fam"],
         key_id=key.id,
-        of=presented["gen"],
+        generation=presented["gen"],
         successor=orjson.dumps(asdict(successor)).decode(),
         expires_at=successor.now + successor.refresh_ttl * SECOND,
     )
     async with services.storage.write() as session:
-        if await families.advance(session, step, successor.now):
-            await audit.record(services, session, "token.refreshed", key.user_id, key.id, generation=step.of + 1)
+        if await families.advance(session, exchange, successor.now):
+            await audit.record(
+                services, session, "token.refreshed", key.user_id, key.id, generation=exchange.generation + 1
+            )
             pair: Pair | None = successor
         else:
-            pair = await _repeated(services, session, key, step)
+            pair = await _repeated(services, session, key, exchange)
     ring = services.signer.keyring
     if pair is None or pair.access_kid not in ring.access or pair.refresh_kid not in ring.refresh:
         raise RefreshRefused  # the stored pair is not valid if its signing key was removed
     return pair
 
 
-async def _repeated(services: Services, session: AsyncSession, key: KeyState, step: Step) -> Pair | None:
+async def _repeated(services: Services, session: AsyncSession, key: KeyState, exchange: Exchange) -> Pair | None:
     """Return the existing pair within the grace period. After that, end the family."""
-    family, now = await families.find(session, step.family), services.clock.now()
+    family, now = await families.find(session, exchange.family), services.clock.now()
     if family is None:
         return None
-    if _is_within_grace(services, family, step.of):
-        await audit.record(services, session, "token.refresh_replayed", key.user_id, key.id, generation=step.of)
+    if _is_within_grace(services, family, exchange.generation):
+        await audit.record(
+            services, session, "token.refresh_replayed", key.user_id, key.id, generation=exchange.generation
+        )
         return Pair(**orjson.loads(family.successor))
-    if step.of < family.generation:
-        await revocations.add(session, "family", step.family, now, now + LONGEST_TOKEN)
-        await audit.record(services, session, "token.refresh_reuse", key.user_id, key.id, generation=step.of)
+    if exchange.generation < family.generation:
+        await revocations.add(session, "family", exchange.family, now, now + LONGEST_TOKEN)
+        await audit.record(
+            services, session, "token.refresh_reuse", key.user_id, key.id, generation=exchange.generation
+        )
     return None
 
 

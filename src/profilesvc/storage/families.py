@@ -18,32 +18,32 @@ class Family(NamedTuple):
     successor: str
 
 
-class Step(NamedTuple):
-    """An exchange that replaces generation `of` of a family; `successor` holds the claims of the next generation."""
+class Exchange(NamedTuple):
+    """An exchange that replaces a generation of a family; `successor` has the claims of the next one."""
 
     family: str
     key_id: int
-    of: int
+    generation: int
     successor: str
     expires_at: int
 
 
-async def advance(session: AsyncSession, step: Step, now: int) -> bool:
+async def advance(session: AsyncSession, exchange: Exchange, now: int) -> bool:
     """Record an exchange; return True for exactly one caller.
 
     The first exchange inserts the row of the family, so that a grant writes nothing.
     """
-    values = {"generation": step.of + 1, "rotated_at": now, "successor": step.successor}
-    if step.of == 0:
+    values = {"generation": exchange.generation + 1, "rotated_at": now, "successor": exchange.successor}
+    if exchange.generation == 0:
         first = insert_into(session, families).values(
-            id=step.family, key_id=step.key_id, expires_at=step.expires_at, **values
+            id=exchange.family, key_id=exchange.key_id, expires_at=exchange.expires_at, **values
         )
         inserted = await session.execute(first.on_conflict_do_nothing().returning(families.c.id))
         return inserted.first() is not None
-    later = case((families.c.expires_at < step.expires_at, step.expires_at), else_=families.c.expires_at)
+    later = case((families.c.expires_at < exchange.expires_at, exchange.expires_at), else_=families.c.expires_at)
     statement = (
         update(families)
-        .where(families.c.id == step.family, families.c.generation == step.of)
+        .where(families.c.id == exchange.family, families.c.generation == exchange.generation)
         .values(expires_at=later, **values)
         .returning(families.c.id)
     )
