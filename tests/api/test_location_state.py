@@ -7,7 +7,7 @@ import pytest
 
 from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services.context import Reached, Services
+from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.locations import switch_sync
 from support.api import Site, assert_error, assert_ok, fields
 from support.drive import drift, fail, heal
@@ -37,7 +37,7 @@ class TestSwitch:
     ) -> None:
         """Every plan of the packaged catalogue has sync, so the operation is asked directly."""
         plan = services.plans.get("pro").model_copy(update={"sync": False})
-        without = Reached("locations/112", 1, plan, "accounts/1")
+        without = AllowedLocation("locations/112", 1, plan, "accounts/1")
         with pytest.raises(ServiceError) as refusal:
             await switch_sync(services, without, True)
         assert refusal.value.kind is PLAN_RESTRICTION

@@ -11,7 +11,7 @@ from profilesvc.contract.errors import PLAN_RESTRICTION
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import FrozenClock
 from profilesvc.services import sync
-from profilesvc.services.context import Caller, Reached, Services
+from profilesvc.services.context import AllowedLocation, Caller, Services
 from support.api import CAROL, Site, assert_error, assert_ok, fields
 from support.drive import calls, document, drift
 
@@ -200,7 +200,11 @@ class TestPush:
         without = services.plans.get("pro").model_copy(update={"sync": False})
         with pytest.raises(ServiceError) as refusal:
             await sync.run(
-                services, Caller(1, without, frozenset()), Reached(PIER, 1, without, "accounts/1"), {"title": "T"}, None
+                services,
+                Caller(1, without, frozenset()),
+                AllowedLocation(PIER, 1, without, "accounts/1"),
+                {"title": "T"},
+                None,
             )
         assert refusal.value.kind is PLAN_RESTRICTION
 

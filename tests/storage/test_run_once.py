@@ -25,14 +25,14 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Caller, Reached, Rendered
+from profilesvc.services.context import AllowedLocation, Caller, Rendered
 from profilesvc.services.idempotency import KEPT, Claim, run_once
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.settings import Settings
 from profilesvc.storage.tables import idempotency as rows
 
 PLAN = next(iter(load_catalogue(None)))
-ALICE, HERE = Caller(1, PLAN, frozenset()), Reached("locations/111", 1, PLAN, "accounts/1")
+ALICE, HERE = Caller(1, PLAN, frozenset()), AllowedLocation("locations/111", 1, PLAN, "accounts/1")
 
 
 @dataclass
@@ -95,7 +95,7 @@ async def test_a_repeat_is_answered_as_the_first_time(desk: Desk) -> None:
 
 
 async def test_callers_operations_locations_and_values_are_apart(desk: Desk) -> None:
-    other = Reached("locations/112", 1, PLAN, "accounts/1")
+    other = AllowedLocation("locations/112", 1, PLAN, "accounts/1")
     for different in (
         {},
         {"caller": Caller(2, PLAN, frozenset())},

@@ -246,7 +246,7 @@ async def _path(
             path_arguments[argument] = canonical(path_values[parameter], name)
     except ValueError as error:
         raise invalid(where, parameter, str(error)) from None
-    path_arguments["location"] = await access.reach(running, arguments["caller"], name)
+    path_arguments["location"] = await access.require_location(running, arguments["caller"], name)
     return path_arguments
 
 

@@ -13,7 +13,7 @@ from profilesvc.dashboard import pages, post_form, problems, words
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import overview, posts
-from profilesvc.services.context import Reached
+from profilesvc.services.context import AllowedLocation
 from profilesvc.tokens.signer import random_id
 
 _SITE = "/sites/<location:locationId>"
@@ -25,11 +25,11 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, f"{_SITE}/posts")
     async def show(visit: Visit, locationId: str) -> Response:
-        return await _page(visit, await visit.reach(locationId), MultiDict(request.args))
+        return await _page(visit, await visit.location(locationId), MultiDict(request.args))
 
     @view(blueprint, f"{_SITE}/posts/live")
     async def live(visit: Visit, locationId: str) -> Response:
-        location = await visit.reach(locationId)
+        location = await visit.location(locationId)
         return pages.page("_posts.html", visit=visit, location=location, **await _listed(visit, location, ""))
 
     @view(blueprint, f"{_SITE}/posts/check", "POST")
@@ -41,7 +41,7 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, f"{_SITE}/posts", "POST")
     async def create(visit: Visit, locationId: str) -> Response:
-        location, form = await visit.reach(locationId), await request.form
+        location, form = await visit.location(locationId), await request.form
         body = post_form.document(_kind(form), form)
         once = idempotency_key([[form.get("once", "")]], body)
         try:
@@ -52,7 +52,7 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, f"{_SITE}/posts/<post:postId>/delete", "POST")
     async def delete(visit: Visit, locationId: str, postId: str) -> Response:
-        location, form = await visit.reach(locationId), await request.form
+        location, form = await visit.location(locationId), await request.form
         try:
             ident = post_id(postId, location.name)
         except ValueError as error:
@@ -71,7 +71,7 @@ def _kind(form: "MultiDict[str, str]") -> str:
 
 async def _page(
     visit: Visit,
-    location: Reached,
+    location: AllowedLocation,
     form: "MultiDict[str, str]",
     error: ServiceError | None = None,
     prefix: str = "",
@@ -93,7 +93,7 @@ async def _page(
     )
 
 
-async def _listed(visit: Visit, location: Reached, token: str, *, is_form: bool = False) -> dict[str, Any]:
+async def _listed(visit: Visit, location: AllowedLocation, token: str, *, is_form: bool = False) -> dict[str, Any]:
     """Return a page of posts, or the error if the provider is not available.
 
     If the form is shown again (`is_form`), show every error with it, because the user's input must not be lost.

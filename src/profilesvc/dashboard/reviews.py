@@ -13,7 +13,7 @@ from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.services import reviews
-from profilesvc.services.context import Reached
+from profilesvc.services.context import AllowedLocation
 
 _SITE = "/sites/<location:locationId>"
 
@@ -23,11 +23,11 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, f"{_SITE}/reviews")
     async def show(visit: Visit, locationId: str) -> Response:
-        return await _page(visit, await visit.reach(locationId))
+        return await _page(visit, await visit.location(locationId))
 
     @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST")
     async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
-        location, form = await visit.reach(locationId), await request.form
+        location, form = await visit.location(locationId), await request.form
         ident, text = _ident(reviewId, location), form.get("comment", "").strip()
         try:
             await reviews.reply(visit.services, location, ident, {"comment": text})
@@ -37,7 +37,7 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
     async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
-        location, form = await visit.reach(locationId), await request.form
+        location, form = await visit.location(locationId), await request.form
         ident = _ident(reviewId, location)
         try:
             problems.require_sure("sure" in form)
@@ -56,7 +56,7 @@ class _FailedReply:
     error: ServiceError
 
 
-async def _page(visit: Visit, location: Reached, failed: _FailedReply | None = None) -> Response:
+async def _page(visit: Visit, location: AllowedLocation, failed: _FailedReply | None = None) -> Response:
     """Return the reviews, and after a failure the text that the user entered with its problems.
 
     The review of a failed reply may be on another page or deleted, or the provider may not be available. Then the form
@@ -83,14 +83,14 @@ async def _page(visit: Visit, location: Reached, failed: _FailedReply | None = N
     )
 
 
-async def _listed(visit: Visit, location: Reached) -> dict[str, Any]:
+async def _listed(visit: Visit, location: AllowedLocation) -> dict[str, Any]:
     values = {"locationId": location.name, "pageSize": "25", "pageToken": request.args.get("page", "")}
     query = checked(ReviewListQuery, values, "query")
     listed: dict[str, Any] = json.loads((await reviews.list_page(visit.services, location, query)).data)
     return listed
 
 
-def _ident(value: str, location: Reached) -> str:
+def _ident(value: str, location: AllowedLocation) -> str:
     try:
         return review_id(value, location.name)
     except ValueError as error:

@@ -15,7 +15,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.readings import reading
 from profilesvc.domain.time import parse_iso
 from profilesvc.services import comparison, connection, locations, overview, sync
-from profilesvc.services.context import Reached
+from profilesvc.services.context import AllowedLocation
 from profilesvc.services.overview import KeyView
 from profilesvc.tokens.signer import random_id
 
@@ -28,28 +28,28 @@ def register(blueprint: Blueprint) -> None:
 
     @view(blueprint, "/sites/<location:locationId>")
     async def show(visit: Visit, locationId: str) -> Response:
-        return await _page(visit, await visit.reach(locationId))
+        return await _page(visit, await visit.location(locationId))
 
     @view(blueprint, "/sites/<location:locationId>/live")
     async def live(visit: Visit, locationId: str) -> Response:
         """Return the current connections of the location's keys."""
-        location = await visit.reach(locationId)
+        location = await visit.location(locationId)
         return pages.page("_connection.html", visit=visit, location=location, lines=await _lines(visit, location))
 
     @view(blueprint, "/sites/<location:locationId>/switch", "POST")
     async def switch(visit: Visit, locationId: str) -> Response:
-        location, enabled = await visit.reach(locationId), (await request.form).get("sync") == "on"
+        location, enabled = await visit.location(locationId), (await request.form).get("sync") == "on"
         return await _done(visit, location, locations.switch_sync(visit.services, location, enabled))
 
     @view(blueprint, "/sites/<location:locationId>/verification", "POST")
     async def verification(visit: Visit, locationId: str) -> Response:
-        location = await visit.reach(locationId)
+        location = await visit.location(locationId)
         return await _done(visit, location, locations.refresh_verification(visit.services, location))
 
     @view(blueprint, "/sites/<location:locationId>/sync", "POST")
     async def push(visit: Visit, locationId: str) -> Response:
         """Send the last profile to the provider, or show what that would change."""
-        location, form = await visit.reach(locationId), await request.form
+        location, form = await visit.location(locationId), await request.form
         try:
             source = (await comparison.compare(visit.services, location)).source
             if form.get("intent") == "preview":
@@ -61,7 +61,7 @@ def register(blueprint: Blueprint) -> None:
         return pages.see(f"{pages.PATH}/sites/{location.id}#comparison")
 
 
-async def _done(visit: Visit, location: Reached, action: Awaitable[object]) -> Response:
+async def _done(visit: Visit, location: AllowedLocation, action: Awaitable[object]) -> Response:
     """Run the action, then redirect to the page, or show the page with the error."""
     try:
         await action
@@ -71,7 +71,7 @@ async def _done(visit: Visit, location: Reached, action: Awaitable[object]) -> R
 
 
 async def _page(
-    visit: Visit, location: Reached, preview: SyncPreview | None = None, error: ServiceError | None = None
+    visit: Visit, location: AllowedLocation, preview: SyncPreview | None = None, error: ServiceError | None = None
 ) -> Response:
     compared: SyncComparison | None = None
     trouble: ServiceError | None = None
@@ -98,7 +98,7 @@ async def _page(
     )
 
 
-async def _lines(visit: Visit, location: Reached) -> list[tuple[KeyView, list[dict[str, Any]]]]:
+async def _lines(visit: Visit, location: AllowedLocation) -> list[tuple[KeyView, list[dict[str, Any]]]]:
     """Return each key of the location, with the blocks of its timeline of 30 days."""
     rows = []
     for key in await overview.keys_of(visit.services, visit.caller):

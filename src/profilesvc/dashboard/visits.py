@@ -18,7 +18,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import current
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import access, locations
-from profilesvc.services.context import Caller, Reached, Services
+from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.tokens.seals import Seal
 
 _LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?\Z", re.ASCII)
@@ -50,7 +50,7 @@ class Visit:
         """The current time in milliseconds."""
         return self.services.clock.now()
 
-    async def reach(self, location: str) -> Reached:
+    async def location(self, location: str) -> AllowedLocation:
         """Return the location of a path, if it is the user's.
 
         Raises:
@@ -60,9 +60,9 @@ class Visit:
             name = location_name(location)
         except ValueError as error:
             raise invalid("path", "locationId", str(error)) from None
-        return await access.reach(self.services, self.caller, name)
+        return await access.require_location(self.services, self.caller, name)
 
-    async def title(self, location: Reached) -> str:
+    async def title(self, location: AllowedLocation) -> str:
         """Return the name of the site."""
         profile = (await locations.load(self.services, location)).profile
         return str(json.loads(profile or "{}").get("title") or location.name)

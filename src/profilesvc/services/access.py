@@ -13,7 +13,7 @@ from profilesvc.domain.request import RequestInfo
 from profilesvc.domain.time import MINUTE
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import origins
-from profilesvc.services.context import Caller, Prefetch, Reached, Services, deactivated
+from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Services, deactivated
 from profilesvc.storage import keys, locations, users
 from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
@@ -212,7 +212,7 @@ async def note_use(services: Services, key: KeyState, now: int) -> None:
         await keys.set_last_used(session, key.id, now)
 
 
-async def reach(services: Services, caller: Caller, name: str) -> Reached:
+async def require_location(services: Services, caller: Caller, name: str) -> AllowedLocation:
     """Return a location that the caller may use; `name` must be canonical (D-20).
 
     Raises:
@@ -222,12 +222,12 @@ async def reach(services: Services, caller: Caller, name: str) -> Reached:
     if caller.key is not None:
         if caller.key.location_name != name:
             raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The key is bound to another location.")
-        return Reached(name, caller.user_id, caller.plan, caller.key.account)
+        return AllowedLocation(name, caller.user_id, caller.plan, caller.key.account)
     async with services.storage.read() as session:
         account = await locations.account_of(session, name, caller.user_id)
     if account is None:
         raise ServiceError(NOT_FOUND, "There is no such location.")
-    return Reached(name, caller.user_id, caller.plan, account)
+    return AllowedLocation(name, caller.user_id, caller.plan, account)
 
 
 def missing(what: str) -> ServiceError:

@@ -6,13 +6,13 @@ from profilesvc.contract.sync import Difference, FilteredField, SyncComparison, 
 from profilesvc.domain import profiles
 from profilesvc.domain.time import iso
 from profilesvc.provider.port import Document, ProviderError
-from profilesvc.services.context import Reached, Services
+from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.locations import load
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.sync import checked, require_plan, require_syncable
 
 
-async def compare(services: Services, location: Reached) -> SyncComparison:
+async def compare(services: Services, location: AllowedLocation) -> SyncComparison:
     """Return the source, the provider's data (read live), the last sync, and where source and provider differ (D-85).
 
     Raises:
@@ -35,7 +35,7 @@ async def compare(services: Services, location: Reached) -> SyncComparison:
     )
 
 
-async def preview(services: Services, location: Reached, body: Document) -> SyncPreview:
+async def preview(services: Services, location: AllowedLocation, body: Document) -> SyncPreview:
     """Return what a sync of the body would do now, without a patch or an entry in the history.
 
     Raises:

@@ -120,8 +120,8 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """A location that the caller may use, with the provider's account; only `access.reach` returns one."""
+class AllowedLocation:
+    """A location that the caller may use, with the provider's account; only `access.require_location` returns one."""
 
     name: str
     owner_id: int

@@ -12,7 +12,7 @@ from profilesvc.contract.errors import IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.storage import idempotency
 from profilesvc.storage.idempotency import Attempt
 
@@ -73,7 +73,7 @@ def _in_progress() -> ServiceError:
 async def run_once(
     services: Services,
     caller: Caller,
-    target: tuple[str, Reached],
+    target: tuple[str, AllowedLocation],
     key: IdempotencyKey | None,
     run: Run,
     lock: Lock | None = None,

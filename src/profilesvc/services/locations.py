@@ -14,7 +14,7 @@ from profilesvc.domain.problems import counted
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.provider.port import Document, ProviderError, Verification
-from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import locations, sync, users
 from profilesvc.storage.locations import LocationState
@@ -50,7 +50,7 @@ def _entry(row: Any) -> Document:
     }
 
 
-async def get(services: Services, location: Reached) -> Rendered:
+async def get(services: Services, location: AllowedLocation) -> Rendered:
     """Return a location as the provider has it, from the cache while it is fresh or the provider is down (D-71)."""
     now = services.clock.now()
     cached = await load(services, location)
@@ -67,11 +67,11 @@ async def get(services: Services, location: Reached) -> Rendered:
     return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": cached.is_verified}}), data_age=age)
 
 
-async def load(services: Services, location: Reached) -> LocationState:
+async def load(services: Services, location: AllowedLocation) -> LocationState:
     """Return the row of a location with its cached profile."""
     async with services.storage.read() as session:
         row = await locations.state(session, location.name)
-    assert row is not None, "a reached location exists"
+    assert row is not None, "an allowed location exists"
     return row
 
 
@@ -81,7 +81,7 @@ def title_of(profile: Document) -> str:
     return title if isinstance(title, str) else ""
 
 
-async def switch_sync(services: Services, location: Reached, enabled: bool) -> SyncSwitched:
+async def switch_sync(services: Services, location: AllowedLocation, enabled: bool) -> SyncSwitched:
     """Switch sync on or off. Switching it off is always allowed (D-72).
 
     Raises:
@@ -94,12 +94,12 @@ async def switch_sync(services: Services, location: Reached, enabled: bool) -> S
             await locations.change(session, location.name, sync_enabled=False)
         elif not await locations.enable_sync(session, location.name):
             row = await locations.state(session, location.name)
-            assert row is not None, "a reached location exists"
+            assert row is not None, "an allowed location exists"
             raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
 
 
-async def refresh_verification(services: Services, location: Reached) -> VerificationRefreshed:
+async def refresh_verification(services: Services, location: AllowedLocation) -> VerificationRefreshed:
     """Read the verification from the provider. A location that lost it has its sync switched off (D-73).
 
     Raises:
@@ -113,7 +113,9 @@ async def refresh_verification(services: Services, location: Reached) -> Verific
     return await store_verification(services, location, current)
 
 
-async def store_verification(services: Services, location: Reached, current: Verification) -> VerificationRefreshed:
+async def store_verification(
+    services: Services, location: AllowedLocation, current: Verification
+) -> VerificationRefreshed:
     """Store a location's verification."""
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     values: dict[str, Any] = {"is_verified": is_verified, "verification_state": state}

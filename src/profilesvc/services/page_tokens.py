@@ -3,16 +3,16 @@
 import re
 
 from profilesvc.domain.errors import invalid
-from profilesvc.services.context import Reached, Services
+from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.tokens.seals import Seal
 
 
-def seal(services: Services, location: Reached, list_name: str, position: str) -> str:
+def seal(services: Services, location: AllowedLocation, list_name: str, position: str) -> str:
     """Return a token for a position in a list of a location. It is valid only for that list."""
     return _seal(services, location, list_name).seal(position)
 
 
-def unseal(services: Services, location: Reached, list_name: str, token: str, shape: re.Pattern[str]) -> str:
+def unseal(services: Services, location: AllowedLocation, list_name: str, token: str, shape: re.Pattern[str]) -> str:
     """Return the position in a token that `seal` returned for this list, in any process.
 
     Raises:
@@ -24,5 +24,5 @@ def unseal(services: Services, location: Reached, list_name: str, token: str, sh
     return position
 
 
-def _seal(services: Services, location: Reached, list_name: str) -> Seal:
+def _seal(services: Services, location: AllowedLocation, list_name: str) -> Seal:
     return Seal(services.signer.keyring, f"page token\n{list_name}\n{location.name}", services.clock.now())

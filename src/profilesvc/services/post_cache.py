@@ -6,7 +6,7 @@ from profilesvc.contract.common import post_id, without_account
 from profilesvc.domain.messages import Document
 from profilesvc.domain.time import SECOND, parse_iso
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Reached, Services
+from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.storage import posts
 from profilesvc.storage.posts import CacheAge, StoredPost
 
@@ -45,7 +45,7 @@ def is_stale(services: Services, age: CacheAge) -> bool:
     return now - max(age.posts_read_at, age.processing_read_at) > PROCESSING_MAX_AGE
 
 
-async def reread(services: Services, location: Reached) -> None:
+async def reread(services: Services, location: AllowedLocation) -> None:
     """Read all posts of a location from the provider, once for all simultaneous callers.
 
     Raises:
@@ -65,7 +65,7 @@ def _work(location: str) -> str:
     return f"posts of {location}"
 
 
-async def _read(services: Services, location: Reached) -> None:
+async def _read(services: Services, location: AllowedLocation) -> None:
     async with services.storage.read() as session:
         read_at = (await posts.cache_age(session, location.name)).posts_read_at
     async with services.storage.advisory_locks.hold(_work(location.name)) as was_free:

@@ -14,7 +14,7 @@ from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Caller, Prefetch, Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.post_cache import forget, is_stale, reread, stored
@@ -34,7 +34,7 @@ def prefetch(query: PostListQuery) -> Prefetch | None:
     return posts.prefetch(location_name(query.locationId), min(query.pageSize, MAX_PAGE_SIZE))
 
 
-async def list_page(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
+async def list_page(services: Services, caller: Caller, location: AllowedLocation, query: PostListQuery) -> Rendered:
     """Return a page, newest first. Before the first page, a stale cache is read again (D-76).
 
     While the provider is down, the response is the cached page with the age of the cache.
@@ -61,7 +61,7 @@ async def list_page(services: Services, caller: Caller, location: Reached, query
     return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), data_age=data_age)
 
 
-async def _reread_or_age(services: Services, location: Reached) -> int | None:
+async def _reread_or_age(services: Services, location: AllowedLocation) -> int | None:
     try:
         await reread(services, location)
     except ProviderError as error:
@@ -73,13 +73,13 @@ async def _reread_or_age(services: Services, location: Reached) -> int | None:
     return None
 
 
-def _position(services: Services, location: Reached, token: str) -> Position:
+def _position(services: Services, location: AllowedLocation, token: str) -> Position:
     created_at, _, post_id = unseal(services, location, "posts", token, _POSITION).partition(".")
     return int(created_at), post_id
 
 
 async def create(
-    services: Services, caller: Caller, location: Reached, body: Document, key: IdempotencyKey | None
+    services: Services, caller: Caller, location: AllowedLocation, body: Document, key: IdempotencyKey | None
 ) -> Rendered:
     """Create a post; its state in the response is PROCESSING even if the provider was faster (D-76).
 
@@ -94,7 +94,7 @@ async def create(
     )
 
 
-async def _create(services: Services, location: Reached, post: Document, claim: Claim | None) -> Rendered:
+async def _create(services: Services, location: AllowedLocation, post: Document, claim: Claim | None) -> Rendered:
     _require_plan(location)
     now = services.clock.now()
     await _reserve(services, location, now)
@@ -115,12 +115,12 @@ async def _create(services: Services, location: Reached, post: Document, claim: 
     return Rendered(response)
 
 
-def _require_plan(location: Reached) -> None:
+def _require_plan(location: AllowedLocation) -> None:
     if not location.plan.posts:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include posts.")
 
 
-async def _reserve(services: Services, location: Reached, now: int) -> None:
+async def _reserve(services: Services, location: AllowedLocation, now: int) -> None:
     """Count the post before it is sent, because the provider is never awaited inside a transaction (D-52).
 
     Raises:
@@ -143,7 +143,9 @@ async def _reserve(services: Services, location: Reached, now: int) -> None:
     )
 
 
-async def _send(services: Services, location: Reached, post: Document, claim: Claim | None) -> tuple[StoredPost, bool]:
+async def _send(
+    services: Services, location: AllowedLocation, post: Document, claim: Claim | None
+) -> tuple[StoredPost, bool]:
     """Create the post, or return the one that an interrupted attempt with the same key created (D-40)."""
     existing = None
     if claim is not None and claim.fence > 1:
@@ -152,7 +154,7 @@ async def _send(services: Services, location: Reached, post: Document, claim: Cl
     return stored(location.name, {**document, "state": "PROCESSING"}), existing is not None
 
 
-async def _created_before(services: Services, location: Reached, post: Document, since: int) -> Document | None:
+async def _created_before(services: Services, location: AllowedLocation, post: Document, since: int) -> Document | None:
     """Return a post with the same fields that was created since the attempt started and was not cached before.
 
     Media is not compared, because the provider changes it. The provider's clock may be a little behind ours.
@@ -180,7 +182,7 @@ def _matches(document: Document, post: Document) -> bool:
     )
 
 
-async def change(services: Services, location: Reached, post_id: str, body: Document) -> Rendered:
+async def change(services: Services, location: AllowedLocation, post_id: str, body: Document) -> Rendered:
     """Change the fields of the body and return the whole post (D-78).
 
     Raises:
@@ -204,7 +206,7 @@ async def change(services: Services, location: Reached, post_id: str, body: Docu
     return Rendered(changed.document.encode())
 
 
-async def _find(services: Services, location: Reached, post_id: str) -> str | None:
+async def _find(services: Services, location: AllowedLocation, post_id: str) -> str | None:
     """Return a post. If it is not cached, read all posts again, unless the plan is rejected next."""
     async with services.storage.read() as session:
         existing = await posts.find(session, location.name, post_id)
@@ -218,7 +220,7 @@ async def _find(services: Services, location: Reached, post_id: str) -> str | No
         return await posts.find(session, location.name, post_id)
 
 
-async def delete(services: Services, location: Reached, post_id: str) -> PostDeleted:
+async def delete(services: Services, location: AllowedLocation, post_id: str) -> PostDeleted:
     """Delete a post, also one that is not cached yet.
 
     Raises:
@@ -232,7 +234,7 @@ async def delete(services: Services, location: Reached, post_id: str) -> PostDel
     return PostDeleted()
 
 
-async def _rejected(services: Services, location: Reached, post_id: str, error: ProviderError) -> ServiceError:
+async def _rejected(services: Services, location: AllowedLocation, post_id: str, error: ProviderError) -> ServiceError:
     """Return the error to raise, and remove a post that the provider no longer has."""
     if not error.not_found:
         return provider_failure(error)

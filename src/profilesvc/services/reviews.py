@@ -12,7 +12,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import Document
 from profilesvc.domain.reviews import check_reply
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.context import Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.provider_errors import provider_failure
 
@@ -20,7 +20,7 @@ _ANY = re.compile(r".+", re.DOTALL)
 _TOTALS = ("averageRating", "totalReviewCount")
 
 
-async def list_page(services: Services, location: Reached, query: ReviewListQuery) -> Rendered:
+async def list_page(services: Services, location: AllowedLocation, query: ReviewListQuery) -> Rendered:
     """Return a page of the provider's reviews. The page token is the provider's, sealed with location and order.
 
     Raises:
@@ -43,7 +43,7 @@ async def list_page(services: Services, location: Reached, query: ReviewListQuer
     return Rendered(orjson.dumps({"reviews": reviews, **totals, "nextPageToken": sealed}))
 
 
-async def get(services: Services, location: Reached, review_id: str) -> Rendered:
+async def get(services: Services, location: AllowedLocation, review_id: str) -> Rendered:
     """Return a review with its reply.
 
     Raises:
@@ -57,7 +57,7 @@ async def get(services: Services, location: Reached, review_id: str) -> Rendered
     return Rendered(orjson.dumps(review))
 
 
-async def reply(services: Services, location: Reached, review_id: str, body: Document) -> Rendered:
+async def reply(services: Services, location: AllowedLocation, review_id: str, body: Document) -> Rendered:
     """Set or replace the reply, which the provider checks before it is public.
 
     Raises:
@@ -72,7 +72,7 @@ async def reply(services: Services, location: Reached, review_id: str, body: Doc
     return Rendered(orjson.dumps(document))
 
 
-async def delete_reply(services: Services, location: Reached, review_id: str) -> ReplyDeleted:
+async def delete_reply(services: Services, location: AllowedLocation, review_id: str) -> ReplyDeleted:
     """Delete the reply.
 
     Raises:
@@ -86,7 +86,7 @@ async def delete_reply(services: Services, location: Reached, review_id: str) ->
     return ReplyDeleted()
 
 
-def _require_plan(location: Reached) -> None:
+def _require_plan(location: AllowedLocation) -> None:
     """Reject a caller whose plan does not include reviews (D-90).
 
     Raises:
@@ -96,13 +96,13 @@ def _require_plan(location: Reached) -> None:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include reviews.")
 
 
-def _page(location: Reached, documents: object) -> list[Document]:
+def _page(location: AllowedLocation, documents: object) -> list[Document]:
     if not isinstance(documents, list):
         raise _unreadable()
     return [_ours(location, document) for document in documents]
 
 
-def _ours(location: Reached, document: Document) -> Document:
+def _ours(location: AllowedLocation, document: Document) -> Document:
     """Return the provider's document with our resource name.
 
     Raises:

@@ -16,7 +16,7 @@ from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND, iso
 from profilesvc.provider.port import Document, ProviderError
 from profilesvc.services import idempotency
-from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.locations import store_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
@@ -89,7 +89,7 @@ class _Lease:
 
 
 async def run(
-    services: Services, caller: Caller, location: Reached, body: Document, key: IdempotencyKey | None
+    services: Services, caller: Caller, location: AllowedLocation, body: Document, key: IdempotencyKey | None
 ) -> Rendered:
     """Sync once per idempotency key, or at every request without one.
 
@@ -111,7 +111,7 @@ async def run(
     return await idempotency.run_once(services, caller, ("sync", location), key, push_once, lease)
 
 
-def checked(location: Reached, body: Document) -> Push:
+def checked(location: AllowedLocation, body: Document) -> Push:
     """Split the body into the part that may be sent, which is checked, and the part that is dropped (D-81).
 
     Raises:
@@ -123,7 +123,7 @@ def checked(location: Reached, body: Document) -> Push:
     return Push(body, profiles.check(sendable), filtered)
 
 
-def require_plan(location: Reached) -> None:
+def require_plan(location: AllowedLocation) -> None:
     """Reject a caller whose plan does not include sync (D-80).
 
     Raises:
@@ -147,7 +147,7 @@ def require_syncable(row: LocationState) -> LocationState:
 
 
 async def _push(
-    services: Services, location: Reached, row: LocationState, push: Push, lease: _Lease, claim: Claim | None
+    services: Services, location: AllowedLocation, row: LocationState, push: Push, lease: _Lease, claim: Claim | None
 ) -> Rendered:
     changed, after = list[str](), Document()
     if push.sendable:
@@ -163,7 +163,7 @@ async def _push(
     return await _finish(services, row, push, Outcome(changed, after), lease, claim)
 
 
-async def _require_verified(services: Services, location: Reached, current: Document) -> None:
+async def _require_verified(services: Services, location: AllowedLocation, current: Document) -> None:
     """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73).
 
     Raises:
@@ -236,7 +236,7 @@ async def _record(session: AsyncSession, name: str, sync_id: str, now: int, stat
     )
 
 
-async def history(services: Services, location: Reached, query: SyncHistoryQuery) -> SyncHistory:
+async def history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
     """Return a page of the history, newest first (D-86). Only the last `SHOWN` entries can be read."""
     limit = min(query.limit, MAX_LIMIT)
     offset = (query.page - 1) * limit

@@ -13,7 +13,7 @@ from profilesvc.contract.locations import (
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import locations
 from profilesvc.services.access import either
-from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 
 routes = Routes("locations")
 
@@ -32,7 +32,7 @@ async def list_locations(services: Services, caller: Caller, query: LocationList
     data=LocationDetail,
     errors=(PROVIDER_API_ERROR,),
 )
-async def get_location(services: Services, location: Reached) -> Rendered:
+async def get_location(services: Services, location: AllowedLocation) -> Rendered:
     """Read a location. It is at most a minute old, or older while the provider is down: see X-Data-Age."""
     return await locations.get(services, location)
 
@@ -44,7 +44,7 @@ async def get_location(services: Services, location: Reached) -> Rendered:
     data=SyncSwitched,
     errors=(LOCATION_NOT_VERIFIED, PLAN_RESTRICTION),
 )
-async def switch_sync(services: Services, location: Reached, body: SyncSwitch) -> SyncSwitched:
+async def switch_sync(services: Services, location: AllowedLocation, body: SyncSwitch) -> SyncSwitched:
     """Switch sync on or off; on needs a verified location."""
     return await locations.switch_sync(services, location, body.syncEnabled)
 
@@ -55,6 +55,6 @@ async def switch_sync(services: Services, location: Reached, body: SyncSwitch) -
     data=VerificationRefreshed,
     errors=(PROVIDER_API_ERROR,),
 )
-async def refresh_verification(services: Services, location: Reached) -> VerificationRefreshed:
+async def refresh_verification(services: Services, location: AllowedLocation) -> VerificationRefreshed:
     """Ask the provider whether the location is verified."""
     return await locations.refresh_verification(services, location)

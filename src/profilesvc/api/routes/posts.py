@@ -9,7 +9,7 @@ from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import posts
 from profilesvc.services.access import either
-from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
 routes = Routes("posts")
@@ -29,7 +29,7 @@ def _path(name: str) -> str:
     errors=(PROVIDER_API_ERROR,),
     prefetch=lambda query, _path: posts.prefetch(query),
 )
-async def list_posts(services: Services, caller: Caller, location: Reached, query: PostListQuery) -> Rendered:
+async def list_posts(services: Services, caller: Caller, location: AllowedLocation, query: PostListQuery) -> Rendered:
     """List the posts of a location, newest first.
 
     While the provider is down, the posts are those read last, and X-Data-Age is their age in seconds.
@@ -49,7 +49,11 @@ async def list_posts(services: Services, caller: Caller, location: Reached, quer
     errors=(PLAN_RESTRICTION, QUOTA_EXCEEDED, PROVIDER_API_ERROR),
 )
 async def create_post(
-    services: Services, caller: Caller, location: Reached, body: dict[str, Any], idempotency: IdempotencyKey | None
+    services: Services,
+    caller: Caller,
+    location: AllowedLocation,
+    body: dict[str, Any],
+    idempotency: IdempotencyKey | None,
 ) -> Rendered:
     """Create a post; it starts in state PROCESSING.
 
@@ -67,7 +71,7 @@ async def create_post(
     data=Post,
     errors=(PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR),
 )
-async def change_post(services: Services, location: Reached, post_id: str, body: dict[str, Any]) -> Rendered:
+async def change_post(services: Services, location: AllowedLocation, post_id: str, body: dict[str, Any]) -> Rendered:
     """Change the fields that are present; null clears one. Returns the whole post."""
     return await posts.change(services, location, post_id, body)
 
@@ -79,6 +83,6 @@ async def change_post(services: Services, location: Reached, post_id: str, body:
     data=PostDeleted,
     errors=(NOT_FOUND, PROVIDER_API_ERROR),
 )
-async def delete_post(services: Services, location: Reached, post_id: str) -> PostDeleted:
+async def delete_post(services: Services, location: AllowedLocation, post_id: str) -> PostDeleted:
     """Delete a post."""
     return await posts.delete(services, location, post_id)

@@ -9,14 +9,14 @@ from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, R
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import reviews
 from profilesvc.services.access import either
-from profilesvc.services.context import Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Rendered, Services
 
 routes = Routes("reviews")
 _ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
 
 
 @routes.endpoint("GET /reviews", access=either(Permission.READ), query=ReviewListQuery, data=ReviewList, errors=_ERRORS)
-async def list_reviews(services: Services, location: Reached, query: ReviewListQuery) -> Rendered:
+async def list_reviews(services: Services, location: AllowedLocation, query: ReviewListQuery) -> Rendered:
     """List the reviews of a location, last changed first. An addition of this service.
 
     They are read from the provider on every call; while it is down, the response is PROVIDER_API_ERROR.
@@ -31,7 +31,7 @@ async def list_reviews(services: Services, location: Reached, query: ReviewListQ
     data=ReviewDetail,
     errors=_ERRORS,
 )
-async def get_review(services: Services, location: Reached, review_id: str) -> Rendered:
+async def get_review(services: Services, location: AllowedLocation, review_id: str) -> Rendered:
     """Read one review, with its reply if it has one. An addition of this service."""
     return await reviews.get(services, location, review_id)
 
@@ -45,7 +45,9 @@ async def get_review(services: Services, location: Reached, review_id: str) -> R
     data=ReviewReply,
     errors=_ERRORS,
 )
-async def reply_to_review(services: Services, location: Reached, review_id: str, body: dict[str, Any]) -> Rendered:
+async def reply_to_review(
+    services: Services, location: AllowedLocation, review_id: str, body: dict[str, Any]
+) -> Rendered:
     """Set or replace the reply to a review; at most 4096 bytes. An addition of this service.
 
     The provider checks it: it is public once its `reviewReplyState` is APPROVED.
@@ -60,6 +62,6 @@ async def reply_to_review(services: Services, location: Reached, review_id: str,
     data=ReplyDeleted,
     errors=_ERRORS,
 )
-async def delete_reply(services: Services, location: Reached, review_id: str) -> ReplyDeleted:
+async def delete_reply(services: Services, location: AllowedLocation, review_id: str) -> ReplyDeleted:
     """Delete the reply to a review. An addition of this service."""
     return await reviews.delete_reply(services, location, review_id)

@@ -15,7 +15,7 @@ from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQue
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import comparison, sync
 from profilesvc.services.access import either
-from profilesvc.services.context import Caller, Reached, Rendered, Services
+from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
 routes = Routes("sync")
@@ -27,7 +27,7 @@ routes = Routes("sync")
     data=SyncComparison,
     errors=(PROVIDER_API_ERROR,),
 )
-async def compare_profile(services: Services, location: Reached) -> SyncComparison:
+async def compare_profile(services: Services, location: AllowedLocation) -> SyncComparison:
     """Compare the requested profile with the provider's current one."""
     return await comparison.compare(services, location)
 
@@ -44,7 +44,7 @@ async def compare_profile(services: Services, location: Reached) -> SyncComparis
 async def sync_profile(
     services: Services,
     caller: Caller,
-    location: Reached,
+    location: AllowedLocation,
     query: SyncQuery,
     body: dict[str, Any],
     idempotency: IdempotencyKey | None,
@@ -64,6 +64,6 @@ async def sync_profile(
     query=SyncHistoryQuery,
     data=SyncHistory,
 )
-async def list_sync_history(services: Services, location: Reached, query: SyncHistoryQuery) -> SyncHistory:
+async def list_sync_history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
     """List the syncs of a location, newest first."""
     return await sync.history(services, location, query)
