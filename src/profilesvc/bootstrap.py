@@ -184,7 +184,10 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         if settings.production:
             await _reject_demo_data(services)
         await _open_signing_keys(services)
-        async with services.signing_keys.running(), housekeeping.running(services) if provider else nullcontext():
+        async with (
+            services.signing_keys.in_background(),
+            housekeeping.in_background(services) if provider else nullcontext(),
+        ):
             yield services
         services.background.spawn(services.notes.write(services))
         await services.background.drain()

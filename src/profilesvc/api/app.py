@@ -55,8 +55,8 @@ class ProfileApp(FastApp):
         methods = sorted((await super().make_default_options_response()).headers.get("Allow", "").split(", "))
         empty = Response(status=204, headers={"Allow": ", ".join(methods)})
         del empty.headers["Content-Type"]
-        if "Access-Control-Request-Method" in request.this_request().headers:
-            await cors.preflight(request.services(), empty, methods)
+        if "Access-Control-Request-Method" in request.quart_request().headers:
+            await cors.preflight(request.current_services(), empty, methods)
         return empty
 
 

@@ -16,7 +16,7 @@ from quart.wrappers.response import DataBody
 from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header, parse_etags
 
-from profilesvc.api.request import headers_of, this_request
+from profilesvc.api.request import headers_of, quart_request
 
 RequestHeaders = Mapping[bytes, Sequence[bytes]]
 Header = tuple[bytes, bytes]
@@ -62,7 +62,7 @@ def install(app: Quart) -> None:
 
     @app.after_request
     async def negotiate(response: Response) -> Response:
-        return await negotiated(headers_of(cast(Any, this_request().scope)), response)
+        return await negotiated(headers_of(cast(Any, quart_request().scope)), response)
 
 
 async def negotiated(requested: RequestHeaders, response: Response) -> Response:

@@ -5,7 +5,7 @@ from collections.abc import Container
 from quart import Response
 from quart.typing import ResponseTypes
 
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.services import origins
 from profilesvc.services.context import Services
 
@@ -24,16 +24,16 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 async def allow(response: ResponseTypes) -> ResponseTypes:
     """Allow the page that sent the request to read the response, if its origin is allowed."""
-    info = current()
+    info = current_request()
     if info.origin_header is not None and info.may_read:  # never `*` and never credentials, because pages send tokens
         response.headers["Access-Control-Allow-Origin"] = info.origin_header
         response.headers["Access-Control-Expose-Headers"] = _EXPOSED
     return response
 
 
-async def preflight(running: Services, response: Response, methods: Container[str]) -> None:
+async def preflight(services: Services, response: Response, methods: Container[str]) -> None:
     """Add the headers of a preflight response, if a request of the page could succeed."""
-    await origins.preflight(running, current())
-    if current().may_read:
+    await origins.preflight(services, current_request())
+    if current_request().may_read:
         allowed = ", ".join(method for method in _METHODS if method in methods)
         response.headers.update({"Access-Control-Allow-Methods": allowed, **_PREFLIGHT})

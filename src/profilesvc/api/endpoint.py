@@ -25,10 +25,10 @@ from profilesvc.api.request import (
     Admit,
     BodyRule,
     bearer_token,
+    current_services,
     header_values,
+    quart_request,
     receive,
-    services,
-    this_request,
 )
 from profilesvc.contract.common import Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
@@ -45,7 +45,7 @@ from profilesvc.contract.errors import (
     ErrorKind,
 )
 from profilesvc.domain.errors import Problem, ServiceError, invalid
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import access
 from profilesvc.services.access import Access
@@ -172,35 +172,37 @@ class Routes:
 
 async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     """Check size, media type, caller, permission, syntax, location and body in this order, then run the operation."""
-    running, incoming = services(), this_request()
+    services, incoming = current_services(), quart_request()
     query, fault = _query(endpoint, incoming)
-    arguments: dict[str, Any] = {"services": running, "query": query}
+    arguments: dict[str, Any] = {"services": services, "query": query}
     admit = None
     if not endpoint.access.public:
-        admit = _admit(running, endpoint, incoming, _prefetch(endpoint, query, path_values))
-    arguments["caller"], raw = await receive(running, incoming, endpoint.body_rule, admit)
+        admit = _admit(services, endpoint, incoming, _prefetch(endpoint, query, path_values))
+    arguments["caller"], raw = await receive(services, incoming, endpoint.body_rule, admit)
     if fault is not None:
         raise fault
-    arguments |= await _path(running, endpoint, path_values, arguments)
+    arguments |= await _path(services, endpoint, path_values, arguments)
     if endpoint.body is not None:
         document = parsing.json_object(raw)
-        arguments["body"] = _body(running, endpoint, endpoint.body, document)
+        arguments["body"] = _body(services, endpoint, endpoint.body, document)
         if "idempotency" in endpoint.parameters:
             arguments["idempotency"] = _idempotency_key(incoming, document, query)
     if "user_agent" in endpoint.parameters:
         arguments["user_agent"] = incoming.headers.get("User-Agent", "")
     operation = endpoint.handler(**{name: value for name, value in arguments.items() if name in endpoint.parameters})
     may_be_cancelled = endpoint.method == "GET" or endpoint.handed_over
-    return _respond(endpoint, await (operation if may_be_cancelled else running.background.finish(operation)))
+    return _respond(endpoint, await (operation if may_be_cancelled else services.background.finish(operation)))
 
 
-def _admit(running: Services, endpoint: Endpoint, incoming: Request, prefetch: Prefetch | None) -> Admit:
+def _admit(services: Services, endpoint: Endpoint, incoming: Request, prefetch: Prefetch | None) -> Admit:
     """Return a function that admits the caller. Its second call neither counts the request nor prefetches."""
     authorization = header_values(incoming, b"authorization")
 
     async def admit(is_first: bool) -> Caller:
         kind, prefetched = (endpoint.limit, prefetch) if is_first else (None, None)
-        return await access.admit(running, current(), bearer_token(authorization), endpoint.access, kind, prefetched)
+        return await access.admit(
+            services, current_request(), bearer_token(authorization), endpoint.access, kind, prefetched
+        )
 
     return admit
 
@@ -228,7 +230,7 @@ def _prefetch(endpoint: Endpoint, query: Query | None, path_values: dict[str, st
 
 
 async def _path(
-    running: Services, endpoint: Endpoint, path_values: dict[str, str], arguments: dict[str, Any]
+    services: Services, endpoint: Endpoint, path_values: dict[str, str], arguments: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments from the path: canonical names first, then the location if the caller has access to it."""
     path_arguments: dict[str, Any] = {}
@@ -246,18 +248,18 @@ async def _path(
             path_arguments[argument] = canonical(path_values[parameter], name)
     except ValueError as error:
         raise invalid(where, parameter, str(error)) from None
-    path_arguments["location"] = await access.require_location(running, arguments["caller"], name)
+    path_arguments["location"] = await access.require_location(services, arguments["caller"], name)
     return path_arguments
 
 
 def _body(
-    running: Services, endpoint: Endpoint, model: type[BaseModel] | type[dict[str, Any]], document: dict[str, Any]
+    services: Services, endpoint: Endpoint, model: type[BaseModel] | type[dict[str, Any]], document: dict[str, Any]
 ) -> Any:
     """Return the body as the declared model, or unchanged if the operation parses the provider's format itself."""
     if not issubclass(model, BaseModel):
         return document
     rules = endpoint.rules
-    return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, running))
+    return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, services))
 
 
 def _idempotency_key(incoming: Request, document: dict[str, Any], query: Query | None) -> IdempotencyKey | None:

@@ -8,7 +8,7 @@ import orjson
 from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
-from profilesvc.api.request import HttpRefusal, services
+from profilesvc.api.request import HttpRefusal, current_services
 from profilesvc.contract.errors import (
     AUTH_INVALID_TOKEN,
     INTERNAL_ERROR,
@@ -21,7 +21,7 @@ from profilesvc.contract.errors import (
 )
 from profilesvc.contract.oauth2 import INVALID_CLIENT, error_members
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 
 log = logging.getLogger("profilesvc")
 STANDARD_PATHS = ("/oauth2/", "/.well-known/")
@@ -64,7 +64,7 @@ def _challenge(details: dict[str, Any]) -> str:
 
 def render(error: ServiceError, *, no_store: bool = False) -> Response:
     """Return the response for a refusal; `no_store` keeps it out of caches, like the endpoint's other responses."""
-    current().outcome = error.kind.code
+    current_request().outcome = error.kind.code
     body = body_for(request.path, error.kind, error.message, error.details)
     response = Response(body, error.kind.status, content_type="application/json")
     if request.path.startswith(STANDARD_PATHS):
@@ -79,13 +79,17 @@ def render(error: ServiceError, *, no_store: bool = False) -> Response:
 
 def _request_line() -> str:
     """Return the method, path and request id for a log; the path is percent-encoded, so it has no line breaks."""
-    return f"{request.method} {quote(request.path)} [{current().request_id}]"
+    return f"{request.method} {quote(request.path)} [{current_request().request_id}]"
 
 
 def refusal(error: Exception) -> ServiceError:
     """Return the refusal for an exception; log it if it is not the caller's fault."""
     if isinstance(error, ServiceError):
-        if error.kind.status >= 500 and error.__cause__ is not None and not services().refused_by_database(error):
+        if (
+            error.kind.status >= 500
+            and error.__cause__ is not None
+            and not current_services().refused_by_database(error)
+        ):
             log.warning("%s: %s (%s)", _request_line(), error.kind.code, type(error.__cause__).__name__)
         return error
     refused = _of_framework(error) if isinstance(error, HTTPException) else None

@@ -139,7 +139,7 @@ class RequestGuard:
 
     It reads the app's `config`: MAX_IN_FLIGHT, how many requests may be active; TRUSTED_HOPS, how many proxies are
     trusted to report the address of a caller; HTTPS, whether to send Strict-Transport-Security; METRICS_PORT, the port
-    that serves only the metrics (without it, every port serves them). `running` returns the services while they are
+    that serves only the metrics (without it, every port serves them). `services` returns them while they are
     open, for their metrics.
     """
 
@@ -148,10 +148,10 @@ class RequestGuard:
         app: App,
         entropy: Entropy,
         config: Mapping[str, Any],
-        running: Callable[[], Services | None] = lambda: None,
+        services: Callable[[], Services | None] = lambda: None,
     ) -> None:
         self._app, self._entropy, self._config = app, entropy, config
-        self._running = running
+        self._services = services
         self._capacity = Capacity(lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: self._refused(None))
 
     @property
@@ -204,9 +204,9 @@ class RequestGuard:
                 if b"expect" in names and not slot.reads:  # the client waits for 100 Continue before its body
                     message["headers"].append((b"connection", b"close"))
                 seconds = time.perf_counter() - started_at
-                if is_counted and (running := self._running()) is not None:
+                if is_counted and (services := self._services()) is not None:
                     method = scope["method"] if scope["method"] in _METHODS else "other"
-                    running.metrics.request(method, request.route, message["status"], request.outcome, seconds)
+                    services.metrics.request(method, request.route, message["status"], request.outcome, seconds)
                 if access_log.isEnabledFor(logging.INFO):
                     _log(scope, message["status"], seconds, request)
             await send(message)
@@ -215,12 +215,12 @@ class RequestGuard:
 
     def _refused(self, kind: ErrorKind | None) -> None:
         """Count a rejected request; None is one that a full service rejected after its endpoint had started."""
-        if (running := self._running()) is None:
+        if (services := self._services()) is None:
             return
         if kind is not None:
-            running.metrics.request("other", "unknown", kind.status, kind.code, 0.0)
+            services.metrics.request("other", "unknown", kind.status, kind.code, 0.0)
         if kind in {None, SERVICE_UNAVAILABLE}:
-            running.metrics.limit_reached("in-flight")
+            services.metrics.limit_reached("in-flight")
 
     def _problem(self, scope: Any, slot: Slot) -> tuple[ErrorKind, str] | None:
         if scope["path"] not in _NEVER_FULL and not slot.fits(scope.get(BEFORE, 0)):

@@ -19,7 +19,7 @@ from profilesvc.api.caching import tag_of
 from profilesvc.api.endpoint import Handler
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
-from profilesvc.api.request import KB, BodyRule, bearer_token, header_values, receive, services, this_request
+from profilesvc.api.request import KB, BodyRule, bearer_token, current_services, header_values, quart_request, receive
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, ErrorKind
 from profilesvc.contract.oauth2 import (
     ACCESS_DENIED,
@@ -37,7 +37,7 @@ from profilesvc.contract.oauth2 import (
     ClientForm,
 )
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.services import access, oauth2
 from profilesvc.services.context import Caller, Services
 
@@ -129,19 +129,19 @@ def refusals(invalid: ErrorKind) -> Iterator[None]:
 
 async def _serve(declared: OAuthEndpoint) -> Response:
     """Check size and media type, form, client or user; then run the operation."""
-    running, incoming = services(), this_request()
-    arguments: dict[str, Any] = {"services": running}
+    services, incoming = current_services(), quart_request()
+    arguments: dict[str, Any] = {"services": services}
     if declared.form is not None:
-        _, raw = await receive(running, incoming, _FORM, None)
+        _, raw = await receive(services, incoming, _FORM, None)
         forms.require_form(incoming.headers.get("Content-Type"))  # also of an empty body
         form = arguments["form"] = parsing.checked(declared.form, forms.form_values(raw), "form")
         authorization = header_values(incoming, b"authorization")
         if "caller" in declared.parameters:
-            arguments["caller"] = await _caller(running, form, authorization)
+            arguments["caller"] = await _caller(services, form, authorization)
         else:
             arguments["credentials"] = _credentials(form, authorization)
     accepted = {name: value for name, value in arguments.items() if name in declared.parameters}
-    result = await running.background.finish(declared.handler(**accepted))
+    result = await services.background.finish(declared.handler(**accepted))
     body = result.model_dump_json(exclude_none=True).encode()
     entity_tag = {"ETag": tag_of(body)} if declared.is_tagged else {}
     return Response(body, content_type="application/json", headers={**declared.headers, **entity_tag})
@@ -151,13 +151,13 @@ def _credentials(form: ClientForm, authorization: list[str]) -> Credentials | No
     return forms.client_credentials(authorization, form.client_id, form.client_secret)
 
 
-async def _caller(running: Services, form: ClientForm, authorization: list[str]) -> Caller:
+async def _caller(services: Services, form: ClientForm, authorization: list[str]) -> Caller:
     """Authenticate a key by its id and secret, or a user by a bearer token."""
     if not any(header.lower().startswith("bearer ") for header in authorization):
-        return await client(running, _credentials(form, authorization))
+        return await client(services, _credentials(form, authorization))
     if form.client_secret is not None:
         raise ServiceError(INVALID_REQUEST, "Authenticate only once: with a user token or as a client.")
-    return await access.admit(running, current(), bearer_token(authorization), access.SESSION, None)
+    return await access.admit(services, current_request(), bearer_token(authorization), access.SESSION, None)
 
 
 def required(credentials: Credentials | None) -> Credentials:
@@ -171,8 +171,8 @@ def required(credentials: Credentials | None) -> Credentials:
     return credentials
 
 
-async def client(running: Services, credentials: Credentials | None) -> Caller:
+async def client(services: Services, credentials: Credentials | None) -> Caller:
     """Return the key that authenticated."""
     sent = required(credentials)
     with refusals(INVALID_CLIENT):
-        return await oauth2.authenticate_client(running, sent.client_id, sent.client_secret)
+        return await oauth2.authenticate_client(services, sent.client_id, sent.client_secret)

@@ -12,7 +12,7 @@ from profilesvc.api import cors
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, UNSUPPORTED_MEDIA_TYPE, ErrorKind
 from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.server.scope import ARRIVED
 from profilesvc.services import access, origins
 from profilesvc.services.context import Caller, Services
@@ -45,12 +45,12 @@ class BodyRule(NamedTuple):
 Admit = Callable[[bool], Awaitable[Caller]]  # its argument: whether to count the request
 
 
-def services() -> Services:
+def current_services() -> Services:
     """Return the services of the running app."""
     return cast(Services, current_app.extensions["profilesvc"])
 
 
-def this_request() -> Request:
+def quart_request() -> Request:
     """Return the request itself, because each access through Quart's proxy is slow."""
     return cast(Any, request)._get_current_object()  # type: ignore[no-any-return]
 
@@ -86,16 +86,16 @@ def bearer_token(headers: list[str]) -> str:
 
 async def begin() -> None:
     """Store the route and the rights of the origin, before the endpoint runs."""
-    info = current()
-    if (rule := this_request().url_rule) is not None:
+    info = current_request()
+    if (rule := quart_request().url_rule) is not None:
         info.route = rule.rule
     if info.origin_header is not None:
-        origins.note(services().settings, info)
+        origins.note(current_services().settings, info)
         after_this_request(cors.allow)
 
 
 async def receive(
-    running: Services, incoming: Request, rule: BodyRule | None, admit: Admit | None
+    services: Services, incoming: Request, rule: BodyRule | None, admit: Admit | None
 ) -> tuple[Caller | None, bytes]:
     """Count the request, check the size and type of its body, admit the caller, read the body.
 
@@ -105,7 +105,7 @@ async def receive(
         ServiceError: RATE_LIMITED, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, what `admit` raises, REQUEST_TIMEOUT.
     """
     if admit is None:
-        await running.limiter.by_address()
+        await services.limiter.by_address()
     body = cast(AwaitedBody, incoming.body)
     if rule is not None:
         body.require_size(rule.limit)

@@ -5,7 +5,7 @@ from html import escape
 
 from quart import Blueprint, Response
 
-from profilesvc.api.request import receive, services, this_request
+from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.dashboard import words
 from profilesvc.domain.time import iso
 from profilesvc.services import badges
@@ -28,10 +28,10 @@ def register(blueprint: Blueprint) -> None:
     @blueprint.get("/badge/<badge>")
     async def badge(badge: str) -> Response:
         """Serve `<secret>.svg` or `<secret>.json`. The client is counted by address because it has no session."""
-        running = services()
-        await receive(running, this_request(), None, None)
+        services = current_services()
+        await receive(services, quart_request(), None, None)
         secret, _, form = badge.rpartition(".")
-        name, state, seen = await badges.read(running, secret if form in {"svg", "json"} else "")
+        name, state, seen = await badges.read(services, secret if form in {"svg", "json"} else "")
         if form == "svg":
             return Response(_picture(name, state), 200, _CACHED, content_type="image/svg+xml")
         fields = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}

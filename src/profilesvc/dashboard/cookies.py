@@ -23,29 +23,29 @@ SESSION = "profilesvc_session"
 SIGN_IN = "profilesvc_signin"
 
 
-def get(running: Services, name: str) -> str | None:
+def get(services: Services, name: str) -> str | None:
     """Return the value that the browser sent, if any."""
-    return request.cookies.get(_name(running, name))
+    return request.cookies.get(_name(services, name))
 
 
-def put(response: Response, running: Services, name: str, value: str, seconds: int) -> None:
+def put(response: Response, services: Services, name: str, value: str, seconds: int) -> None:
     """Set a cookie for that many seconds."""
-    response.set_cookie(_name(running, name), value, max_age=seconds, **_attributes(running))
+    response.set_cookie(_name(services, name), value, max_age=seconds, **_attributes(services))
 
 
-def remove(response: Response, running: Services, name: str) -> None:
+def remove(response: Response, services: Services, name: str) -> None:
     """Delete a cookie. Its attributes must be the same, because browsers apply the rules of `__Host-` here too."""
-    response.delete_cookie(_name(running, name), **_attributes(running))
+    response.delete_cookie(_name(services, name), **_attributes(services))
 
 
-def _is_secure(running: Services) -> bool:
-    return running.settings.base_url.startswith("https://")
+def _is_secure(services: Services) -> bool:
+    return services.settings.base_url.startswith("https://")
 
 
-def _name(running: Services, name: str) -> str:
-    return f"__Host-{name}" if _is_secure(running) else name
+def _name(services: Services, name: str) -> str:
+    return f"__Host-{name}" if _is_secure(services) else name
 
 
-def _attributes(running: Services) -> _Attributes:
-    secure = _is_secure(running)
+def _attributes(services: Services) -> _Attributes:
+    secure = _is_secure(services)
     return {"path": "/" if secure else PATH, "secure": secure, "httponly": True, "samesite": "Lax"}

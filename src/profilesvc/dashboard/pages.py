@@ -10,7 +10,7 @@ from profilesvc.api.failures import headers_of, refusal
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import problems, values, words
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso
 
 PATH = "/dashboard"
@@ -80,9 +80,9 @@ async def guard(response: Response) -> Response:
 async def failed(error: Exception) -> Response:
     """Return the error page, with the request id that is in our log."""
     failure, visit = refusal(error), request.scope.get(VISIT)
-    current().outcome = failure.kind.code
+    current_request().outcome = failure.kind.code
     response = page(
-        "error.html", failure.kind.status, visit=visit, error=failure, request_id=current().request_id or ""
+        "error.html", failure.kind.status, visit=visit, error=failure, request_id=current_request().request_id or ""
     )
     response.headers.update({name: value for name, value in headers_of(failure).items() if name != "WWW-Authenticate"})
     return response

@@ -4,7 +4,7 @@ from weakref import WeakKeyDictionary
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.request import receive, services, this_request
+from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import cookies, pages
 from profilesvc.dashboard.signing_in import Attempt, Provider
@@ -22,37 +22,37 @@ def register(blueprint: Blueprint) -> None:
 
     async def provider() -> Provider:
         """Return the provider of the running services. Count the client by address, because it has no session yet."""
-        running = services()
-        await receive(running, this_request(), None, None)
-        return providers.setdefault(running.signer, Provider(running))
+        services = current_services()
+        await receive(services, quart_request(), None, None)
+        return providers.setdefault(services.signer, Provider(services))
 
     @blueprint.get("/sign-in")
     async def sign_in() -> Response:
-        running = services()
-        start = f"{running.settings.base_url}{pages.PATH}/sign-in/start?next={local(request.args.get('next', ''))}"
-        demo = running.settings.with_dev_issuer
+        services = current_services()
+        start = f"{services.settings.base_url}{pages.PATH}/sign-in/start?next={local(request.args.get('next', ''))}"
+        demo = services.settings.with_dev_issuer
         return pages.page("sign_in.html", start=start, ended="ended" in request.args, demo=demo)
 
     @blueprint.get("/sign-in/start")
     async def start() -> Response:
         url, attempt = await (await provider()).begin(local(request.args.get("next", "")))
-        running, response = services(), pages.see(url)
-        sealed = attempt.sealed(running, running.clock.now() + _ATTEMPT_SECONDS * SECOND)
-        cookies.put(response, running, cookies.SIGN_IN, sealed, _ATTEMPT_SECONDS)
+        services, response = current_services(), pages.see(url)
+        sealed = attempt.sealed(services, services.clock.now() + _ATTEMPT_SECONDS * SECOND)
+        cookies.put(response, services, cookies.SIGN_IN, sealed, _ATTEMPT_SECONDS)
         return response
 
     @blueprint.get("/callback")
     async def callback() -> Response:
-        running = services()
-        attempt = Attempt.opened(running, cookies.get(running, cookies.SIGN_IN) or "")
+        services = current_services()
+        attempt = Attempt.opened(services, cookies.get(services, cookies.SIGN_IN) or "")
         if attempt is None:
             raise ServiceError(
                 AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or it has expired. Start again."
             )
         token = await (await provider()).finish(attempt, request.args.to_dict())
         response = pages.see(local(attempt.next_path))
-        cookies.put(response, running, cookies.SESSION, token.access_token, token.expires_in)
-        cookies.remove(response, running, cookies.SIGN_IN)
+        cookies.put(response, services, cookies.SESSION, token.access_token, token.expires_in)
+        cookies.remove(response, services, cookies.SIGN_IN)
         return response
 
     @view(blueprint, "/sign-out", "POST")

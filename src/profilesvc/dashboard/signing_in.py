@@ -38,29 +38,29 @@ class Attempt:
     verifier: str
     next_path: str
 
-    def sealed(self, running: Services, until: int) -> str:
+    def sealed(self, services: Services, until: int) -> str:
         """Return the value of the cookie, signed, and invalid after `until` (milliseconds)."""
-        return _seal(running).seal(json.dumps([self.state, self.nonce, self.verifier, self.next_path, until]))
+        return _seal(services).seal(json.dumps([self.state, self.nonce, self.verifier, self.next_path, until]))
 
     @classmethod
-    def opened(cls, running: Services, value: str) -> "Attempt | None":
+    def opened(cls, services: Services, value: str) -> "Attempt | None":
         """Return the sign-in in a cookie. None if the service did not make the cookie, or if it has expired."""
-        content = _seal(running).opened(value)
+        content = _seal(services).opened(value)
         if content is None:
             return None
         *parts, until = json.loads(content)
-        return cls(*parts) if running.clock.now() < until else None
+        return cls(*parts) if services.clock.now() < until else None
 
 
-def _seal(running: Services) -> Seal:
-    return Seal(running.signer.keyring, "sign-in cookie", running.clock.now())
+def _seal(services: Services) -> Seal:
+    return Seal(services.signer.keyring, "sign-in cookie", services.clock.now())
 
 
 class Provider:
     """The client of the configured identity provider, or in development of the bundled issuer."""
 
-    def __init__(self, running: Services) -> None:
-        self._services = running
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._metadata: dict[str, Any] | None = None
 
     @cached_property
@@ -133,8 +133,8 @@ class Provider:
         """The network, or for the bundled issuer this process, because its public name may not resolve here."""
         if self._services.settings.identity.issuer:
             return None
-        running = current_app._get_current_object()  # type: ignore[attr-defined]
-        return httpx.ASGITransport(app=cast(Any, running))
+        app = current_app._get_current_object()  # type: ignore[attr-defined]
+        return httpx.ASGITransport(app=cast(Any, app))
 
     def _client(self, metadata: dict[str, Any]) -> "AsyncOAuth2Client":
         """Return the library's client. It is imported here because the import is slow and only sign-ins need it."""

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.request import bearer_token, receive, services, this_request
+from profilesvc.api.request import bearer_token, current_services, quart_request, receive
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.dashboard import cookies, pages
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.limits.limiter import Kind
 from profilesvc.services import access, locations
 from profilesvc.services.context import AllowedLocation, Caller, Services
@@ -82,17 +82,17 @@ async def admit_visit() -> Visit:
     Raises:
         ServiceError: AUTH_INVALID_TOKEN if there is no session or it has ended.
     """
-    running = services()
-    token = cookies.get(running, cookies.SESSION)
+    services = current_services()
+    token = cookies.get(services, cookies.SESSION)
     kind: Kind = "reads" if request.method in {"GET", "HEAD"} else "writes"
 
     async def admit(_is_first: bool) -> Caller:
         proof = bearer_token([f"Bearer {token}"] if token else [])
-        return await access.admit(running, current(), proof, access.SESSION, kind)
+        return await access.admit(services, current_request(), proof, access.SESSION, kind)
 
-    caller, _ = await receive(running, this_request(), None, admit)
+    caller, _ = await receive(services, quart_request(), None, admit)
     assert caller is not None, "`admit` returns one"
-    visit = Visit(running, caller, token or "")
+    visit = Visit(services, caller, token or "")
     cast(dict[str, Any], request.scope)[pages.VISIT] = visit
     return visit
 
@@ -133,7 +133,7 @@ async def _awaited(response: Awaitable[Response]) -> Response:
 
 def _sign_in() -> Response:
     path = request.path if request.method == "GET" and not pages.is_fragment() else pages.PATH
-    ended = "" if cookies.get(services(), cookies.SESSION) is None else "&ended=1"
+    ended = "" if cookies.get(current_services(), cookies.SESSION) is None else "&ended=1"
     return pages.see(f"{pages.PATH}/sign-in?next={local(path)}{ended}")
 
 
@@ -148,13 +148,13 @@ async def _require_own_form(visit: Visit) -> None:
         raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "This form is not from your session. Reload the page.")
 
 
-def require_own_origin(running: Services) -> None:
+def require_own_origin(services: Services) -> None:
     """Reject a request that a page of another origin made.
 
     Raises:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
     """
-    own = urlsplit(running.settings.base_url)
+    own = urlsplit(services.settings.base_url)
     origin = request.headers.get("Origin", f"{own.scheme}://{own.netloc}")
     site = request.headers.get("Sec-Fetch-Site", "same-origin")
     if origin != f"{own.scheme}://{own.netloc}" or site not in {"same-origin", "none"}:

@@ -31,7 +31,7 @@ from profilesvc.database.readers import FastReader, PostgresReaders, Readers, Sq
 from profilesvc.database.unavailable import READ_ONLY, refusal, sqlstate
 from profilesvc.database.writers import Executions, PostgresWriter, SqliteWriter, Writer
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
@@ -180,7 +180,7 @@ class Storage:
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:
         """Yield the seconds that a unit may take."""
-        request, started_at = current(), time.monotonic()
+        request, started_at = current_request(), time.monotonic()
         seconds = min(BUSY_SECONDS, request.database_seconds)
         try:
             with self.refusing():
@@ -267,7 +267,7 @@ class Storage:
 
     def renew(self) -> None:
         """Give the following units of this request their full time again."""
-        current().database_seconds = BUSY_SECONDS
+        current_request().database_seconds = BUSY_SECONDS
 
     async def close(self) -> None:
         """Close all connections."""
@@ -290,7 +290,7 @@ class Reading:
         self._storage = storage
 
     async def __aenter__(self) -> FastReader:
-        self._started_at, self._request = time.monotonic(), current()
+        self._started_at, self._request = time.monotonic(), current_request()
         self._unit = self._storage.readers.open(min(BUSY_SECONDS, self._request.database_seconds))
         try:
             return await self._unit.__aenter__()

@@ -9,7 +9,7 @@ import orjson
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
-from profilesvc.api.request import services
+from profilesvc.api.request import current_services
 from profilesvc.dev_issuer import pages
 from profilesvc.dev_issuer.provider import ID_TOKEN_SECONDS, PATH, DevIssuer, Login
 from profilesvc.tokens.signer import random_id
@@ -111,7 +111,7 @@ async def _authorize(issuer: DevIssuer, values: "MultiDict[str, str]") -> Respon
     redirect_uri = parameters["redirect_uri"]
     try:
         challenge = _check_request(parameters)
-        users = await issuer.users(services())
+        users = await issuer.users(current_services())
         if "subject" not in parameters or request.method == "GET":
             shown = {name: parameters[name] for name in _PARAMETERS if name in parameters}
             page = pages.login(users, shown)
@@ -121,7 +121,7 @@ async def _authorize(issuer: DevIssuer, values: "MultiDict[str, str]") -> Respon
     except _OAuthError as error:
         return _back(issuer, parameters, error=error.error, error_description=error.description)
     login = Login(parameters["subject"], redirect_uri, challenge, parameters.get("nonce"))
-    return _back(issuer, parameters, code=issuer.code(services(), login))
+    return _back(issuer, parameters, code=issuer.code(current_services(), login))
 
 
 def _check_client(issuer: DevIssuer, parameters: dict[str, str]) -> None:
@@ -167,12 +167,12 @@ async def _token(issuer: DevIssuer, form: dict[str, str]) -> dict[str, Any]:
     verifier = form.get("code_verifier", "")
     if not _VERIFIER.match(verifier):
         raise _OAuthError("invalid_request", "code_verifier must have 43 to 128 unreserved characters")
-    login = await issuer.redeem(services(), form.get("code", ""), form.get("redirect_uri", ""), verifier)
-    id_token = None if login is None else await issuer.id_token(services(), login.subject, login.nonce)
+    login = await issuer.redeem(current_services(), form.get("code", ""), form.get("redirect_uri", ""), verifier)
+    id_token = None if login is None else await issuer.id_token(current_services(), login.subject, login.nonce)
     if id_token is None:
         raise _OAuthError("invalid_grant", "the code is invalid, expired, already used, or from another request")
     return {
-        "access_token": random_id(services().entropy),  # required by the standard, but not accepted anywhere
+        "access_token": random_id(current_services().entropy),  # required by the standard, but not accepted anywhere
         "token_type": "Bearer",
         "expires_in": ID_TOKEN_SECONDS,
         "scope": "openid email profile",

@@ -39,6 +39,6 @@ class RequestInfo:
 serving: ContextVar[RequestInfo | None] = ContextVar("request", default=None)
 
 
-def current() -> RequestInfo:
+def current_request() -> RequestInfo:
     """Return the current request, or the state of a command line outside of one."""
     return serving.get() or RequestInfo()

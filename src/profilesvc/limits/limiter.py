@@ -8,7 +8,7 @@ from profilesvc.domain.addresses import network
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID
 from profilesvc.domain.rates import Counted, Standing, Window, Windows
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.limits.settings import LimitSettings
 
 Kind = Literal["tokens", "heartbeats", "reads", "writes"]
@@ -85,7 +85,7 @@ class Limiter:
         Raises:
             ServiceError: RATE_LIMITED, with the seconds until every empty bucket has room again.
         """
-        buckets = current().buckets
+        buckets = current_request().buckets
         buckets.append(counted)
         if refused:
             self._refused(counted.name)
@@ -100,5 +100,5 @@ def _client(client_id: str) -> str:
 
 def _network() -> str:
     """Return the network that an access provider assigns to a customer: an IPv4 address or an IPv6 /64."""
-    address = current().address
+    address = current_request().address
     return "local" if address is None else network(address, 32, 64)

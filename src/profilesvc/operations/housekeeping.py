@@ -66,7 +66,7 @@ async def run(
 
 
 @contextlib.asynccontextmanager
-async def running(services: Services) -> AsyncIterator[None]:
+async def in_background(services: Services) -> AsyncIterator[None]:
     """Run rounds as long as the block runs, and finish the current one."""
     stop = asyncio.Event()
 

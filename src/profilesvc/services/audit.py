@@ -12,7 +12,7 @@ from profilesvc.contract.audit import MAX_LIMIT, AuditEntry, AuditQuery, AuditTr
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.addresses import network
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.domain.time import DAY, HOUR, iso
 from profilesvc.storage import audit, keys
 from profilesvc.storage.keys import KeyState
@@ -40,7 +40,7 @@ async def record_each(
 
 
 def _row(at: int, event: Event, user_id: int, key_id: int | None, details: dict[str, Any]) -> dict[str, Any]:
-    request = current()
+    request = current_request()
     return {
         "at": at,
         "event": event,
@@ -96,7 +96,7 @@ class Notes:
         It is only counted here, so that timing does not reveal which ids exist.
         """
         now = services.clock.now()
-        slot = key.user_id, key.id, now // HOUR, current().address
+        slot = key.user_id, key.id, now // HOUR, current_request().address
         self._failed.setdefault(slot, _Count(now)).add(now)
         self._write_soon(services)
 

@@ -20,7 +20,7 @@ from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain import connection as rules
 from profilesvc.domain.domains import domain_allowed, site_host
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso
 from profilesvc.services import origins
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
@@ -96,7 +96,7 @@ async def validate(services: Services, body: CredentialCheck) -> CredentialsVali
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
         return CredentialsInvalid(reason="invalid_credentials")
-    origins.decide(services, current(), key)
+    origins.decide(services, current_request(), key)
     development = not services.settings.production
     allowed = keys.domains_of(key.allowed_domains)
     if body.site_domain is not None and not domain_allowed(body.site_domain, allowed, development=development):

@@ -6,7 +6,7 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVAL
 from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.domain.time import HOUR
 from profilesvc.services import audit, origins, tokens, users
 from profilesvc.services.context import Services
@@ -40,7 +40,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         identity = await services.identity.read(body.subject_token, body.nonce, now)
     except TokenRefused as refusal:
         raise _rejection(refusal.reason) from None
-    request = current()
+    request = current_request()
     origins.decide(services, request, None)  # the token is a user's, whatever client sends it
     origins.enforce(request)
     async with services.storage.write() as session:

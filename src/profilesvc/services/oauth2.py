@@ -6,7 +6,7 @@ from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.contract.oauth2 import Introspection
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.domain.time import SECOND
 from profilesvc.services import access, tokens
 from profilesvc.services.context import Caller, Services
@@ -46,7 +46,7 @@ async def authenticate_client(services: Services, client_id: str, client_secret:
     key = await tokens.verify_secret(services, client_id, client_secret)
     if key is None:
         raise ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
-    access.admit_key(services, current(), key)
+    access.admit_key(services, current_request(), key)
     return Caller(key.user_id, services.plans.get(key.plan), frozenset(key.permissions.split()), key)
 
 

@@ -5,7 +5,7 @@ from profilesvc.contract.tokens import AccessToken, ClientCredentialsGrant, Refr
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.domain.time import MINUTE
 from profilesvc.services import rotation
 from profilesvc.services.access import admit_key, ids, note_use
@@ -80,7 +80,7 @@ async def _grant(services: Services, body: ClientCredentialsGrant) -> tuple[KeyS
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
         raise _bad_credentials()
-    admit_key(services, current(), key)
+    admit_key(services, current_request(), key)
     granted = grant(key.permissions.split(), body.permissions)
     services.notes.issued(services, key, granted)
     return key, rotation.first_pair(services, key, granted)
@@ -104,7 +104,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     if key is None or not key.may_authenticate(now) or key.token_revoked:
         raise _bad_refresh_token()
     await _check_client(services, body, key)
-    admit_key(services, current(), key, None if key.epoch == claims["epoch"] else _bad_refresh_token())
+    admit_key(services, current_request(), key, None if key.epoch == claims["epoch"] else _bad_refresh_token())
     granted = grant(key.permissions.split(), claims["permissions"])
     await services.signing_keys.reload()
     try:

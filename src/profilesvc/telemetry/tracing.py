@@ -27,7 +27,7 @@ from profilesvc import __version__
 from profilesvc.database.engine import Reading, Storage
 from profilesvc.database.readers import FastReader
 from profilesvc.database.writers import Executions
-from profilesvc.domain.request import current
+from profilesvc.domain.request import current_request
 from profilesvc.server.scope import App, Message, Receive, Send
 from profilesvc.settings import TracingSettings
 from profilesvc.telemetry.watching import Watcher
@@ -163,7 +163,7 @@ def _parent(headers: list[tuple[bytes, bytes]]) -> Context | None:
 
 
 def _describe(span: Span, scope: Any, status: int) -> None:
-    request, method = current(), scope["method"] if scope["method"] in _METHODS else "_OTHER"
+    request, method = current_request(), scope["method"] if scope["method"] in _METHODS else "_OTHER"
     span.update_name(f"{method} {request.route}")
     span.set_attributes(
         {

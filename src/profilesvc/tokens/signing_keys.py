@@ -235,7 +235,7 @@ class SigningKeys:
         return True
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def in_background(self) -> AsyncIterator[None]:
         """Reload the keys and keep the schedule while the block runs."""
         stop = asyncio.Event()
         task = asyncio.create_task(self._run(stop))

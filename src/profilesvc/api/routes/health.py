@@ -14,7 +14,7 @@ from profilesvc import __version__
 from profilesvc.api.documents import PUBLIC, documents
 from profilesvc.api.endpoint import PREFIX
 from profilesvc.api.guard import METRICS
-from profilesvc.api.request import bearer_token, services
+from profilesvc.api.request import bearer_token, current_services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 from profilesvc.operations import counts, readiness
@@ -68,7 +68,7 @@ async def readyz() -> Response:
 
 async def _checks() -> dict[str, bool]:
     try:
-        return await readiness.checks(services())
+        return await readiness.checks(current_services())
     except ServiceError:
         return {"database": False}
 
@@ -76,19 +76,19 @@ async def _checks() -> dict[str, bool]:
 @blueprint.get(METRICS)
 async def metrics() -> Response:
     """Return the metrics in Prometheus' text format; without those of the database while it does not respond."""
-    running = services()
-    if token := running.settings.metrics.token.get_secret_value():
+    services = current_services()
+    if token := services.settings.metrics.token.get_secret_value():
         sent = bearer_token(request.headers.getlist("Authorization"))
         if not hmac.compare_digest(sent.encode(), token.encode()):
             raise refused("invalid")
-    text = await current_app.extensions["profilesvc.metrics"].get(_exposition, running.metrics.stamp())
+    text = await current_app.extensions["profilesvc.metrics"].get(_exposition, services.metrics.stamp())
     with contextlib.suppress(ServiceError):
-        text += await counts.exposition(running)
+        text += await counts.exposition(services)
     return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _exposition() -> bytes:
-    return services().metrics.exposition()
+    return current_services().metrics.exposition()
 
 
 @blueprint.get("/openapi.json")

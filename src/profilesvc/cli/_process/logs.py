@@ -34,10 +34,10 @@ def log_to_stderr() -> None:
 
 def log_requests(settings: Settings) -> None:
     """Add the request id to each line, and write a line for each request if `access_log` is set."""
-    from profilesvc.domain.request import current
+    from profilesvc.domain.request import current_request
 
     def add_request_id(record: logging.LogRecord) -> bool:
-        request_id = current().request_id
+        request_id = current_request().request_id
         if request_id is not None:
             record.more = {"request_id": request_id} | getattr(record, "more", {})
         return True
