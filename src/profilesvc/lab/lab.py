@@ -169,12 +169,6 @@ class Lab:
 
     # Control of the embedded service.
 
-    def controls(self, what: str) -> bool:
-        """Return True if embedded, else print that the cell is skipped: `if lab.controls("the clock"):`."""
-        if not self.embedded:
-            print(_sentence(what))
-        return self.embedded
-
     def _controlled(self, what: str) -> Embedded:
         self._require_open()
         if self._embedded is None:

@@ -21,6 +21,17 @@ import json
 print(json.dumps([[f"{call.line} {call.code or ''}".strip() for call in lab.calls()], lab.waited]))
 """
 _REASON = re.compile(r"Skipped here: this needs (?:control of )?([^,]+)")
+# The tags of cells that only the embedded service can run, with what they control there.
+NEEDS = {
+    "needs-clock": "the clock",
+    "needs-database": "the database",
+    "needs-demo-data": "the demo data",
+    "needs-identity-provider": "the identity provider",
+    "needs-operator": "the operator's commands",
+    "needs-plan": "the plan",
+    "needs-provider": "the provider",
+    "needs-second-user": "a second user",
+}
 _UNKNOWN = re.compile(r"name '(\w+)' is not defined")
 _DEPENDENT = "a skipped cell"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -98,34 +109,34 @@ def _run_cells(client: NotebookClient, cells: list[Any], page: Page) -> tuple[_P
             continue
         place = _Place(place.number + 1, place.heading)
         defined, used = _names(cell.source)
+        reason = _need(cell) or (_DEPENDENT if missing & used else "")
         try:
-            reason = _DEPENDENT if missing & used else _run_cell(client, cell, index)
+            if not reason:
+                client.execute_cell(cell, index)
         except CellExecutionError as error:
-            unknown = _UNKNOWN.search(error.evalue)
-            reason = _reason(error.evalue) if error.ename == "NeedsControl" else ""
-            if unknown and unknown[1] in missing:
-                reason = _DEPENDENT
+            reason = _reason(error, missing)
             if not reason:
                 return place, error
-            missing |= defined
         except (CellControlSignal, DeadKernelError) as error:
             return place, error
-        if reason == _DEPENDENT:
-            missing |= defined
+        missing = missing | defined if reason else missing - defined
         page.skipped[reason] += bool(reason)
         page.ran += not reason
     page.skipped = +page.skipped
     return None
 
 
-def _run_cell(client: NotebookClient, cell: Any, index: int) -> str:
-    """Run a cell. Return the reason that it printed for skipping something."""
-    client.execute_cell(cell, index)
-    return _reason("".join(output.text for output in cell.outputs if output.output_type == "stream"))
+def _need(cell: Any) -> str:
+    """Return what a tagged cell needs to control, or an empty string."""
+    return next((NEEDS[tag] for tag in cell.metadata.get("tags", []) if tag in NEEDS), "")
 
 
-def _reason(text: str) -> str:
-    match = _REASON.search(text)
+def _reason(error: CellExecutionError, missing: set[str]) -> str:
+    """Return why a cell could not run on a deployed service, or an empty string for a failure."""
+    unknown = _UNKNOWN.search(error.evalue)
+    if unknown and unknown[1] in missing:
+        return _DEPENDENT
+    match = _REASON.search(error.evalue) if error.ename == "NeedsControl" else None
     return match[1] if match else ""
 
 
