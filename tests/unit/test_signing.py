@@ -26,7 +26,7 @@ from profilesvc.tokens.keyring import (
     public_jwk,
     rsa_key,
 )
-from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Signer, TokenRefused
+from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Signer, TokenRejected
 from support.hostile import Forge, b64, confused, hostile, signer_of
 
 BASE = "http://profiles.test"
@@ -103,7 +103,7 @@ class TestIssue:
         assert json.loads(part(refresh, 1))["aud"] == f"{BASE}/api/v1/auth/token"
         assert signer.read(refresh, "rt+jwt", NOW)["fam"] == CLAIMS["fam"]
         for token, typ in [(refresh, "at+jwt"), (signer.issue("at+jwt", CLAIMS, NOW, 9), "rt+jwt")]:
-            with pytest.raises(TokenRefused, match="invalid"):
+            with pytest.raises(TokenRejected, match="invalid"):
                 signer.read(token, typ, NOW)  # type: ignore[call-overload]
 
     def test_names_the_key_by_its_thumbprint(self, key: RsaKey) -> None:
@@ -126,7 +126,7 @@ class TestRead:
         for name, token in cases:
             try:
                 signer.read(token, "at+jwt", NOW)
-            except TokenRefused:
+            except TokenRejected:
                 assert signer.read(good, "at+jwt", NOW).items() >= forge.claims.items()
             else:
                 accepted.append(name)
@@ -140,7 +140,7 @@ class TestRead:
         for name, typ, token in cases:
             try:
                 signer.read(token, typ, NOW)
-            except TokenRefused:
+            except TokenRejected:
                 assert signer.read(forge.good(), "at+jwt", NOW).items() >= forge.claims.items()
                 assert signer.read(refresh_forge.good(), "rt+jwt", NOW).items() >= refresh_forge.claims.items()
             else:
@@ -162,7 +162,7 @@ class TestRead:
         end = (NOW // 1000 + 60) * 1000
         assert signer.read(token, "at+jwt", end - 1)
         for now in (end, end + 1, end + 10**9):
-            with pytest.raises(TokenRefused) as refusal:
+            with pytest.raises(TokenRejected) as refusal:
                 signer.read(token, "at+jwt", now)
             assert refusal.value.reason == "expired"
 
@@ -171,7 +171,7 @@ class TestRead:
         [("", "malformed"), ("a.b", "malformed"), ("a.b.c", "invalid"), ("x" * MAX_TOKEN_LENGTH + "x", "malformed")],
     )
     def test_tells_a_typing_error_from_a_forgery(self, signer: Signer, text: str, reason: str) -> None:
-        with pytest.raises(TokenRefused) as refusal:
+        with pytest.raises(TokenRejected) as refusal:
             signer.read(text, "at+jwt", NOW)
         assert refusal.value.reason == reason
 
@@ -179,7 +179,7 @@ class TestRead:
         other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         late = {**forge.claims, "iat": forge.now - 60, "exp": forge.now - 1}
         for token, reason in [(forge.sign(payload=late), "expired"), (forge.sign(None, late, other), "invalid")]:
-            with pytest.raises(TokenRefused) as refusal:
+            with pytest.raises(TokenRejected) as refusal:
                 signer.read(token, "at+jwt", NOW)
             assert refusal.value.reason == reason
 
@@ -213,19 +213,19 @@ class TestRead:
     def test_remembers_no_token_under_another_purpose(self, signer: Signer) -> None:
         token = signer.issue("at+jwt", CLAIMS, NOW, 60)
         signer.read(token, "at+jwt", NOW)
-        with pytest.raises(TokenRefused):
+        with pytest.raises(TokenRejected):
             signer.read(token, "rt+jwt", NOW)
 
     def test_refuses_a_refresh_token_of_a_user(self, signer: Signer, refresh_forge: Forge) -> None:
         user = {"scope": "user", "sub": "1", "client_id": "dashboard"}
-        with pytest.raises(TokenRefused):
+        with pytest.raises(TokenRejected):
             signer.read(refresh_forge.with_claims(**user), "rt+jwt", NOW)
         assert signer.read(refresh_forge.good(), "rt+jwt", NOW)
 
     def test_refuses_refresh_tokens_without_a_family(self, signer: Signer) -> None:
         for missing in ("fam", "gen", "auth_time"):
             claims = {name: value for name, value in CLAIMS.items() if name != missing}
-            with pytest.raises(TokenRefused):
+            with pytest.raises(TokenRejected):
                 signer.read(signer.issue("rt+jwt", claims, NOW, 60), "rt+jwt", NOW)
 
 
@@ -251,7 +251,7 @@ class TestRing:
         tokens = [signer.issue("at+jwt", CLAIMS, NOW, 60, kid) for kid in (key.kid, other.kid)]
         assert signer.read(tokens[0], "at+jwt", NOW)
         signer.keyring.replace([(KeyDates(other.kid, 0, 0), other)])
-        with pytest.raises(TokenRefused, match="invalid"):
+        with pytest.raises(TokenRejected, match="invalid"):
             signer.read(tokens[0], "at+jwt", NOW)
         assert signer.read(tokens[1], "at+jwt", NOW)
         with pytest.raises(KeyError):
@@ -268,7 +268,7 @@ class TestRing:
             with pytest.raises(KeyError):
                 signer.issue(typ, CLAIMS, NOW, 60, kid)  # type: ignore[arg-type]
         signer.keyring.replace([(KeyDates(key.kid, 0, 0), key), (KeyDates(newer.kid, 0, 0, alg="HS256"), newer)])
-        with pytest.raises(TokenRefused, match="invalid"):
+        with pytest.raises(TokenRejected, match="invalid"):
             signer.read(tokens[0], "rt+jwt", 2 * DAY)
         assert signer.read(tokens[1], "rt+jwt", 2 * DAY)
 

@@ -9,7 +9,7 @@ import pytest
 
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.keyring import rsa_key
-from profilesvc.tokens.signer import TokenRefused
+from profilesvc.tokens.signer import TokenRejected
 from support.effort import effort
 from support.hostile import b64, dumps, signer_of
 
@@ -98,7 +98,7 @@ def test_accepts_nothing_but_the_original(seed: int) -> None:
         mutated = chance.choice(MUTATIONS)(good, chance)
         try:
             signer.read(mutated, "at+jwt", NOW)
-        except TokenRefused:
+        except TokenRejected:
             continue
         if mutated != good:
             accepted.append(mutated)

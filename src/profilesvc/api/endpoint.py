@@ -158,7 +158,7 @@ class Routes:
                     return await _serve(declared, path_values)
                 except ServiceError as error:
                     if declared.no_store:
-                        return failures.render(failures.refusal(error), no_store=True)
+                        return failures.render(failures.service_error(error), no_store=True)
                     raise
 
             view.__doc__, view.__name__ = handler.__doc__, handler.__name__

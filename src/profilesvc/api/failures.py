@@ -8,7 +8,7 @@ import orjson
 from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, RequestTimeout
 
-from profilesvc.api.request import HttpRefusal, current_services
+from profilesvc.api.request import HttpError, current_services
 from profilesvc.contract.errors import (
     AUTH_INVALID_TOKEN,
     INTERNAL_ERROR,
@@ -44,8 +44,8 @@ def body_for(path: str, kind: ErrorKind, message: str, details: dict[str, Any]) 
 
 
 def headers_of(error: ServiceError) -> dict[str, str]:
-    """Return the headers that describe a refusal to programs."""
-    headers = dict(error.headers) if isinstance(error, HttpRefusal) else {}
+    """Return the headers that describe an error to programs."""
+    headers = dict(error.headers) if isinstance(error, HttpError) else {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     if error.replayed:
@@ -63,7 +63,7 @@ def _challenge(details: dict[str, Any]) -> str:
 
 
 def render(error: ServiceError, *, no_store: bool = False) -> Response:
-    """Return the response for a refusal; `no_store` keeps it out of caches, like the endpoint's other responses."""
+    """Return the response for an error; `no_store` keeps it out of caches, like the endpoint's other responses."""
     current_request().outcome = error.kind.code
     body = body_for(request.path, error.kind, error.message, error.details)
     response = Response(body, error.kind.status, content_type="application/json")
@@ -82,8 +82,8 @@ def _request_line() -> str:
     return f"{request.method} {quote(request.path)} [{current_request().request_id}]"
 
 
-def refusal(error: Exception) -> ServiceError:
-    """Return the refusal for an exception; log it if it is not the caller's fault."""
+def service_error(error: Exception) -> ServiceError:
+    """Return the error of the catalogue for an exception; log it if it is not the caller's fault."""
     if isinstance(error, ServiceError):
         if (
             error.kind.status >= 500
@@ -92,23 +92,23 @@ def refusal(error: Exception) -> ServiceError:
         ):
             log.warning("%s: %s (%s)", _request_line(), error.kind.code, type(error.__cause__).__name__)
         return error
-    refused = _of_framework(error) if isinstance(error, HTTPException) else None
-    if refused is None:
+    translated = _of_framework(error) if isinstance(error, HTTPException) else None
+    if translated is None:
         log.error("%s: unexpected %s", _request_line(), type(error).__name__, exc_info=error)
-    return refused or ServiceError(INTERNAL_ERROR)
+    return translated or ServiceError(INTERNAL_ERROR)
 
 
 def _of_framework(error: HTTPException) -> ServiceError | None:
-    """Return the refusal for an error of the framework: unknown paths, methods, bodies too large or too slow."""
+    """Translate an error of the framework: unknown paths, methods, bodies too large or too slow."""
     if isinstance(error, RequestEntityTooLarge):
         return ServiceError(PAYLOAD_TOO_LARGE)
     if isinstance(error, RequestTimeout):
-        return HttpRefusal(REQUEST_TIMEOUT, Connection="close")
+        return HttpError(REQUEST_TIMEOUT, Connection="close")
     if error.code == 404:
         return ServiceError(NOT_FOUND, "There is no such path.")
     if error.code == 405:
         allow = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
-        return HttpRefusal(METHOD_NOT_ALLOWED, Allow=allow)
+        return HttpError(METHOD_NOT_ALLOWED, Allow=allow)
     return ServiceError(VALIDATION_ERROR) if error.code is not None and 400 <= error.code < 500 else None
 
 
@@ -116,7 +116,7 @@ def install(app: Quart) -> None:
     """Register the handler; without one for HTTPException, Quart would render those itself."""
 
     async def respond(error: Exception) -> Response:
-        return render(refusal(error))
+        return render(service_error(error))
 
     for kind in (ServiceError, HTTPException, Exception):
         app.register_error_handler(kind, respond)

@@ -152,7 +152,9 @@ class RequestGuard:
     ) -> None:
         self._app, self._entropy, self._config = app, entropy, config
         self._services = services
-        self._capacity = Capacity(lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: self._refused(None))
+        self._capacity = Capacity(
+            lambda: int(config.get("MAX_IN_FLIGHT", sys.maxsize)), lambda: self._count_rejected(None)
+        )
 
     @property
     def in_flight(self) -> int:
@@ -162,7 +164,7 @@ class RequestGuard:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one ASGI call; pass on anything but HTTP unchanged."""
         if scope["type"] != "http":
-            scope.get("state", {})[MALFORMED] = lambda: self._refused(VALIDATION_ERROR)
+            scope.get("state", {})[MALFORMED] = lambda: self._count_rejected(VALIDATION_ERROR)
             await self._app(scope, receive, send)
             return
         scope = {**scope}
@@ -177,8 +179,8 @@ class RequestGuard:
         )
         problem = self._problem(scope, slot)
         if problem is not None:
-            self._refused(problem[0])
-            await _refuse(self._with_headers(send, scope, request), scope["path"], *problem)
+            self._count_rejected(problem[0])
+            await _reject(self._with_headers(send, scope, request), scope["path"], *problem)
             return
         sender = self._with_headers(send, scope, request, is_counted=True)
         outer = serving.set(request)
@@ -213,7 +215,7 @@ class RequestGuard:
 
         return send_with_headers
 
-    def _refused(self, kind: ErrorKind | None) -> None:
+    def _count_rejected(self, kind: ErrorKind | None) -> None:
         """Count a rejected request; None is one that a full service rejected after its endpoint had started."""
         if (services := self._services()) is None:
             return
@@ -290,7 +292,7 @@ def _log(scope: Any, status: int, seconds: float, request: RequestInfo) -> None:
     access_log.info("%s %s %d", method, route, status, extra={"more": {"request_id": request.request_id, **fields}})
 
 
-async def _refuse(send: Send, path: str, kind: ErrorKind, message: str) -> None:
+async def _reject(send: Send, path: str, kind: ErrorKind, message: str) -> None:
     body = body_for(path, kind, message, {})
     headers = [(b"retry-after", b"1")] if kind is SERVICE_UNAVAILABLE else []
     headers += [

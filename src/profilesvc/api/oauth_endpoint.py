@@ -110,7 +110,7 @@ class OAuthRoutes:
 
 
 @contextmanager
-def refusals(invalid: ErrorKind) -> Iterator[None]:
+def as_oauth_errors(invalid: ErrorKind) -> Iterator[None]:
     """Translate the errors of the services into those of RFC 6749 §5.2; `invalid` replaces AUTH_INVALID_TOKEN.
 
     A deactivated key is a client that cannot authenticate now, so it gets `invalid_client` with our three details.
@@ -174,5 +174,5 @@ def required(credentials: Credentials | None) -> Credentials:
 async def client(services: Services, credentials: Credentials | None) -> Caller:
     """Return the key that authenticated."""
     sent = required(credentials)
-    with refusals(INVALID_CLIENT):
+    with as_oauth_errors(INVALID_CLIENT):
         return await oauth2.authenticate_client(services, sent.client_id, sent.client_secret)

@@ -27,8 +27,8 @@ _BEARER = re.compile(r"bearer ([^ ]+)\Z", re.IGNORECASE)
 _CODINGS = frozenset({"", "identity"})
 
 
-class HttpRefusal(ServiceError):
-    """A refusal with its own HTTP headers."""
+class HttpError(ServiceError):
+    """An error with HTTP headers of its own."""
 
     def __init__(self, kind: ErrorKind, message: str | None = None, **headers: str) -> None:
         super().__init__(kind, message)
@@ -77,10 +77,10 @@ def bearer_token(headers: list[str]) -> str:
         ServiceError: AUTH_INVALID_TOKEN.
     """
     if not headers or not any(headers):
-        raise access.refused("missing")
+        raise access.invalid_token("missing")
     match = _BEARER.match(headers[0]) if len(headers) == 1 else None
     if match is None:
-        raise access.refused("malformed")
+        raise access.invalid_token("malformed")
     return match.group(1)
 
 
@@ -128,7 +128,7 @@ def _require_type(incoming: Request, rule: BodyRule) -> None:
         coding.strip().lower() for value in header_values(incoming, b"content-encoding") for coding in value.split(",")
     ]
     if not _CODINGS.issuperset(codings):
-        raise HttpRefusal(UNSUPPORTED_MEDIA_TYPE, COMPRESSED.message, Accept_Encoding="identity")
+        raise HttpError(UNSUPPORTED_MEDIA_TYPE, COMPRESSED.message, Accept_Encoding="identity")
     rule.require_type(incoming.headers.get("Content-Type"))
 
 
@@ -216,7 +216,7 @@ class AwaitedBody(Body):
             async with asyncio.timeout_at(deadline):
                 message = await self._receive()
         except TimeoutError:
-            raise HttpRefusal(REQUEST_TIMEOUT, Connection="close") from None
+            raise HttpError(REQUEST_TIMEOUT, Connection="close") from None
         if message["type"] != "http.request":  # the client has left
             raise ServiceError(REQUEST_TIMEOUT)
         return message

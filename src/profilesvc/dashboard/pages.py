@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from quart import Response, request
 
-from profilesvc.api.failures import headers_of, refusal
+from profilesvc.api.failures import headers_of, service_error
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import problems, values, words
 from profilesvc.domain.errors import ServiceError
@@ -79,7 +79,7 @@ async def guard(response: Response) -> Response:
 
 async def failed(error: Exception) -> Response:
     """Return the error page, with the request id that is in our log."""
-    failure, visit = refusal(error), request.scope.get(VISIT)
+    failure, visit = service_error(error), request.scope.get(VISIT)
     current_request().outcome = failure.kind.code
     response = page(
         "error.html", failure.kind.status, visit=visit, error=failure, request_id=current_request().request_id or ""

@@ -19,7 +19,7 @@ from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.users import UserState
 from profilesvc.tokens.claims import AccessClaims, ServiceClaims, UserClaims
-from profilesvc.tokens.signer import TokenRefused
+from profilesvc.tokens.signer import TokenRejected
 
 _ALL_PERMISSIONS = frozenset(ALL)
 _MESSAGES = {
@@ -78,7 +78,7 @@ def either(permission: Permission) -> Access:
     return Access(user=True, service=True, permission=permission)
 
 
-def refused(reason: str) -> ServiceError:
+def invalid_token(reason: str) -> ServiceError:
     """Return the error for a bearer token; its `details.reason` shows clients what to do next (D-04a)."""
     return ServiceError(AUTH_INVALID_TOKEN, _MESSAGES[reason], of_bearer=True, reason=reason)
 
@@ -101,7 +101,7 @@ async def admit(
     caller = await authenticate(services, token, prefetch)
     key = caller.key
     if key is not None and access.is_session:
-        raise refused("invalid")
+        raise invalid_token("invalid")
     request.actor = caller.scope
     origins.decide(services, request, key)
     if kind is not None:
@@ -144,8 +144,8 @@ async def authenticate(services: Services, token: str, prefetch: Prefetch | None
     now = services.clock.now()
     try:
         claims = services.signer.read(token, "at+jwt", now)
-    except TokenRefused as refusal:
-        raise refused(refusal.reason) from None
+    except TokenRejected as error:
+        raise invalid_token(error.reason) from None
     if prefetch is not None and prefetch.location != claims.get("location"):
         prefetch = None
     if claims["scope"] == "user":
@@ -203,7 +203,7 @@ async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch
 async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
     """Return the error for an ended token. If its signing key was removed, its claims may be forged: `invalid`."""
     await services.signing_keys.reload()
-    return refused("revoked" if claims["kid"] in services.signer.keyring.access else "invalid")
+    return invalid_token("revoked" if claims["kid"] in services.signer.keyring.access else "invalid")
 
 
 async def note_use(services: Services, key: KeyState, now: int) -> None:

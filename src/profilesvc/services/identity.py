@@ -13,7 +13,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage import identities
 from profilesvc.storage.users import UserState
 from profilesvc.tokens.id_tokens import Identity
-from profilesvc.tokens.signer import TokenRefused
+from profilesvc.tokens.signer import TokenRejected
 
 _MESSAGES = {
     "malformed": "The subject_token is not an ID token.",
@@ -38,8 +38,8 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     now = services.clock.now()
     try:
         identity = await services.identity.read(body.subject_token, body.nonce, now)
-    except TokenRefused as refusal:
-        raise _rejection(refusal.reason) from None
+    except TokenRejected as error:
+        raise _rejection(error.reason) from None
     request = current_request()
     origins.decide(services, request, None)  # the token is a user's, whatever client sends it
     origins.enforce(request)
@@ -79,11 +79,11 @@ async def _user(services: Services, session: AsyncSession, identity: Identity) -
         raise _no_user("No user is linked to this login. Ask the operator to link it.")
     try:
         user = await _create(services, session, identity)
-    except ServiceError as refusal:
+    except ServiceError as error:
         # A simultaneous login of the same person may have created the user.
         user = await identities.user_of(session, identity.issuer, identity.subject)
         if user is None:
-            is_taken = refusal.kind is CONFLICT
+            is_taken = error.kind is CONFLICT
             cause = "its e-mail address belongs to another user" if is_taken else "its e-mail address cannot be used"
             raise _no_user(f"No user can be created for this login: {cause}.") from None
     return user

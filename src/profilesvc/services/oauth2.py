@@ -12,7 +12,7 @@ from profilesvc.services import access, tokens
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import families, keys, revocations
 from profilesvc.tokens.claims import LONGEST_TOKEN, AccessClaims, ServiceClaims
-from profilesvc.tokens.signer import TokenRefused
+from profilesvc.tokens.signer import TokenRejected
 
 INACTIVE = Introspection(active=False)
 # A token that is not ours is handled like one of another client, so that timing does not tell them apart.
@@ -91,9 +91,9 @@ async def revoke(services: Services, caller: Caller, token: str) -> None:
 def _read(services: Services, token: str) -> AccessClaims:
     """Return the claims of an access token or refresh token, `_NO_CLAIMS` if it is not valid."""
     now = services.clock.now()
-    with contextlib.suppress(TokenRefused):
+    with contextlib.suppress(TokenRejected):
         return services.signer.read(token, "at+jwt", now)
-    with contextlib.suppress(TokenRefused):
+    with contextlib.suppress(TokenRejected):
         return services.signer.read(token, "rt+jwt", now)
     return _NO_CLAIMS
 

@@ -19,7 +19,7 @@ from profilesvc.tokens.signer import random_id
 FAMILY_LIFETIME = 365 * DAY
 
 
-class RefreshRefused(Exception):
+class RefreshRejected(Exception):
     """The error for a token that was exchanged before, or whose family or signing key is unknown."""
 
 
@@ -108,7 +108,7 @@ async def exchange(
     generation that was exchanged means that two parties have the token, so the family ends with its access tokens.
 
     Raises:
-        RefreshRefused: The token was exchanged before, or a key that signed the pair was removed.
+        RefreshRejected: The token was exchanged before, or a key that signed the pair was removed.
     """
     successor = _pair(
         services,
@@ -133,7 +133,7 @@ async def exchange(
             pair = await _repeated(services, session, key, exchange)
     ring = services.signer.keyring
     if pair is None or pair.access_kid not in ring.access or pair.refresh_kid not in ring.refresh:
-        raise RefreshRefused  # the stored pair is not valid if its signing key was removed
+        raise RefreshRejected  # the stored pair is not valid if its signing key was removed
     return pair
 
 

@@ -13,7 +13,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage import keys, users
 from profilesvc.storage.keys import KeyState
 from profilesvc.tokens.claims import DASHBOARD
-from profilesvc.tokens.signer import TokenRefused, random_id
+from profilesvc.tokens.signer import TokenRejected, random_id
 
 
 def _bad_credentials() -> ServiceError:
@@ -97,8 +97,8 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     now = services.clock.now()
     try:
         claims = services.signer.read(body.refresh_token, "rt+jwt", now)
-    except TokenRefused as refusal:
-        raise _bad_refresh_token(refusal.reason == "expired") from None
+    except TokenRejected as error:
+        raise _bad_refresh_token(error.reason == "expired") from None
     async with services.storage.read() as session:
         key = await keys.state(session, claims["client_id"], *ids(claims))
     if key is None or not key.may_authenticate(now) or key.token_revoked:
@@ -109,7 +109,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     await services.signing_keys.reload()
     try:
         pair = await rotation.exchange(services, key, claims, granted)
-    except rotation.RefreshRefused:
+    except rotation.RefreshRejected:
         raise _bad_refresh_token() from None
     return _token(services, key, pair)
 

@@ -9,7 +9,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 
 from profilesvc.tokens.jose import is_compact, is_instant, unverified
-from profilesvc.tokens.signer import IAT_LEEWAY_SECONDS, TokenRefused
+from profilesvc.tokens.signer import IAT_LEEWAY_SECONDS, TokenRejected
 
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | ed448.Ed448PublicKey
 MAX_LENGTH = 16_384  # a provider may include a user's groups
@@ -74,7 +74,7 @@ class TrustedIssuer:
         Everything that needs no key is checked first, so that a forged token does not cause a request to the issuer.
 
         Raises:
-            TokenRefused: The token is not accepted.
+            TokenRejected: The token is not accepted.
             ServiceError: SERVICE_UNAVAILABLE if the issuer's keys cannot be read.
         """
         verified = await self._verify(token)
@@ -82,11 +82,11 @@ class TrustedIssuer:
             self._check_claims(verified, nonce, now // 1000)
         except ValueError as error:  # the operator needs to know which check fails
             log.warning("a signed ID token of %s is rejected: %s", self.issuer, error)
-            raise TokenRefused("invalid") from error
+            raise TokenRejected("invalid") from error
         claims = cast(IdClaims, verified)
         end = min(claims["exp"], claims["iat"] + MAX_AGE_SECONDS + 1)
         if end * 1000 <= now:
-            raise TokenRefused("expired")
+            raise TokenRejected("expired")
         # Leave out the signature, because an elliptic curve signature has two valid forms.
         digest = hashlib.sha256(token.rpartition(".")[0].encode()).hexdigest()
         return Identity(self.issuer, claims["sub"], digest, end * 1000, claims)
@@ -94,19 +94,19 @@ class TrustedIssuer:
     async def _verify(self, token: str) -> dict[str, Any]:
         """Return the claims of a token that the issuer has signed. Their values are not checked yet."""
         if not is_compact(token, MAX_LENGTH):
-            raise TokenRefused("malformed")
+            raise TokenRejected("malformed")
         try:
             header, claims = unverified(token)
             self._check_unsigned(header, claims)
         except Exception as error:  # a forged token may cause any error in a parser
-            raise TokenRefused("invalid") from error
+            raise TokenRejected("invalid") from error
         key, alg = await self.keys.find(header.get("kid"), header["alg"]), header["alg"]
         try:
             if key is None:
                 raise ValueError("no such key")
             jwt.PyJWS(algorithms=[alg]).decode(token, key, algorithms=[alg])
         except Exception as error:
-            raise TokenRefused("invalid") from error
+            raise TokenRejected("invalid") from error
         return claims
 
     def _check_unsigned(self, header: dict[str, Any], claims: dict[str, Any]) -> None:

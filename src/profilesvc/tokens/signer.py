@@ -17,7 +17,7 @@ IAT_LEEWAY_SECONDS = 60
 _CACHED_TOKENS = 1_000  # about one kilobyte each
 
 
-class TokenRefused(Exception):
+class TokenRejected(Exception):
     """A token that is not accepted; `reason` becomes `details.reason` of the response."""
 
     def __init__(self, reason: Literal["malformed", "invalid", "expired"]) -> None:
@@ -78,23 +78,23 @@ class Signer:
         database on every request. Refresh tokens are not cached, because each is used once.
 
         Raises:
-            TokenRefused: The token is not accepted.
+            TokenRejected: The token is not accepted.
         """
         digest = hashlib.sha256(token.encode(errors="replace")).digest() + typ.encode()
         claims = self._verified.get(digest)
         if claims is None:
             if not is_compact(token, MAX_TOKEN_LENGTH):
-                raise TokenRefused("malformed")
+                raise TokenRejected("malformed")
             claims = self._verify(token, typ)
             if typ == "at+jwt":
                 self._cache(digest, claims)
         if claims["kid"] not in self._keys(typ):  # the key was removed
-            raise TokenRefused("invalid")
+            raise TokenRejected("invalid")
         if claims["exp"] * 1000 <= now:
-            raise TokenRefused("expired")
+            raise TokenRejected("expired")
         latest = now // 1000 + IAT_LEEWAY_SECONDS
         if claims["iat"] > latest or claims.get("nbf", 0) > latest:
-            raise TokenRefused("invalid")
+            raise TokenRejected("invalid")
         return claims
 
     def _cache(self, digest: bytes, claims: AccessClaims) -> None:
@@ -111,7 +111,7 @@ class Signer:
             key.verify(token)
             check(claims, typ, self.base_url, self.audience(typ))
         except Exception as error:  # a forged token may cause any error in a parser
-            raise TokenRefused("invalid") from error
+            raise TokenRejected("invalid") from error
         # Many claims are cached, so they share one string per name.
         interned: dict[str, Any] = {sys.intern(name): value for name, value in claims.items()}
         return cast(AccessClaims, {**interned, "kid": key.kid})

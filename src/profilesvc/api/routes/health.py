@@ -18,7 +18,7 @@ from profilesvc.api.request import bearer_token, current_services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 from profilesvc.operations import counts, readiness
-from profilesvc.services.access import refused
+from profilesvc.services.access import invalid_token
 
 blueprint = Blueprint("health", __name__)
 STATIC = Path(__file__).parents[1] / "static"
@@ -80,7 +80,7 @@ async def metrics() -> Response:
     if token := services.settings.metrics.token.get_secret_value():
         sent = bearer_token(request.headers.getlist("Authorization"))
         if not hmac.compare_digest(sent.encode(), token.encode()):
-            raise refused("invalid")
+            raise invalid_token("invalid")
     text = await current_app.extensions["profilesvc.metrics"].get(_exposition, services.metrics.stamp())
     with contextlib.suppress(ServiceError):
         text += await counts.exposition(services)

@@ -74,7 +74,7 @@ async def deactivate_key(services: Services, caller: Caller, client_id: str) -> 
 async def reactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
     """Reactivate an API key that you deactivated; its tokens work again. An addition of this service.
 
-    If the service or your plan deactivated it, the refusal has the three details of a deactivated key.
+    If the service or your plan deactivated it, the error has the three details of a deactivated key.
     """
     return await keys.reactivate_own(services, caller, client_id)
 

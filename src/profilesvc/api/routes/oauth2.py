@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from profilesvc.api import parsing
 from profilesvc.api.forms import Credentials
-from profilesvc.api.oauth_endpoint import OAuthRoutes, client, refusals, required
+from profilesvc.api.oauth_endpoint import OAuthRoutes, as_oauth_errors, client, required
 from profilesvc.contract.oauth2 import (
     INVALID_CLIENT,
     INVALID_GRANT,
@@ -70,7 +70,7 @@ async def _client_credentials(services: Services, form: TokenForm, credentials: 
         client_secret=sent.client_secret,
         permissions=[name for name in scopes if name != OFFLINE_ACCESS],
     )
-    with refusals(INVALID_CLIENT):
+    with as_oauth_errors(INVALID_CLIENT):
         return await issue(services, body)
 
 
@@ -81,7 +81,7 @@ async def _refresh(services: Services, form: TokenForm, credentials: Credentials
     if form.refresh_token is None:
         raise ServiceError(INVALID_REQUEST, "form refresh_token: is required")
     body = RefreshGrant(grant_type="refresh_token", refresh_token=form.refresh_token, client_id=caller.key.client_id)
-    with refusals(INVALID_GRANT):
+    with as_oauth_errors(INVALID_GRANT):
         return await tokens.refresh(services, body)
 
 
@@ -90,7 +90,7 @@ async def _exchange(services: Services, form: TokenForm, credentials: Credential
     if credentials is not None:
         await client(services, credentials)
     body = parsing.checked(TokenExchangeGrant, form.model_dump(exclude_none=True), "form")
-    with refusals(INVALID_REQUEST):
+    with as_oauth_errors(INVALID_REQUEST):
         return await identity.exchange(services, body)
 
 
