@@ -132,7 +132,7 @@ async def test_a_login_that_ends_is_a_503_and_one_line_until_it_is_back(
         later.seconds += 61
         await calls()
         assert len(logged(caplog)) == 2
-        assert re.fullmatch(r"database still lost after \d+ s: .*; 19 requests refused", logged(caplog)[1])
+        assert re.fullmatch(r"database still lost after \d+ s: .*; 19 requests rejected", logged(caplog)[1])
         assert said in logged(caplog)[1]
     finally:
         await asyncio.to_thread(role.run, mended)
@@ -140,7 +140,7 @@ async def test_a_login_that_ends_is_a_503_and_one_line_until_it_is_back(
     assert all(response.is_success for response in await calls())
     assert (await http.get("/readyz")).status_code == 200
     assert len(logged(caplog)) == 3
-    assert re.fullmatch(r"database back after \d+ s, 24 requests refused", logged(caplog)[2])
+    assert re.fullmatch(r"database back after \d+ s, 24 requests rejected", logged(caplog)[2])
 
 
 ON, OFF = "SET default_transaction_read_only = on", "RESET default_transaction_read_only"

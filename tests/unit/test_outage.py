@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy.exc
 
 from profilesvc.database.outage import Outage
-from profilesvc.database.unavailable import refusal
+from profilesvc.database.unavailable import as_unavailable
 from profilesvc.domain.errors import ServiceError
 
 LOST = asyncpg.InvalidPasswordError('password authentication failed for user "x"')
@@ -29,10 +29,10 @@ class Log:
         """One that is refused."""
         begun, self.now = self.now, self.now + took
         self.outage.failed(error, begun)
-        refused = refusal(error)
+        refused = as_unavailable(error)
         assert isinstance(refused, ServiceError)
         refused.__cause__ = error
-        assert self.outage.refused(refused)
+        assert self.outage.count_rejected(refused)
 
     def lines(self) -> list[str]:
         found = [record.getMessage() for record in self._caplog.records]
@@ -53,11 +53,11 @@ def test_lost_and_back_are_one_line_each(log: Log) -> None:
     log.now += 1
     log.outage.worked(wrote=False)
     log.outage.worked(wrote=True)
-    assert log.lines() == ["database back after 51 s, 400 requests refused"]
+    assert log.lines() == ["database back after 51 s, 400 requests rejected"]
     log.request(LOST)
     log.now += 2
     log.outage.worked(wrote=True)
-    assert log.lines() == [f"database lost: {LOST}", "database back after 2 s, 1 request refused"]
+    assert log.lines() == [f"database lost: {LOST}", "database back after 2 s, 1 request rejected"]
 
 
 def test_a_long_outage_is_one_line_a_minute(log: Log) -> None:
@@ -66,8 +66,8 @@ def test_a_long_outage_is_one_line_a_minute(log: Log) -> None:
         log.now += 0.125
     assert log.lines() == [
         f"database lost: {LOST}",
-        f"database still lost after 60 s: {LOST}; 481 requests refused",
-        f"database still lost after 120 s: {LOST}; 961 requests refused",
+        f"database still lost after 60 s: {LOST}; 481 requests rejected",
+        f"database still lost after 120 s: {LOST}; 961 requests rejected",
     ]
 
 
@@ -85,7 +85,7 @@ def test_only_a_write_ends_a_read_only_server(log: Log) -> None:
     log.outage.worked(wrote=False)
     assert log.lines() == [f"database lost: {READ_ONLY}"]
     log.outage.worked(wrote=True)
-    assert log.lines() == ["database back after 5 s, 1 request refused"]
+    assert log.lines() == ["database back after 5 s, 1 request rejected"]
 
 
 def test_a_busy_database_is_not_lost_and_one_line_a_minute(log: Log) -> None:
@@ -93,7 +93,7 @@ def test_a_busy_database_is_not_lost_and_one_line_a_minute(log: Log) -> None:
         log.request(BUSY)
         log.outage.worked(wrote=True)
         log.now += 0.125
-    assert log.lines() == [f"database busy: {BUSY}; 1 request refused", f"database busy: {BUSY}; 480 requests refused"]
+    assert log.lines() == [f"database busy: {BUSY}; 1 request rejected", f"database busy: {BUSY}; 480 requests rejected"]
 
 
 @pytest.mark.parametrize("others_work", [True, False])
@@ -104,7 +104,7 @@ def test_no_response_in_time_is_lost_unless_others_have_one(log: Log, others_wor
         log.outage.worked(wrote=False)
         log.now -= 4
     log.request(TimeoutError(), took=4.5)
-    first = "database busy: no response in time; 1 request refused"
+    first = "database busy: no response in time; 1 request rejected"
     assert log.lines() == [first if others_work else "database lost: no response in time"]
 
 
@@ -114,5 +114,5 @@ def test_what_is_not_the_database_s_is_not_counted(log: Log, cause: Any) -> None
 
     error = ServiceError(SERVICE_UNAVAILABLE)
     error.__cause__ = cause
-    assert not log.outage.refused(error)
+    assert not log.outage.count_rejected(error)
     assert log.lines() == []

@@ -88,7 +88,7 @@ def service_error(error: Exception) -> ServiceError:
         if (
             error.kind.status >= 500
             and error.__cause__ is not None
-            and not current_services().refused_by_database(error)
+            and not current_services().rejected_by_database(error)
         ):
             log.warning("%s: %s (%s)", _request_line(), error.kind.code, type(error.__cause__).__name__)
         return error

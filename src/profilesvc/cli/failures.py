@@ -65,13 +65,13 @@ def expected(error: Exception) -> str | None:
 def _database(error: Exception) -> str | None:
     from sqlalchemy import exc
 
-    from profilesvc.database.unavailable import reason, refusal, sqlstate
+    from profilesvc.database.unavailable import as_unavailable, reason, sqlstate
 
     failures = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError, TimeoutError, ConnectionError)
     code = sqlstate(error)
     if isinstance(error, exc.ArgumentError):
         return f"PROFILESVC_DATABASE_URL: {_one_line(error)}"
-    if not isinstance(error, failures) and (not code or refusal(error) is None):
+    if not isinstance(error, failures) and (not code or as_unavailable(error) is None):
         return None
     cause = reason(error)
     if "startup parameter" in cause:

@@ -10,7 +10,7 @@ import asyncpg
 
 from profilesvc.database.postgres import connect
 from profilesvc.database.postgres_pool import CUT
-from profilesvc.database.unavailable import refusal, unavailable_as_refusal
+from profilesvc.database.unavailable import as_unavailable, raising_unavailable
 
 WAIT_SECONDS = 20.0
 _PAUSE_SECONDS = 0.05
@@ -84,7 +84,7 @@ class PostgresAdvisoryLocks:
         A restart of the server cuts the connection. That shows at its next use, so the second try is on a new one.
         """
         async with self._in_use:
-            with unavailable_as_refusal():
+            with raising_unavailable():
                 try:
                     return await self._lock(number)
                 except CUT:
@@ -109,7 +109,7 @@ class PostgresAdvisoryLocks:
                 await holder.fetchval("SELECT pg_advisory_unlock($1)", number)
             except BaseException as error:
                 self.renew()
-                if refusal(error) is None:
+                if as_unavailable(error) is None:
                     raise
 
     def renew(self) -> None:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from profilesvc.database.engine import Storage
 from profilesvc.database.postgres import BUSY_SECONDS
-from profilesvc.database.unavailable import unavailable_as_refusal
+from profilesvc.database.unavailable import raising_unavailable
 from profilesvc.database.writers import Executions
 
 Item = TypeVar("Item")
@@ -40,7 +40,7 @@ class Batches(Generic[Item]):
         if self._writer is None:
             # An empty context gives the batch its own time, not the rest of the first request's.
             self._writer = asyncio.get_running_loop().create_task(self._write(), context=contextvars.Context())
-        with unavailable_as_refusal():
+        with raising_unavailable():
             async with asyncio.timeout(BUSY_SECONDS + _GRACE_SECONDS):
                 await done
 

@@ -28,7 +28,7 @@ from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.private_files import make_private
 from profilesvc.database.readers import FastReader, PostgresReaders, Readers, SqliteReader
-from profilesvc.database.unavailable import READ_ONLY, refusal, sqlstate
+from profilesvc.database.unavailable import READ_ONLY, as_unavailable, sqlstate
 from profilesvc.database.writers import Executions, PostgresWriter, SqliteWriter, Writer
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
@@ -183,7 +183,7 @@ class Storage:
         request, started_at = current_request(), time.monotonic()
         seconds = min(BUSY_SECONDS, request.database_seconds)
         try:
-            with self.refusing():
+            with self.raising_unavailable():
                 yield seconds
             self.outage.worked(wrote=True)
         finally:
@@ -205,23 +205,23 @@ class Storage:
             self._write_lock.release()
 
     @contextlib.contextmanager
-    def refusing(self) -> Iterator[None]:
-        """Raise the result of `refused` in place of the error."""
+    def raising_unavailable(self) -> Iterator[None]:
+        """Raise the result of `as_unavailable` in place of the error."""
         started_at = time.monotonic()
         try:
             yield
         except Exception as error:
-            if (refused := self.refused(error, started_at)) is not None:
-                raise refused from error
+            if (unavailable := self.as_unavailable(error, started_at)) is not None:
+                raise unavailable from error
             raise
 
-    def refused(self, error: Exception, started_at: float) -> ServiceError | None:
+    def as_unavailable(self, error: Exception, started_at: float) -> ServiceError | None:
         """Return what to raise for an error of a unit; None for a defect. `started_at` is monotonic time."""
-        if (refused := refusal(error)) is not None:
+        if (unavailable := as_unavailable(error)) is not None:
             self.outage.failed(error, started_at)
             if sqlstate(error) == READ_ONLY:
                 self._renew_connections()
-        return refused
+        return unavailable
 
     async def is_writable(self) -> bool:
         """Return whether the server accepts writes; if not, open new connections, which may reach another server."""
@@ -311,5 +311,8 @@ class Reading:
         self._request.database_seconds = _left(min(BUSY_SECONDS, self._request.database_seconds), self._started_at)
         if error is None:
             storage.outage.worked(wrote=False)
-        elif isinstance(error, Exception) and (refused := storage.refused(error, self._started_at)) is not None:
-            raise refused from error
+        elif (
+            isinstance(error, Exception)
+            and (unavailable := storage.as_unavailable(error, self._started_at)) is not None
+        ):
+            raise unavailable from error

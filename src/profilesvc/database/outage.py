@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from profilesvc.database.unavailable import is_for_writing, is_lost, reason, refusal, sqlstate
+from profilesvc.database.unavailable import as_unavailable, is_for_writing, is_lost, reason, sqlstate
 from profilesvc.domain.errors import ServiceError
 
 log = logging.getLogger("profilesvc")
@@ -20,7 +20,7 @@ class Outage:
         self._lost_at: float | None = None
         self._failed_at = self._worked_at = self._logged_at = float("-inf")
         self._for_writing = False
-        self._refused = 0
+        self._rejected = 0
 
     def failed(self, error: Exception, started_at: float) -> None:
         """Note a unit that failed; a timeout means lost if no other unit has succeeded since `started_at`."""
@@ -30,7 +30,7 @@ class Outage:
         self._failed_at = self._now()
         if self._lost_at is None:
             self._lost_at = self._logged_at = self._failed_at
-            self._refused = 0
+            self._rejected = 0
             log.error("database lost: %s", reason(error))
         self._for_writing = is_for_writing(error)
 
@@ -39,21 +39,21 @@ class Outage:
         now = self._worked_at = self._now()
         if self._lost_at is None or now < self._failed_at + SETTLED_SECONDS or (self._for_writing and not wrote):
             return
-        log.warning("database back after %.0f s, %s refused", now - self._lost_at, _requests(self._refused))
-        self._lost_at, self._refused, self._logged_at = None, 0, float("-inf")
+        log.warning("database back after %.0f s, %s rejected", now - self._lost_at, _requests(self._rejected))
+        self._lost_at, self._rejected, self._logged_at = None, 0, float("-inf")
 
-    def refused(self, error: ServiceError) -> bool:
+    def count_rejected(self, error: ServiceError) -> bool:
         """Count a request that ends with this error; return False if the database did not cause it."""
         cause = error.__cause__
-        if cause is None or refusal(cause) is None:
+        if cause is None or as_unavailable(cause) is None:
             return False
-        self._refused += 1
+        self._rejected += 1
         if (now := self._now()) >= self._logged_at + EVERY_SECONDS:
             state = "busy" if self._lost_at is None else f"still lost after {now - self._lost_at:.0f} s"
-            log.warning("database %s: %s; %s refused", state, reason(cause), _requests(self._refused))
+            log.warning("database %s: %s; %s rejected", state, reason(cause), _requests(self._rejected))
             self._logged_at = now
             if self._lost_at is None:
-                self._refused = 0
+                self._rejected = 0
         return True
 
 

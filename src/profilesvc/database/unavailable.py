@@ -54,7 +54,7 @@ def reason(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-def refusal(error: BaseException) -> ServiceError | None:
+def as_unavailable(error: BaseException) -> ServiceError | None:
     """Return SERVICE_UNAVAILABLE if the database is unavailable, or None for a defect, such as a broken statement."""
     if isinstance(error, _UNAVAILABLE):
         return None if _is_wrong_statement(error) else _unavailable()
@@ -88,13 +88,13 @@ def _unavailable() -> ServiceError:
 
 
 @contextlib.contextmanager
-def unavailable_as_refusal() -> Iterator[None]:
-    """Raise the result of `refusal` in place of the error."""
+def raising_unavailable() -> Iterator[None]:
+    """Raise the result of `as_unavailable` in place of the error."""
     try:
         yield
     except Exception as error:
-        if (refused := refusal(error)) is not None:
-            raise refused from error
+        if (unavailable := as_unavailable(error)) is not None:
+            raise unavailable from error
         raise
 
 

@@ -13,7 +13,7 @@ async def checks(services: Services) -> dict[str, bool]:
     Raises:
         ServiceError: SERVICE_UNAVAILABLE if the database does not respond.
     """
-    with services.storage.refusing():
+    with services.storage.raising_unavailable():
         async with asyncio.timeout(BUSY_SECONDS):
             current = await migrate.current(services.storage.engine)
             is_writable = await services.storage.is_writable()

@@ -93,9 +93,9 @@ class Services:
         """Open a block in which the metrics show how busy this process is."""
         return self.metrics.watching(lambda: Load(in_flight(), self.storage.pools()))
 
-    def refused_by_database(self, error: ServiceError) -> bool:
+    def rejected_by_database(self, error: ServiceError) -> bool:
         """Return whether the database rejected a request, and count it for the log."""
-        return error.kind is SERVICE_UNAVAILABLE and self.storage.outage.refused(error)
+        return error.kind is SERVICE_UNAVAILABLE and self.storage.outage.count_rejected(error)
 
     @property
     def pepper(self) -> bytes | None:
