@@ -297,14 +297,14 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
     return app
 
 
-def refuses_workers(settings: Settings, workers: int) -> str | None:
+def workers_problem(settings: Settings, workers: int) -> str | None:
     """Return why several processes cannot share this database, or None."""
     if workers > 1 and make_url(settings.effective_database_url).get_backend_name() == "sqlite":
         return f"several workers need PostgreSQL. Set {PREFIX}DATABASE_URL=postgresql+asyncpg://…"
     return None
 
 
-def warns_workers(settings: Settings, workers: int) -> str | None:
+def workers_warning(settings: Settings, workers: int) -> str | None:
     """Return a warning if several processes count rate limits separately, or None."""
     if workers > 1 and settings.limits.enabled and not settings.limits.shared:
         return (

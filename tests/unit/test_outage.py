@@ -93,7 +93,10 @@ def test_a_busy_database_is_not_lost_and_one_line_a_minute(log: Log) -> None:
         log.request(BUSY)
         log.outage.worked(wrote=True)
         log.now += 0.125
-    assert log.lines() == [f"database busy: {BUSY}; 1 request rejected", f"database busy: {BUSY}; 480 requests rejected"]
+    assert log.lines() == [
+        f"database busy: {BUSY}; 1 request rejected",
+        f"database busy: {BUSY}; 480 requests rejected",
+    ]
 
 
 @pytest.mark.parametrize("others_work", [True, False])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import make_settings
-from profilesvc.bootstrap import warns_workers
+from profilesvc.bootstrap import workers_warning
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import HOUR, MINUTE, SECOND
 from profilesvc.limits.settings import LimitSettings
@@ -56,7 +56,7 @@ def test_a_burst_does_not_raise_the_rate(limit: int, burst: int) -> None:
 def test_several_workers_that_count_for_themselves_say_so(
     workers: int, limits: LimitSettings, warns: bool, tmp_path: Path
 ) -> None:
-    said = warns_workers(make_settings(tmp_path, limits=limits), workers)
+    said = workers_warning(make_settings(tmp_path, limits=limits), workers)
     assert (said is not None) is warns
     assert said is None or "PROFILESVC_LIMITS__STORAGE_URL=redis://" in said
 

@@ -53,9 +53,9 @@ def seed(as_json: AsJson = False) -> None:
     """Load the demo data into an empty database."""
     from profilesvc.fixtures import load_world
     from profilesvc.operations import seeding as seed
-    from profilesvc.settings import refuse_in_production
+    from profilesvc.settings import forbid_in_production
 
-    refuse_in_production("the demo data")
+    forbid_in_production("the demo data")
     world = load_world()
     run(lambda services: seed.load(services, world))
     show({name: len(world[name]) for name in ("users", "businesses", "locations")}, as_json)
@@ -78,9 +78,9 @@ def generate(
     """Add generated data, to test the service with many users, keys, locations, posts, syncs and events."""
     from profilesvc.fixtures import load_world
     from profilesvc.operations import generate
-    from profilesvc.settings import refuse_in_production
+    from profilesvc.settings import forbid_in_production
 
-    refuse_in_production("generated data")
+    forbid_in_production("generated data")
     demo = [user["email"] for user in load_world()["users"]]
     amounts = generate.Amounts(keys, posts, history)
     show(run(lambda services: generate.load(services, demo, amounts, seed, sure=yes)), as_json)

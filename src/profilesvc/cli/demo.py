@@ -16,7 +16,7 @@ from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.emulator import control_line, new_guard
 from profilesvc.cli.opening import write_private
 from profilesvc.cli.show import utc
-from profilesvc.settings import PREFIX, Settings, SettingsError, load, refuse_in_production
+from profilesvc.settings import PREFIX, Settings, SettingsError, forbid_in_production, load
 
 if TYPE_CHECKING:
     import socket
@@ -54,7 +54,7 @@ def demo(port: Port = 8000) -> None:
     from profilesvc.cli._process.sqlite_lock import sole_server
     from profilesvc.server.serving import serve_forever
 
-    refuse_in_production("the demo")
+    forbid_in_production("the demo")
     settings = load()
     with until_stopped(), bound(HOST, port) as listener, sole_server(settings):
         settings = with_base_url(settings, HOST, listener)

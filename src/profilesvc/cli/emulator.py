@@ -35,9 +35,9 @@ def serve(
     from profilesvc.emulator.embedded import EMULATOR_FILE
     from profilesvc.fixtures import load_world
     from profilesvc.server.serving import serve_forever
-    from profilesvc.settings import load, refuse_in_production
+    from profilesvc.settings import forbid_in_production, load
 
-    refuse_in_production("the emulator")
+    forbid_in_production("the emulator")
     settings = load()
     with until_stopped(), bound(host, port) as listener, sole_emulator(settings):
         guard, path = new_guard(settings, host), settings.data_dir / EMULATOR_FILE

@@ -10,7 +10,7 @@ import typer
 from profilesvc.cli._process.listening import Host, Port, announce, bound, publish, with_base_url
 from profilesvc.cli._process.logs import log_requests
 from profilesvc.cli._process.stopping import until_stopped
-from profilesvc.settings import Settings, SettingsError, load, refuse_in_production
+from profilesvc.settings import Settings, SettingsError, forbid_in_production, load
 
 log = logging.getLogger("profilesvc")
 
@@ -22,21 +22,21 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Load the demo data into an empty database.")] = False,
 ) -> None:
     """Run the service. On SIGTERM or SIGINT, finish the open requests, then stop."""
-    from profilesvc.bootstrap import create_app, refuses_workers, warns_workers
+    from profilesvc.bootstrap import create_app, workers_problem, workers_warning
     from profilesvc.cli._process.sqlite_lock import sole_server
     from profilesvc.cli._process.workers import serve_workers
     from profilesvc.server.serving import serve_forever
     from profilesvc.telemetry.watching import open_watcher
 
     if demo:
-        refuse_in_production("the demo data")
+        forbid_in_production("the demo data")
     settings = load()
     if settings.production and not settings.tokens.key_passphrase.get_secret_value():
         log.warning("signing keys are stored unencrypted: set PROFILESVC_TOKENS__KEY_PASSPHRASE")
-    if refusal := refuses_workers(settings, workers):
-        raise SettingsError(refusal)
+    if problem := workers_problem(settings, workers):
+        raise SettingsError(problem)
     open_watcher(settings)  # fails here, before a worker starts, if a package is missing
-    if warning := warns_workers(settings, workers):
+    if warning := workers_warning(settings, workers):
         log.warning(warning)
     log_requests(settings)
     with until_stopped(), bound(host, port) as listener, sole_server(settings), ExitStack() as opened:

@@ -32,9 +32,9 @@ __all__ = [
     "SettingsError",
     "TokenSettings",
     "TracingSettings",
+    "forbid_in_production",
     "is_placeholder",
     "load",
-    "refuse_in_production",
 ]
 
 PREFIX = "PROFILESVC_"
@@ -203,7 +203,7 @@ class _Environment(BaseSettings):
     environment: str = "development"
 
 
-def refuse_in_production(what: str) -> None:
+def forbid_in_production(what: str) -> None:
     """Reject an action outside of development, even if other settings are invalid.
 
     Raises:
