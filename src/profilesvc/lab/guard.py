@@ -80,7 +80,7 @@ class Guard:
         made = (data.get("client_id") or data.get("name")) if isinstance(data, dict) and response.is_success else None
         if made is not None:
             self._made.add(made.rpartition("/")[2])
-        self._journal.write(of=entry, made=made, refused=response.is_error)
+        self._journal.write(of=entry, made=made, failed=response.is_error)
 
     def _key(self, request: httpx.Request, path: str) -> Document | None:
         """Return the entry of a new key. Reject other locations and keys that the notebook has not created."""

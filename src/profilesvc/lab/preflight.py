@@ -13,7 +13,7 @@ MOST_LIVE_KEYS = 12  # of the 20 that a location may have, because a notebook cr
 _REMEDY = "`profilesvc users token EMAIL` on the deployment prints one"
 
 
-class Refused(RuntimeError):
+class PreflightError(RuntimeError):
     """The reason why notebooks must not run on a deployed service. Nothing was changed."""
 
 
@@ -29,19 +29,19 @@ def look(client: httpx.Client, target: str, location: str, write: bool) -> Found
     """Read the initial state without changing anything.
 
     Raises:
-        Refused: Notebooks must not run on this service or location.
+        PreflightError: Notebooks must not run on this service or location.
     """
     businesses = _read(client, target, f"{API}/businesses")["businesses"]
     entry = _entry(client, target, location)
     if entry["businessId"] is None:
-        raise Refused(
+        raise PreflightError(
             f"{location} belongs to no business yet, and the first key would assign it permanently. "
             "Choose a location that is in use."
         )
     listed = _read(client, target, f"{API}/developer/credentials")["credentials"]
     keys = [key["client_id"] for key in listed if key["assigned_location_id"] == location]
     if len(keys) > MOST_LIVE_KEYS:
-        raise Refused(f"{location} has {len(keys)} of 20 live keys, and a notebook needs {20 - MOST_LIVE_KEYS}.")
+        raise PreflightError(f"{location} has {len(keys)} of 20 live keys, and a notebook needs {20 - MOST_LIVE_KEYS}.")
     baseline = {"target": target, "location": location, "entry": entry, "keys": keys, "posts": [], "profile": None}
     if write:
         baseline |= _for_writing(client, target, entry)
@@ -76,14 +76,14 @@ def _for_writing(client: httpx.Client, target: str, entry: dict[str, Any]) -> di
     """Return the state that a run with SMOKE_WRITE=1 must be able to restore."""
     location = entry["name"]
     if not (entry["syncEnabled"] and entry["locationState"]["isVerified"]):
-        raise Refused(f"{location} is not verified or its sync is off, so SMOKE_WRITE=1 could not undo a sync.")
+        raise PreflightError(f"{location} is not verified or its sync is off, so SMOKE_WRITE=1 could not undo a sync.")
     try:
         compared = _read(client, target, f"{API}/sync/comparison/{location}")
-    except Refused as refusal:
-        raise Refused(f"{refusal} Without a comparison SMOKE_WRITE=1 could not undo a sync.") from None
+    except PreflightError as error:
+        raise PreflightError(f"{error} Without a comparison SMOKE_WRITE=1 could not undo a sync.") from None
     if compared["differences"]:
         fields = ", ".join(difference["field"] for difference in compared["differences"])
-        raise Refused(
+        raise PreflightError(
             f"{location} differs from the provider at {fields}. A sync of the notebooks would hide that, and it could "
             "not be restored. Sync the location first, or run without SMOKE_WRITE=1."
         )
@@ -100,22 +100,26 @@ def _entry(client: httpx.Client, target: str, location: str) -> dict[str, Any]:
             if entry["name"] == location:
                 return dict(entry)
         page, more = page + 1, data["pagination"]["hasMore"]
-    raise Refused(f"PROFILESVC_LAB__LOCATION: the token's user has no {location}. Name one of the user's locations.")
+    raise PreflightError(
+        f"PROFILESVC_LAB__LOCATION: the token's user has no {location}. Name one of the user's locations."
+    )
 
 
 def _read(client: httpx.Client, target: str, path: str, **params: Any) -> dict[str, Any]:
     try:
         response = client.get(path, params=params)
     except httpx.HTTPError as error:
-        raise Refused(f"{target} does not respond ({type(error).__name__}: {error}). Check BASE_URL.") from None
+        raise PreflightError(f"{target} does not respond ({type(error).__name__}: {error}). Check BASE_URL.") from None
     body = body_of(response)
     if response.is_success and isinstance(body, dict) and isinstance(body.get("data"), dict):
         return dict(body["data"])
-    refusal = body.get("error") if isinstance(body, dict) else None
-    if not isinstance(refusal, dict):
-        raise Refused(f"{target}{path} returned {response.status_code}, not in this service's format. Check BASE_URL.")
+    failure = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(failure, dict):
+        raise PreflightError(
+            f"{target}{path} returned {response.status_code}, not in this service's format. Check BASE_URL."
+        )
     if response.status_code == 401:
-        raise Refused(f"PROFILESVC_LAB__USER_TOKEN was rejected: {refusal['message']} {_REMEDY}.")
+        raise PreflightError(f"PROFILESVC_LAB__USER_TOKEN was rejected: {failure['message']} {_REMEDY}.")
     if response.status_code == 403:
-        raise Refused(f"PROFILESVC_LAB__USER_TOKEN is not a user's token: {refusal['message']} {_REMEDY}.")
-    raise Refused(f"GET {path}: {response.status_code} {refusal['code']}: {refusal['message']}")
+        raise PreflightError(f"PROFILESVC_LAB__USER_TOKEN is not a user's token: {failure['message']} {_REMEDY}.")
+    raise PreflightError(f"GET {path}: {response.status_code} {failure['code']}: {failure['message']}")

@@ -17,7 +17,7 @@ from profilesvc.lab.attached import client_of, journal_path, location_of, target
 from profilesvc.lab.journal import Journal
 from profilesvc.lab.notebooks import FOLDER as NOTEBOOKS
 from profilesvc.lab.pages import Page, run_page
-from profilesvc.lab.preflight import Refused, look
+from profilesvc.lab.preflight import PreflightError, look
 from profilesvc.lab.undo import Undo
 from profilesvc.settings import PREFIX, LabSettings, load
 
@@ -36,8 +36,8 @@ def main(paths: list[Path]) -> int:
     try:
         with _stoppable(), _journal(lab, settings.data_dir) as journal:
             return _Run(lab, journal).all(paths)
-    except Refused as refusal:
-        print(refusal, file=sys.stderr)
+    except PreflightError as error:
+        print(error, file=sys.stderr)
     except KeyboardInterrupt:  # before the first notebook, or while its changes were undone
         print("Interrupted. Run the same command again to undo changes that may be left.", file=sys.stderr)
     return 1
@@ -58,7 +58,7 @@ def _journal(lab: LabSettings, folder: Path) -> Iterator[Journal]:
     """Undo earlier runs and create a journal that starts with the current state of the location.
 
     Raises:
-        Refused: Notebooks must not run on this service or location.
+        PreflightError: Notebooks must not run on this service or location.
     """
     _finish_earlier(lab, folder)
     with client_of(lab) as client:
@@ -66,7 +66,7 @@ def _journal(lab: LabSettings, folder: Path) -> Iterator[Journal]:
     print(*report.lines, sep="\n", flush=True)
     with closing(Journal(journal_path(lab, folder).absolute())) as journal:
         if not journal.lock():
-            raise Refused(f"Another run uses {location_of(lab)} at {target_of(lab)}. Wait until it is over.")
+            raise PreflightError(f"Another run uses {location_of(lab)} at {target_of(lab)}. Wait until it is over.")
         journal.write(baseline=report.baseline)
         yield journal
 
@@ -75,7 +75,7 @@ def _finish_earlier(lab: LabSettings, folder: Path) -> None:
     """Undo the changes of killed runs at this location, and print a note of changes at other locations.
 
     Raises:
-        Refused: Changes at this location are left.
+        PreflightError: Changes at this location are left.
     """
     own = journal_path(lab, folder)
     folders = {own.parent.resolve(), (NOTEBOOKS / own.parent).resolve()}  # the latter for notebooks that a person runs
@@ -90,7 +90,7 @@ def _finish_earlier(lab: LabSettings, folder: Path) -> None:
                 print("undoing the changes of an earlier run", flush=True)
                 left = _undo(lab, journal)
                 if left:
-                    raise Refused("\n- ".join(["Changes of an earlier run are left:", *left]))
+                    raise PreflightError("\n- ".join(["Changes of an earlier run are left:", *left]))
                 journal.remove()
             else:
                 baseline = entries[0]["baseline"]

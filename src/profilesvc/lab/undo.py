@@ -43,9 +43,7 @@ class Undo:
     def run(self) -> list[str]:
         """Undo all changes. Return a sentence for each that is left, with the command that removes it."""
         notes = self._journal.entries()[1:]
-        done = {note["done"] for note in notes if "done" in note} | {
-            note["of"] for note in notes if note.get("refused")
-        }
+        done = {note["done"] for note in notes if "done" in note} | {note["of"] for note in notes if note.get("failed")}
         self._outcome = {note["of"]: note["made"] for note in notes if "of" in note}
         pending = [note for note in notes if "what" in note and note["id"] not in done]
         options: dict[str, Any] = {
