@@ -12,20 +12,28 @@ from profilesvc.domain.request import current_request
 from profilesvc.limits.settings import LimitSettings
 
 Kind = Literal["tokens", "heartbeats", "reads", "writes"]
+Owner = Literal["user", "key"]
 
 
 class Limiter:
     """The rate limits of this process. Every method except `aclose` raises RATE_LIMITED when a limit is exceeded.
 
-    Without `windows` there are no limits. `refused` is called with the name of the bucket that has no room.
+    Without `windows` there are no limits. `on_rejected` is called with the name of the bucket that has no room.
     """
 
     def __init__(
-        self, limits: LimitSettings, windows: Windows | None, refused: Callable[[str], None] = lambda _: None
+        self, limits: LimitSettings, windows: Windows | None, on_rejected: Callable[[str], None] = lambda _: None
     ) -> None:
         self._limits = limits
         self._windows = windows
-        self._refused = refused
+        self._on_rejected = on_rejected
+        self._by_owner: dict[tuple[Kind, Owner], Window] = {
+            ("heartbeats", "key"): limits.heartbeats_per_key,
+            ("reads", "key"): limits.reads_per_key,
+            ("reads", "user"): limits.reads_per_user,
+            ("writes", "key"): limits.writes_per_key,
+            ("writes", "user"): limits.writes_per_user,
+        }
 
     async def by_address(self) -> None:
         """Count a request without a bearer token, by the network of the client."""
@@ -44,12 +52,12 @@ class Limiter:
         window = self._limits.wrong_secrets
         delay = await self._windows.strike(f"wrong-secrets:{_client(client_id)}", window)
         if delay:
-            self._note(Counted("wrong-secrets", window, Standing(0, delay)), refused=True)
+            self._count(Counted("wrong-secrets", window, Standing(0, delay)), is_full=True)
 
     async def by_caller(self, kind: Kind, key_id: int | None, user_id: int, plan_reads: Window | None) -> None:
         """Count a request with a bearer token, by its key, or by its user if there is no key."""
-        owner = "user" if key_id is None else "key"
-        window: Window | None = getattr(self._limits, f"{kind}_per_{owner}", None)
+        owner: Owner = "user" if key_id is None else "key"
+        window = self._by_owner.get((kind, owner))
         if window is None:  # a user token on a route for keys, which is rejected next
             return
         if kind == "reads" and plan_reads is not None:
@@ -77,9 +85,9 @@ class Limiter:
         if self._windows is None:
             return
         granted, standing = await self._windows.take(f"{name}:{subject}", window)
-        self._note(Counted(name, window, standing), refused=not granted)
+        self._count(Counted(name, window, standing), is_full=not granted)
 
-    def _note(self, counted: Counted, refused: bool) -> None:
+    def _count(self, counted: Counted, is_full: bool) -> None:
         """Add the bucket to the response's headers.
 
         Raises:
@@ -87,8 +95,8 @@ class Limiter:
         """
         buckets = current_request().buckets
         buckets.append(counted)
-        if refused:
-            self._refused(counted.name)
+        if is_full:
+            self._on_rejected(counted.name)
             empty = [bucket.seconds for bucket in buckets if bucket.standing.left == 0]
             raise ServiceError(RATE_LIMITED, retry_after=max(empty))
 
