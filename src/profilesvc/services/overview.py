@@ -60,7 +60,7 @@ class Choice:
     name: str
     title: str
     business_id: int | None
-    refused: str | None
+    obstacle: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +143,12 @@ async def choices(services: Services, caller: Caller) -> list[Choice]:
     choices_by_title = []
     for row in rows:
         position = assigned.index(row.name) if row.name in assigned else len(assigned)
-        refused = None
+        obstacle = None
         if position >= plan.locations:
-            refused = f"beyond the locations of the plan {plan.display_name}"
+            obstacle = f"beyond the locations of the plan {plan.display_name}"
         elif bound.count(row.name) >= plan.live_keys_per_location:
-            refused = f"already has {plan.live_keys_per_location} keys; revoke one first"
-        choices_by_title.append(Choice(row.name, row.title or row.name, row.business_id, refused))
+            obstacle = f"already has {plan.live_keys_per_location} keys; revoke one first"
+        choices_by_title.append(Choice(row.name, row.title or row.name, row.business_id, obstacle))
     return choices_by_title
 
 
