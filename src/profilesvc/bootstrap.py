@@ -189,7 +189,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
             housekeeping.in_background(services) if provider else nullcontext(),
         ):
             yield services
-        services.background.spawn(services.notes.write(services))
+        services.background.spawn(services.pending_events.write(services))
         await services.background.drain()
         await services.single_flight.drain()
 

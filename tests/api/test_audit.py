@@ -187,7 +187,7 @@ class TestFailures:
         wrong, first = grant(plugin, client_secret="A" * 64), clock.advance(seconds=20)
         for _ in range(5):
             assert_error(await http.post(TOKEN, json=wrong), 401, "AUTH_INVALID_TOKEN")
-        await services.notes.write(services)
+        await services.pending_events.write(services)
         last = clock.advance(minutes=2)
         for _ in range(2):
             assert_error(await http.post(TOKEN, json=wrong), 401, "AUTH_INVALID_TOKEN")
@@ -223,11 +223,11 @@ class TestFailures:
         async with services.storage.read() as session:
             key = await keys.state(session, plugin.key["client_id"])
         assert key is not None
-        early, late = audit.Notes(), audit.Notes()
-        early.failed(services, key)
+        early, late = audit.PendingEvents(), audit.PendingEvents()
+        early.secret_failed(services, key)
         first = clock.now()
         last = clock.advance(minutes=1)
-        late.failed(services, key)
+        late.secret_failed(services, key)
         for notes in (late, early):  # the one that began first writes last
             await notes.write(services)
         (event,) = [found for found in await events(alice, plugin) if found["event"] == "auth.failed"]
@@ -236,7 +236,7 @@ class TestFailures:
     async def test_of_an_unknown_id_leave_nothing(self, http: httpx.AsyncClient, services: Services) -> None:
         body = {"grant_type": "client_credentials", "client_id": "svcid_1_1_nobody", "client_secret": "A" * 64}
         assert_error(await http.post(TOKEN, json=body), 401, "AUTH_INVALID_TOKEN")
-        await services.notes.write(services)
+        await services.pending_events.write(services)
         assert (await audit.of_user(services, None, AuditQuery())).events == []
 
     @pytest.mark.in_process("counts what the process has not written yet")
@@ -246,11 +246,11 @@ class TestFailures:
         async with services.storage.read() as session:
             key = await keys.state(session, plugin.key["client_id"])
         assert key is not None
-        await services.notes.write(services)
+        await services.pending_events.write(services)
         before = await rows_of(services, tables.audit)
         for _ in range(20):
-            services.notes.issued(services, key, ["business.read"])
-            services.notes.failed(services, key)
+            services.pending_events.token_issued(services, key, ["business.read"])
+            services.pending_events.secret_failed(services, key)
         assert await rows_of(services, tables.audit) == before
         found = await events(alice, plugin, limit="100")  # whoever reads sees them all
         assert names(found).count("token.issued") == 21

@@ -25,7 +25,7 @@ async def rows_of(services: Services, table: Table) -> int:
 class TestUpkeep:
     async def test_forgets_what_had_its_time_and_nothing_else(self, plugin: Site, services: Services) -> None:
         now, key_id = services.clock.now(), plugin.key["service_client_id"]
-        await services.notes.write(services)
+        await services.pending_events.write(services)
 
         def old(kept: int) -> list[int]:
             return [now - kept - 1, now - kept + HOUR]

@@ -68,7 +68,7 @@ def walk(app: Quart) -> Iterator[dict[str, None]]:
 async def test_creating_a_post_passes_few_files(app: Quart, services: Services, plugin: Site) -> None:
     for _ in range(2):  # the first request fills caches and compiles statements
         await services.background.drain()
-        await services.notes.write(services)
+        await services.pending_events.write(services)
         with walk(app) as files:
             assert_ok(await plugin.http.post(PATH, params=PIER, json={"summary": "Fresh bread"}), 201)
     assert next(iter(files)) == "api/guard.py"

@@ -189,7 +189,7 @@ async def test_another_tenants_rows_are_not_even_locked(as_user: AsUser, victim:
             return [*map(tuple, await session.execute(rows)), *map(tuple, await session.execute(places))]
 
     bob = await as_user(BOB)
-    await services.notes.write(services)  # the victim's own grant, which refers to the key
+    await services.pending_events.write(services)  # the victim's own grant, which refers to the key
     before = await versions()
     for method, path, body in ON_KEYS:
         assert_error(await bob.request(method, path.format(victim.key["client_id"]), json=body), 404, "NOT_FOUND")

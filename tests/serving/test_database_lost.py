@@ -251,8 +251,8 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     await restarted()
     await services.beats.add(Beat(key.id, services.clock.now()))
     await restarted()
-    services.notes.issued(services, key, [])
-    await services.notes.write(services)
+    services.pending_events.token_issued(services, key, [])
+    await services.pending_events.write(services)
     await restarted()
     assert (await http.get("/readyz")).status_code == 200
     await restarted()

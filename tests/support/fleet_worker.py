@@ -156,7 +156,7 @@ class Worker:
         await send(message)
 
     async def _settle(self) -> None:
-        await self._opened.notes.write(self._opened)
+        await self._opened.pending_events.write(self._opened)
         await self._opened.background.drain()
 
 

@@ -49,7 +49,7 @@ def a_key(*allowed: str) -> Any:
 def readable(rules: Any, header: str | None, key: Any = None, *, known: bool = True) -> bool:
     """Whether a page may read the answer; when the caller is `known`, as a caller with this key, or as a user."""
     request = RequestInfo(origin_header=header)
-    origins.note(rules.settings, request)
+    origins.read_header(rules.settings, request)
     if known:
         origins.decide(rules, request, key)
     if header is None or request.may_read:

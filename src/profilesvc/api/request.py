@@ -90,7 +90,7 @@ async def begin() -> None:
     if (rule := quart_request().url_rule) is not None:
         info.route = rule.rule
     if info.origin_header is not None:
-        origins.note(current_services().settings, info)
+        origins.read_header(current_services().settings, info)
         after_this_request(cors.allow)
 
 

@@ -35,7 +35,7 @@ def blueprint() -> Blueprint:
 
     @dashboard.get("/<path:missing>")
     async def not_found(missing: str) -> Response:
-        await visits.note_visit()
+        await visits.admit_if_signed_in()
         raise ServiceError(NOT_FOUND, "Page not found.")
 
     return dashboard

@@ -97,8 +97,8 @@ async def admit_visit() -> Visit:
     return visit
 
 
-async def note_visit() -> None:
-    """Note the user of the session, if there is one, so that the error page has the navigation."""
+async def admit_if_signed_in() -> None:
+    """Admit the user of the session, if there is one, so that the error page has the navigation."""
     with contextlib.suppress(ServiceError):
         await admit_visit()
 

@@ -34,7 +34,7 @@ KEPT: dict[Kind, int] = {
 
 async def once(services: Services) -> None:
     """Run one round. Every process runs rounds; deletions hold a lock, and the rest may run twice without effect."""
-    await audit.note_expired(services)
+    await audit.record_expired(services)
     now = services.clock.now()
     for what, kept in KEPT.items():
         more = True

@@ -193,9 +193,8 @@ async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch
     key, prefetched = await live_key(services, claims, prefetch)
     if key is None:
         raise await _ended(services, claims)
-    now = services.clock.now()
-    if key.hold is None and (key.last_used_at is None or key.last_used_at < now - MINUTE):
-        services.background.spawn(note_use(services, key, now))
+    if key.hold is None:
+        record_use(services, key)
     granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
     return Caller(key.user_id, services.plans.get(key.plan), granted, key, prefetched)
 
@@ -206,8 +205,14 @@ async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
     return invalid_token("revoked" if claims["kid"] in services.signer.keyring.access else "invalid")
 
 
-async def note_use(services: Services, key: KeyState, now: int) -> None:
-    """Store when a key was last used. The response does not wait for it; it happens at most once a minute (D-24)."""
+def record_use(services: Services, key: KeyState) -> None:
+    """Store when a key was last used, in a task and at most once a minute (D-24)."""
+    now = services.clock.now()
+    if key.last_used_at is None or key.last_used_at < now - MINUTE:
+        services.background.spawn(_store_use(services, key, now))
+
+
+async def _store_use(services: Services, key: KeyState, now: int) -> None:
     async with services.storage.write() as session:
         await keys.set_last_used(session, key.id, now)
 

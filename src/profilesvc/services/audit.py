@@ -71,33 +71,33 @@ class _Count:
 _Counts = dict[tuple[int, int, int, str | None], _Count]  # by user, key, hour and address
 
 
-class Notes:
+class PendingEvents:
     """Events that are collected for a moment and then written together, after their responses.
 
     A grant needs no transaction of its own, and a thousand wrong secrets need as many as one.
     """
 
     def __init__(self) -> None:
-        self._issued: list[dict[str, Any]] = []
-        self._failed: _Counts = {}
+        self._events: list[dict[str, Any]] = []
+        self._failures: _Counts = {}
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
 
-    def issued(self, services: "Services", key: KeyState, permissions: Sequence[str]) -> None:
-        """Note that a key was granted a token."""
-        self._issued.append(
+    def token_issued(self, services: "Services", key: KeyState, permissions: Sequence[str]) -> None:
+        """Add the grant of a token to a key."""
+        self._events.append(
             _row(services.clock.now(), "token.issued", key.user_id, key.id, {"permissions": list(permissions)})
         )
         self._write_soon(services)
 
-    def failed(self, services: "Services", key: KeyState) -> None:
-        """Note a wrong secret for a key: one event per key, network and hour (D-61).
+    def secret_failed(self, services: "Services", key: KeyState) -> None:
+        """Count a wrong secret for a key: one event per key, network and hour (D-61).
 
         It is only counted here, so that timing does not reveal which ids exist.
         """
         now = services.clock.now()
         slot = key.user_id, key.id, now // HOUR, current_request().address
-        self._failed.setdefault(slot, _Count(now)).add(now)
+        self._failures.setdefault(slot, _Count(now)).add(now)
         self._write_soon(services)
 
     def _write_soon(self, services: "Services") -> None:
@@ -114,10 +114,10 @@ class Notes:
                 return
             self._timer.cancel()
             self._timer = None
-            issued, self._issued = self._issued, []
-            failed, self._failed = _failures(self._failed), {}
+            issued, self._events = self._events, []
+            failed, self._failures = _failures(self._failures), {}
             in_order = [failed[name] for name in sorted(failed)]  # so that two processes cannot deadlock
-            await services.storage.commit(audit.noting(services.storage.dialect, issued, in_order))
+            await services.storage.commit(audit.recording(services.storage.dialect, issued, in_order))
 
 
 def _failures(counted: _Counts) -> dict[str, dict[str, Any]]:
@@ -139,7 +139,7 @@ async def of_key(services: "Services", caller: "Caller | None", client_id: str, 
     Raises:
         ServiceError: NOT_FOUND.
     """
-    await services.notes.write(services)
+    await services.pending_events.write(services)
     now = services.clock.now()
     async with services.storage.read() as session:
         if caller is None:
@@ -149,21 +149,21 @@ async def of_key(services: "Services", caller: "Caller | None", client_id: str, 
     if key is None:
         raise ServiceError(NOT_FOUND, "There is no such API key.")
     if key.expires_at is not None and key.expires_at <= now:
-        await note_expired(services)
+        await record_expired(services)
     return await _page(services, {"key_id": key.id}, query)
 
 
 async def of_user(services: "Services", user_id: int | None, query: AuditQuery) -> AuditTrail:
     """Return the events of a user and all of their keys, newest first; without a user, those of all users."""
-    await services.notes.write(services)
+    await services.pending_events.write(services)
     return await _page(services, {} if user_id is None else {"user_id": user_id}, query)
 
 
-async def note_expired(services: "Services") -> None:
+async def record_expired(services: "Services") -> None:
     """Record each expired key once."""
     now = services.clock.now()
     async with services.storage.write() as session:
-        await audit.note_expired(session, now, now - KEPT)
+        await audit.record_expired(session, now, now - KEPT)
 
 
 async def _page(services: "Services", filters: dict[str, int], query: AuditQuery) -> AuditTrail:

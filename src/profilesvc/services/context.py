@@ -18,7 +18,7 @@ from profilesvc.domain.plans import Catalogue, Plan
 from profilesvc.domain.time import Clock, iso
 from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
-from profilesvc.services.audit import Notes
+from profilesvc.services.audit import PendingEvents
 from profilesvc.settings import Settings
 from profilesvc.storage.connection import Beat, recording
 from profilesvc.storage.keys import KeyState
@@ -77,7 +77,7 @@ class Services:
     metrics: Metrics = field(default_factory=Metrics)
     background: Background = field(default_factory=Background)
     single_flight: SingleFlight = field(default_factory=SingleFlight)
-    notes: Notes = field(default_factory=Notes)
+    pending_events: PendingEvents = field(default_factory=PendingEvents)
 
     @cached_property
     def beats(self) -> Batches[Beat]:

@@ -12,7 +12,7 @@ from profilesvc.storage.keys import KeyState, domains_of
 _LOOPBACK = ("localhost", "127.0.0.1")
 
 
-def note(settings: Settings, request: RequestInfo) -> None:
+def read_header(settings: Settings, request: RequestInfo) -> None:
     """Store the origin of a request. Before the caller is known, only our own pages may read responses."""
     if request.origin_header is not None:
         request.origin = parse_origin(request.origin_header)

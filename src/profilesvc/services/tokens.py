@@ -6,9 +6,8 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.request import current_request
-from profilesvc.domain.time import MINUTE
 from profilesvc.services import rotation
-from profilesvc.services.access import admit_key, ids, note_use
+from profilesvc.services.access import admit_key, ids, record_use
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, users
 from profilesvc.storage.keys import KeyState
@@ -44,7 +43,7 @@ async def verify_secret(services: Services, client_id: str, client_secret: str) 
     if key is None or not digests or not any(matches) or not key.may_authenticate(now):
         await services.limiter.wrong_secret(client_id)
         if key is not None:
-            services.notes.failed(services, key)
+            services.pending_events.secret_failed(services, key)
         return None
     await services.limiter.by_client(client_id)  # only now, so that others cannot use up the limit of an id
     if stamp != services.signer.keyring.stamp:
@@ -60,7 +59,7 @@ async def client_credentials(services: Services, body: ClientCredentialsGrant) -
 async def access_token(services: Services, body: ClientCredentialsGrant) -> AccessToken:
     """Run the client credentials grant without a refresh token (RFC 6749 §4.4.3)."""
     key, pair = await _grant(services, body)
-    _note_use(services, key)
+    record_use(services, key)
     return AccessToken(
         scope="service",
         plan=key.plan,
@@ -82,7 +81,7 @@ async def _grant(services: Services, body: ClientCredentialsGrant) -> tuple[KeyS
         raise _bad_credentials()
     admit_key(services, current_request(), key)
     granted = grant(key.permissions.split(), body.permissions)
-    services.notes.issued(services, key, granted)
+    services.pending_events.token_issued(services, key, granted)
     return key, rotation.first_pair(services, key, granted)
 
 
@@ -125,7 +124,7 @@ async def _check_client(services: Services, body: RefreshGrant, key: KeyState) -
 
 
 def _token(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
-    _note_use(services, key)
+    record_use(services, key)
     return Token(
         scope="service",
         plan=key.plan,
@@ -135,13 +134,6 @@ def _token(services: Services, key: KeyState, pair: rotation.Pair) -> Token:
         refresh_token=pair.refresh_token(services),
         refresh_expires_in=pair.refresh_ttl,
     )
-
-
-def _note_use(services: Services, key: KeyState) -> None:
-    """Write the key's last use in a task, at most once a minute."""
-    now = services.clock.now()
-    if key.last_used_at is None or key.last_used_at < now - MINUTE:
-        services.background.spawn(note_use(services, key, now))
 
 
 async def user_token(services: Services, email: str) -> str:

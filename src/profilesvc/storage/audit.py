@@ -39,12 +39,12 @@ _ADD = PreparedWrite(lambda _dialect: insert(audit).inline(), COLUMNS)
 _COUNT = PreparedWrite(_count, (*COLUMNS, "once", "times"))
 
 
-def noting(dialect: str, added: list[Event], counted: list[Event]) -> list[Executions]:
+def recording(dialect: str, added: list[Event], counted: list[Event]) -> list[Executions]:
     """Return the statements that append events, and append or count those that have `once`."""
     return [write.executions(dialect, events) for write, events in ((_ADD, added), (_COUNT, counted)) if events]
 
 
-async def note_expired(session: AsyncSession, now: int, since: int) -> None:
+async def record_expired(session: AsyncSession, now: int, since: int) -> None:
     """Append the end of each key that expired after `since` and by now, unless it is recorded already."""
     once = literal("expired:") + cast(keys.c.id, String)
     has_expired = keys.c.revoked_at.is_(None) & (keys.c.expires_at <= now) & (keys.c.expires_at > since)
