@@ -119,6 +119,6 @@ async def test_old_idempotency_keys_are_forgotten(plugin: Site, services: Servic
     for value in ("a", "b"):
         assert_ok(await plugin.http.post("/api/v1/sync/111", json={"title": "x"}, headers={"X-Idempotency-Key": value}))
         clock.advance(hours=49)
-        await housekeeping.once(services)
+        await housekeeping.run_round(services)
     async with services.storage.read() as session:
         assert (await session.execute(select(func.count()).select_from(idempotency))).scalar_one() == 0

@@ -82,7 +82,7 @@ def _do_not_wait_for_the_disk(services: Services) -> None:
 async def kept_up(services: Services) -> Process:
     """What the service does every hour by the machine's clock, once a simulated day."""
     while True:
-        await housekeeping.once(services)
+        await housekeeping.run_round(services)
         yield DAY
 
 

@@ -66,14 +66,14 @@ class TestUpkeep:
         async with services.storage.write() as session:
             for name, table in seeded.items():
                 await session.execute(insert(table), rows[name])
-        await housekeeping.once(services)
+        await housekeeping.run_round(services)
         assert await remaining() == {name: count + 1 for name, count in before.items()}
 
     async def test_forgets_more_than_a_piece(self, plugin: Site, services: Services) -> None:
         row = {"event": "user.login", "user_id": 1, "actor": "user", "at": services.clock.now() - 401 * DAY}
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row] * (2 * PIECE + 1))
-        await housekeeping.once(services)
+        await housekeeping.run_round(services)
         async with services.storage.read() as session:
             count = select(func.count()).select_from(tables.audit).where(tables.audit.c.event == "user.login")
             assert (await session.execute(count)).scalar_one() == 0
@@ -83,10 +83,10 @@ class TestUpkeep:
     ) -> None:
         roll = f"/api/v1/developer/credentials/{plugin.key['client_id']}/roll"
         assert_ok(await alice.post(roll, json={"overlap_seconds": 60}))
-        await housekeeping.once(services)
+        await housekeeping.run_round(services)
         assert await rows_of(services, tables.secrets) == 2
         clock.advance(hours=2)
-        await housekeeping.once(services)
+        await housekeeping.run_round(services)
         assert await rows_of(services, tables.secrets) == 1
 
     async def test_goes_on_after_a_round_that_failed(self, services: Services, clock: FrozenClock) -> None:

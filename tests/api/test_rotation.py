@@ -197,7 +197,7 @@ class TestLifetime:
             stored = (await session.execute(select(family_table.c.successor))).scalar_one()
         assert successor["refresh_token"].split(".")[1] not in stored
         clock.advance(days=31)
-        await housekeeping.once(services)
+        await housekeeping.run_round(services)
         async with services.storage.read() as session:
             assert (await session.execute(select(func.count()).select_from(family_table))).scalar_one() == 0
             assert (await session.execute(select(func.count()).select_from(revoked_table))).scalar_one() == 1

@@ -256,7 +256,7 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     await restarted()
     assert (await http.get("/readyz")).status_code == 200
     await restarted()
-    await housekeeping.once(services)
+    await housekeeping.run_round(services)
     await restarted()
     assert all(response.is_success for response in await send_writes(alice, plugin))
     trail = await audit.of_user(services, None, AuditQuery())

@@ -32,7 +32,7 @@ KEPT: dict[Kind, int] = {
 }
 
 
-async def once(services: Services) -> None:
+async def run_round(services: Services) -> None:
     """Run one round. Every process runs rounds; deletions hold a lock, and the rest may run twice without effect."""
     await audit.record_expired(services)
     now = services.clock.now()
@@ -47,7 +47,7 @@ async def once(services: Services) -> None:
 async def run(
     services: Services,
     stopped: Callable[[float], Awaitable[bool]],
-    work: Work = once,
+    work: Work = run_round,
     pauses: tuple[float, float] = PAUSES,
 ) -> None:
     """Run a round soon after the start and then periodically. The next round also does the work of a failed one.
