@@ -21,7 +21,7 @@ from profilesvc.operations import seeding
 from profilesvc.services import credentials, tokens
 from profilesvc.services.context import Caller, Services
 from profilesvc.settings import load
-from profilesvc.storage import posts as mirror
+from profilesvc.storage import posts as post_cache
 from profilesvc.storage import users
 from profilesvc.storage.posts import StoredPost
 
@@ -56,7 +56,7 @@ def service_environment(folder: Path, database_url: str) -> dict[str, str]:
         "PROFILESVC_DATABASE_URL": database_url,
         "PROFILESVC_TOKENS__SIGNING_KEY_FILE": str(KEY_FILE),
         "PROFILESVC_LIMITS__ENABLED": "false",
-        "PROFILESVC_MIRROR_MAX_AGE_SECONDS": "86400",
+        "PROFILESVC_CACHE_MAX_AGE_SECONDS": "86400",
     }
 
 
@@ -80,7 +80,7 @@ async def _store_posts(services: Services) -> None:
         text = json.dumps(post, separators=(",", ":"))
         rows[post_id] = StoredPost(post_id, parse_iso(post["createTime"].replace("Z", ".000Z")), "LIVE", text)
     async with services.storage.write() as session:
-        await mirror.replace(session, LOCATION, {}, rows, services.clock.now())
+        await post_cache.replace(session, LOCATION, {}, rows, services.clock.now())
 
 
 async def _create_key(services: Services) -> Access:

@@ -100,9 +100,7 @@ async def test_a_dot_in_a_name_hides_no_drift(as_service: AsService) -> None:
     assert [difference["field"] for difference in comparison["differences"]] == ["phoneNumbers.primaryPhone"]
 
 
-async def test_trouble_with_the_verification_in_a_sync_is_in_the_history(
-    plugin: Site, emulator: httpx.AsyncClient
-) -> None:
+async def test_a_failed_verification_in_a_sync_is_in_the_history(plugin: Site, emulator: httpx.AsyncClient) -> None:
     await drift(emulator, voice_of_merchant={"locations/111": {"waitForVoiceOfMerchant": {}}})
     await fail(emulator, status=503, times=30, match={"path": ".*VoiceOfMerchantState"})
     assert_error(await plugin.http.post("/api/v1/sync/111", json={"title": "x"}), 502, "PROVIDER_API_ERROR")

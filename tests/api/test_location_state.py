@@ -124,7 +124,7 @@ class TestRefreshVerification:
         for options in ({"content": b"\xff{"}, {"data": {"a": "b"}}, {"json": {"isVerified": False}}):
             assert assert_ok(await alice.post(f"{LIST}/111/refresh-verification", **options))["isVerified"] is True
 
-    async def test_A142_a_provider_in_trouble(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+    async def test_A142_a_provider_that_fails(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         fault: Any
         for fault, reason, retryable in [
             ({"status": 400}, "rejected", False),

@@ -110,7 +110,7 @@ class TestList:
         data = assert_ok(await plugin.http.get(LIST, params={"type": "unassigned"}))
         assert (data["locations"], data["pagination"]["totalCount"]) == ([], 0)
 
-    async def test_answers_from_the_mirror(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+    async def test_answers_from_the_cache(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         await fail(emulator)
         assert_ok(await alice.get(LIST))
 
@@ -139,7 +139,7 @@ class TestRead:
         clock.advance(seconds=61)
         assert "regularHours" not in assert_ok(await alice.get(f"{LIST}/111"))
 
-    async def test_reads_the_provider_once_the_mirror_is_a_minute_old(
+    async def test_reads_the_provider_once_the_cache_is_a_minute_old(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
         await drift(emulator, locations={PIER: {"title": "Changed by other hands"}})
@@ -151,9 +151,9 @@ class TestRead:
         assert assert_ok(await alice.get(f"{LIST}/111"))["title"] == "Changed by other hands"
         assert_ok(await alice.get(f"{LIST}/111"))
         assert len(await calls(emulator, "GET")) == 1
-        assert "Changed by other hands" in (await alice.get(LIST)).text  # the list is the same mirror
+        assert "Changed by other hands" in (await alice.get(LIST)).text  # the list is the same cache
 
-    async def test_answers_the_mirror_with_its_age_while_the_provider_is_down(
+    async def test_answers_the_cache_with_its_age_while_the_provider_is_down(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
         clock.advance(seconds=90, milliseconds=900)
@@ -181,6 +181,6 @@ class TestRead:
             assert fields(details) == ["locationId"], ident
 
 
-async def test_the_mirror_was_read_at_the_start(alice: httpx.AsyncClient, services: Services) -> None:
+async def test_the_cache_was_read_at_the_start(alice: httpx.AsyncClient, services: Services) -> None:
     async with services.storage.read() as session:
         assert set((await session.execute(select(locations.c.profile_read_at))).scalars()) == {START}

@@ -1,4 +1,4 @@
-"""Listing posts over HTTP: the mirror, its age, paging."""
+"""Listing posts over HTTP: the cache, its age, paging."""
 
 import asyncio
 import hashlib
@@ -75,7 +75,7 @@ class TestList:
         assert "11107" not in seen
         assert len(seen) == 12
 
-    async def test_answers_the_mirror_with_its_age_while_the_provider_is_down(
+    async def test_answers_the_cache_with_its_age_while_the_provider_is_down(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
         await names(alice)

@@ -23,23 +23,23 @@ SECONDS = 2.0  # what one request may spend at the provider where that is slow
 
 @dataclass(frozen=True)
 class Row:
-    """An operation; `mirror` answers it while the provider is down, `once` is never sent twice."""
+    """An operation; `is_cached`: the cache answers it while the provider is down, `once`: it is never sent twice."""
 
     method: str
     path: str
     body: dict[str, Any] | None = None
     params: dict[str, str] | None = None
-    mirror: bool = False
+    is_cached: bool = False
     once: bool = False
 
 
 OPERATIONS: dict[str, Row] = {
     "list posts never read": Row("GET", "/api/v1/posts", params={"locationId": "112"}),
-    "list posts": Row("GET", "/api/v1/posts", params=PIER, mirror=True),
+    "list posts": Row("GET", "/api/v1/posts", params=PIER, is_cached=True),
     "create post": Row("POST", "/api/v1/posts", {"summary": "Once"}, PIER, once=True),
     "change post": Row("PATCH", "/api/v1/posts/11101", {"summary": "Changed"}, PIER),
     "delete post": Row("DELETE", "/api/v1/posts/11107", params=PIER),
-    "get location": Row("GET", LOCATION, mirror=True),
+    "get location": Row("GET", LOCATION, is_cached=True),
     "refresh verification": Row("POST", f"{LOCATION}/refresh-verification"),
     "compare": Row("GET", "/api/v1/sync/comparison/111"),
     "preview": Row("POST", "/api/v1/sync/111", {"title": "New"}, {"validateOnly": "true"}),
@@ -93,7 +93,7 @@ def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
 
 @pytest.fixture
 async def client(as_user: AsUser, emulator: httpx.AsyncClient, clock: FrozenClock) -> httpx.AsyncClient:
-    """Alice, with a mirror of her posts that is a little too old to be taken unasked."""
+    """Alice, with a cache of her posts that is a little too old to be taken unasked."""
     alice = await as_user(ALICE)
     assert_ok(await alice.get("/api/v1/posts", params=PIER))
     clock.advance(seconds=75)
@@ -111,9 +111,9 @@ async def documents(emulator: httpx.AsyncClient) -> dict[str, Any]:
 
 
 async def known(client: httpx.AsyncClient, emulator: httpx.AsyncClient) -> dict[str, Any]:
-    """What we keep: the mirror as it answers while the provider is down."""
+    """What we keep: the cache as it answers while the provider is down."""
     await fail(emulator)
-    rows = [row for row in OPERATIONS.values() if row.mirror]
+    rows = [row for row in OPERATIONS.values() if row.is_cached]
     kept = {row.path: assert_ok(await ask(client, row)) for row in rows}
     await heal(emulator)
     return kept
@@ -121,7 +121,7 @@ async def known(client: httpx.AsyncClient, emulator: httpx.AsyncClient) -> dict[
 
 def check(response: httpx.Response, row: Row, told: Told) -> None:
     """The right code, reason and advice; nothing of our insides; never the provider's 401."""
-    if row.mirror:
+    if row.is_cached:
         assert_ok(response)
         assert response.headers["x-data-age"] == "75"
         return

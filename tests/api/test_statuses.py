@@ -103,7 +103,7 @@ async def refusals_of_the_state(surface: Surface, emulator: httpx.AsyncClient, s
 
 
 async def failures_behind(surface: Surface, emulator: httpx.AsyncClient) -> None:
-    """The provider in trouble; the posts of 112 were never read, so that no mirror answers for them."""
+    """The provider fails; the posts of 112 were never read, so that no cache answers for them."""
     await fail(emulator)
     for name in surface.promising("502"):
         other: dict[str, Any] = {"params": {"locationId": "112"}} if name == "list_posts" else {}

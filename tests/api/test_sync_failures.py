@@ -28,7 +28,7 @@ async def history(client: httpx.AsyncClient, location: str = "111", **query: Any
     return found
 
 
-class TestProviderTrouble:
+class TestProviderFailure:
     @pytest.mark.parametrize(
         ("method", "fault", "told"),
         [

@@ -344,7 +344,7 @@ class TestOutside:
             ({".well-known/jwks.json": (200, {"keys": [{"kid": "a", "kty": "RSA", "d": "x"}]})}, "public keys", "fail"),
         ],
     )
-    def test_each_trouble_is_told(self, changed: dict[str, Any], name: str, status: str) -> None:
+    def test_each_problem_is_reported(self, changed: dict[str, Any], name: str, status: str) -> None:
         found = looked_at(**changed)
         assert found[name] == status
         assert sum(value != "ok" for value in found.values()) == 1

@@ -82,11 +82,11 @@ SWITCHED = {"locationId": PIER, "syncEnabled": True}
 
 
 @pytest.mark.parametrize(
-    "trouble", [UNAVAILABLE, LIMITED, PROVIDER_DOWN, BUSY, LOST, UNSENT, httpx.ReadTimeout("slow")]
+    "failure", [UNAVAILABLE, LIMITED, PROVIDER_DOWN, BUSY, LOST, UNSENT, httpx.ReadTimeout("slow")]
 )
 @pytest.mark.parametrize(("call", "data"), [(READ, PAGE), (CREATE, POST), (PUSH, SYNC)])
-def test_repeats_what_is_safe(call: Callable[[ProfileClient], Any], data: Any, trouble: Step) -> None:
-    script = Script(trouble, trouble, ok(data))
+def test_repeats_what_is_safe(call: Callable[[ProfileClient], Any], data: Any, failure: Step) -> None:
+    script = Script(failure, failure, ok(data))
     call(script.client())
     keys = {request.headers.get("X-Idempotency-Key") for request in script.requests}
     assert len(script.requests) == 3
@@ -94,18 +94,18 @@ def test_repeats_what_is_safe(call: Callable[[ProfileClient], Any], data: Any, t
     assert (None in keys) == (call is READ)
 
 
-@pytest.mark.parametrize("trouble", [UNAVAILABLE, PROVIDER_DOWN, LOST])
+@pytest.mark.parametrize("failure", [UNAVAILABLE, PROVIDER_DOWN, LOST])
 @pytest.mark.parametrize("call", [CHANGE, SWITCH, REVOKE, NEW_KEY])
-def test_does_not_repeat_what_could_be_done_twice(call: Callable[[ProfileClient], Any], trouble: Step) -> None:
-    script = Script(trouble)
+def test_does_not_repeat_what_could_be_done_twice(call: Callable[[ProfileClient], Any], failure: Step) -> None:
+    script = Script(failure)
     with pytest.raises(e.ProfileError) as caught:
         call(script.client())
     assert caught.value.sent
 
 
-@pytest.mark.parametrize("trouble", [LIMITED, UNSENT])
-def test_repeats_anything_that_was_surely_not_done(trouble: Step) -> None:
-    script = Script(trouble, ok(SWITCHED))
+@pytest.mark.parametrize("failure", [LIMITED, UNSENT])
+def test_repeats_anything_that_was_surely_not_done(failure: Step) -> None:
+    script = Script(failure, ok(SWITCHED))
     assert SWITCH(script.client()).syncEnabled
 
 
@@ -124,7 +124,7 @@ def test_does_not_repeat_what_would_fail_again(answer: httpx.Response, kind: typ
         CREATE(Script(answer).client())
 
 
-def test_waits_longer_each_time_and_gives_up_with_the_last_trouble() -> None:
+def test_waits_longer_each_time_and_gives_up_with_the_last_failure() -> None:
     script = Script(*[UNAVAILABLE] * 4)
     with pytest.raises(e.ServiceUnavailable):
         READ(script.client())

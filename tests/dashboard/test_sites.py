@@ -69,10 +69,10 @@ async def test_the_problems_that_are_counted_are_those_that_are_shown(
             assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json=BEAT))
         await alice_there.open("/dashboard")
         cards = alice_there.answer.text.split('<li id="card-')[1:]
-        troubled = sum('class="problem"' in card for card in cards)
-        assert troubled == sum(" troubled" in card.partition(">")[0] for card in cards)
-        counted.append(troubled)
-        said = f"{troubled} {'needs' if troubled == 1 else 'need'} attention"
+        with_problem = sum('class="problem"' in card for card in cards)
+        assert with_problem == sum(" has-problem" in card.partition(">")[0] for card in cards)
+        counted.append(with_problem)
+        said = f"{with_problem} {'needs' if with_problem == 1 else 'need'} attention"
         assert f"{len(cards)} sites, {said}" in alice_there.page.text
     assert counted[1] == counted[0] - 1  # the site is there, whatever its older key says
 

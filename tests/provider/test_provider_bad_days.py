@@ -66,7 +66,7 @@ async def test_paging_that_does_not_end_is_noticed(clock: FrozenClock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "attempts"),
+    ("failure", "attempts"),
     [
         (httpx.ConnectError("down"), 2),
         (httpx.ConnectTimeout("down"), 2),
@@ -80,9 +80,9 @@ async def test_paging_that_does_not_end_is_noticed(clock: FrozenClock) -> None:
     ids=str,
 )
 async def test_a_post_is_repeated_only_where_the_provider_did_nothing(
-    clock: FrozenClock, trouble: httpx.Response | Exception, attempts: int
+    clock: FrozenClock, failure: httpx.Response | Exception, attempts: int
 ) -> None:
-    scripted = Scripted(clock, trouble, GOOD)
+    scripted = Scripted(clock, failure, GOOD)
     call = scripted.provider.create_post(ALICE, PIER, POST)
     if attempts == 2:
         await call
@@ -182,11 +182,11 @@ async def _kill(scripted: Scripted) -> None:
         assert (await refused(scripted.provider.location(PIER))).http_status is None
 
 
-@pytest.mark.parametrize("trouble", [httpx.ConnectError("down"), httpx.ReadTimeout("slow")], ids=str)
+@pytest.mark.parametrize("failure", [httpx.ConnectError("down"), httpx.ReadTimeout("slow")], ids=str)
 async def test_dead_provider_costs_milliseconds_until_a_probe_finds_it_alive(
-    clock: FrozenClock, trouble: Exception
+    clock: FrozenClock, failure: Exception
 ) -> None:
-    scripted = Scripted(clock, trouble)
+    scripted = Scripted(clock, failure)
     await _kill(scripted)
     scripted.calls.clear()
     started = time.monotonic()

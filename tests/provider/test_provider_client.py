@@ -217,7 +217,7 @@ def test_v4_path_without_its_account_is_refused_by_the_client_and_not_routed_by_
     assert (error.resp.status, error.reason) == (404, "Not Found")
 
 
-def test_passing_trouble_is_retried_by_the_client(tour: Tour) -> None:
+def test_a_passing_failure_is_retried_by_the_client(tour: Tour) -> None:
     for status in (429, 503):
         tour.control("faults", "POST", kind="status", status=status)
         request = tour.information.locations().get(name=PIER, readMask="title")

@@ -1,4 +1,4 @@
-"""Every kind of trouble at every operation that reaches the provider: the right error, in time, nothing half done."""
+"""Every kind of failure at every operation that reaches the provider: the right error, in time, nothing half done."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -81,7 +81,7 @@ async def refused(rig: Rig, operation: str) -> ProviderError:
 
 @pytest.mark.parametrize("kind", RETRYABLE)
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_trouble_that_stays_is_unavailable_and_leaves_nothing(remote: Rig, operation: str, kind: str) -> None:
+async def test_a_failure_that_stays_is_unavailable_and_leaves_nothing(remote: Rig, operation: str, kind: str) -> None:
     await remote.fault(kind, times=20)
     error = await refused(remote, operation)
     assert (error.reason, error.retryable) == ("unavailable", RETRYABLE[kind])

@@ -1,4 +1,4 @@
-"""What the adapter makes of a provider in trouble, over both transports."""
+"""What the adapter makes of a failing provider, over both transports."""
 
 import pytest
 
@@ -47,7 +47,7 @@ async def test_unreadable_answer_is_unavailable(rig: Rig, kind: str, retryable: 
 
 
 @pytest.mark.parametrize("kind", ["status", "broken_body", "truncated", "disconnect"])
-async def test_passing_trouble_is_retried_for_reads_and_masked_patches(rig: Rig, kind: str) -> None:
+async def test_a_passing_failure_is_retried_for_reads_and_masked_patches(rig: Rig, kind: str) -> None:
     await rig.fault(kind, times=2)
     assert (await rig.provider.location(PIER))["name"] == PIER
     await rig.fault(kind, times=1, after=True)
@@ -78,7 +78,7 @@ async def test_nobody_listening_is_unavailable(rig: Rig) -> None:
     assert caught.value.reason in ("unavailable", "rejected")  # in the process every host is the emulator
 
 
-async def test_token_endpoint_in_trouble_is_unavailable(rig: Rig) -> None:
+async def test_token_endpoint_that_fails_is_unavailable(rig: Rig) -> None:
     await rig.fault("status", status=503, match={"path": "/token"}, times=3)
     assert (await _error(rig)).retryable
     await rig.fault("broken_body", match={"path": "/token"}, times=3)

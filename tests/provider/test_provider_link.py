@@ -96,7 +96,7 @@ async def test_A142_a_link_that_fails_is_told_in_time_and_a_repeat_has_one_effec
         assert_ok(await linked.alice.get(path, params=query))
 
 
-async def test_a_link_that_slices_answers_is_no_trouble(linked: Linked) -> None:
+async def test_a_link_that_slices_answers_is_no_failure(linked: Linked) -> None:
     await linked.link.go_wrong("slicer")
     for path, query in READS.items():
         assert_ok(await linked.alice.get(path, params=query))

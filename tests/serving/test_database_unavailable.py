@@ -1,4 +1,4 @@
-"""A database in trouble: 503 within six seconds, nothing half written, and no restart when it is well again (A104)."""
+"""An unavailable database: 503 within six seconds, nothing half written, and no restart once it is back (A104)."""
 
 import concurrent.futures
 import functools
@@ -15,7 +15,15 @@ from conftest import Postgres
 from profilesvc.emulator.faults import Fault
 from profilesvc.settings import Settings
 from support.api import assert_error, assert_ok
-from support.trouble import HEARTBEAT, Database, assert_unavailable, locked_sqlite, provider_writes, together, writes
+from support.database_outage import (
+    HEARTBEAT,
+    Database,
+    assert_unavailable,
+    locked_sqlite,
+    provider_writes,
+    together,
+    writes,
+)
 from support.wire import KEYS, POSTS, Served, serving
 
 
@@ -83,7 +91,7 @@ class TestSqlite:
         served.world.emulator.extensions["emulator"].faults.add(Fault(kind="delay", seconds=0.8, times=4))
         calls: list[Callable[[], httpx.Response]] = [
             functools.partial(plugin.post, path, json=body, headers={"Idempotency-Key": "middle"})
-            for path, body in (("/api/v1/sync/111", {"title": "Harbour"}), (POSTS, {"summary": "Trouble"}))
+            for path, body in (("/api/v1/sync/111", {"title": "Harbour"}), (POSTS, {"summary": "Outage"}))
         ]
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             running = pool.submit(together, calls)
@@ -111,13 +119,13 @@ class TestSqlite:
             for _, response in running.result():
                 assert response.is_success, response.text
 
-    @pytest.mark.parametrize("trouble", ["PRAGMA max_page_count=1", "PRAGMA query_only=ON"])
-    def test_full_or_read_only(self, served: Served, user: httpx.Client, plugin: httpx.Client, trouble: str) -> None:
+    @pytest.mark.parametrize("failure", ["PRAGMA max_page_count=1", "PRAGMA query_only=ON"])
+    def test_full_or_read_only(self, served: Served, user: httpx.Client, plugin: httpx.Client, failure: str) -> None:
         storage, sick = served.app.extensions["profilesvc"].storage, True
         before = state(user)
 
         def pragma() -> str:
-            return trouble if sick else trouble.replace("=1", "=1000000").replace("=ON", "=OFF")
+            return failure if sick else failure.replace("=1", "=1000000").replace("=ON", "=OFF")
 
         @event.listens_for(storage.engine.sync_engine, "checkout")
         def checkout(connection: Any, _record: Any, _proxy: Any) -> None:

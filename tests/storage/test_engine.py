@@ -1,4 +1,4 @@
-"""The units of work on both databases: nothing is lost, nothing is half done, trouble is a 503."""
+"""The units of work on both databases: nothing is lost, nothing is half done, an unavailable database is a 503."""
 
 import asyncio
 import sqlite3
@@ -112,7 +112,7 @@ class TestWrite:
         assert await value(storage, NAME) == "changed"
 
 
-class TestTrouble:
+class TestOutage:
     async def test_locked_or_busy_is_unavailable_within_six_seconds_and_heals(
         self, storage: Storage, settings: Settings
     ) -> None:

@@ -1,4 +1,4 @@
-"""The log of a database in trouble: a line at each change and one a minute, however many requests are refused."""
+"""The log of an outage of the database: a line at each change and one a minute, however many requests are refused."""
 
 import logging
 from typing import Any

@@ -105,5 +105,5 @@ async def _listed(visit: Visit, location: AllowedLocation, token: str, *, is_for
     except ServiceError as error:
         if error.kind.status < 500 and not is_form:
             raise
-        return {"posts": [], "older": "", "trouble": error, "first": not token}
-    return {"posts": listed["localPosts"], "older": listed["nextPageToken"], "trouble": None, "first": not token}
+        return {"posts": [], "older": "", "failure": error, "first": not token}
+    return {"posts": listed["localPosts"], "older": listed["nextPageToken"], "failure": None, "first": not token}

@@ -63,11 +63,11 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _FailedReply | 
     is shown separately, so that the text is not lost.
     """
     try:
-        listed, trouble = await _listed(visit, location), None
+        listed, failure = await _listed(visit, location), None
     except ServiceError as error:
         if error.kind.status < 500 and failed is None:
             raise
-        listed, trouble = {"reviews": [], "nextPageToken": ""}, error
+        listed, failure = {"reviews": [], "nextPageToken": ""}, error
     names = [review["name"].rpartition("/")[2] for review in listed["reviews"]]
     return pages.page(
         "reviews.html",
@@ -76,7 +76,7 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _FailedReply | 
         location=location,
         title=await visit.title(location),
         listed=listed,
-        trouble=trouble,
+        failure=failure,
         failed=failed,
         is_listed=failed is not None and failed.review_id in names,
         problems=problems.NONE if failed is None else problems.of(failed.error, f"{failed.review_id}-"),

@@ -74,12 +74,12 @@ async def _page(
     visit: Visit, location: AllowedLocation, preview: SyncPreview | None = None, error: ServiceError | None = None
 ) -> Response:
     compared: SyncComparison | None = None
-    trouble: ServiceError | None = None
+    failure: ServiceError | None = None
     try:
         await locations.get(visit.services, location)  # updates an old cached profile from the provider
         compared = await comparison.compare(visit.services, location)
     except ServiceError as unavailable:  # the rest of the page can be shown
-        trouble = unavailable
+        failure = unavailable
     row = await locations.load(visit.services, location)
     return pages.page(
         "site.html",
@@ -91,7 +91,7 @@ async def _page(
         row=row,
         lines=await _lines(visit, location),
         readings=reading(compared) if compared else [],
-        trouble=trouble,
+        failure=failure,
         preview=preview,
         once=random_id(visit.services.entropy),
         history=(await sync.history(visit.services, location, SyncHistoryQuery(limit=_HISTORY))).history,

@@ -55,7 +55,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
     now = services.clock.now()
     cached = await load(services, location)
     profile, age = json.loads(cached.profile), None
-    if now - cached.profile_read_at > services.settings.mirror_max_age_seconds * SECOND:
+    if now - cached.profile_read_at > services.settings.cache_max_age_seconds * SECOND:
         try:
             profile = await services.provider.location(location.name)
         except ProviderError:

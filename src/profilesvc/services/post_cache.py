@@ -38,7 +38,7 @@ def _without_account(item: Document) -> Document:
 def is_stale(services: Services, age: CacheAge) -> bool:
     """Return whether the cache is older than its maximum age, or has a post in review that was read over 5 s ago."""
     now = services.clock.now()
-    if age.posts_read_at is None or now - age.posts_read_at > services.settings.mirror_max_age_seconds * SECOND:
+    if age.posts_read_at is None or now - age.posts_read_at > services.settings.cache_max_age_seconds * SECOND:
         return True
     if age.processing_read_at is None:
         return False

@@ -134,7 +134,7 @@ class Settings(BaseSettings):
     """Comma-separated origins whose pages may send user tokens. Empty: our own, and localhost in development."""
     upgrade_url: str = ""
     """Address where owners of deactivated keys can change their plan. Empty: `{BASE_URL}/dashboard`."""
-    mirror_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
+    cache_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
     """Age up to which a location or a list of posts is returned without a request to the provider."""
 
     @model_validator(mode="before")

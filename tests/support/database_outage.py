@@ -1,4 +1,4 @@
-"""Databases in trouble, and what callers see of it."""
+"""Databases that fail, and what callers get from the service meanwhile."""
 
 import asyncio
 import concurrent.futures
@@ -30,8 +30,8 @@ def writes(user: httpx.Client, plugin: httpx.Client) -> list[Call]:
         lambda: user.patch(SWITCH, json={"syncEnabled": False}),
         lambda: plugin.post("/api/v1/sync/111", json={"title": "Harbour"}),
         lambda: plugin.post("/api/v1/sync/111", json={"title": "Harbour"}, headers={"Idempotency-Key": "once"}),
-        lambda: plugin.post(POSTS, json={"summary": "Trouble"}),
-        lambda: plugin.post(POSTS, json={"summary": "Trouble"}, headers={"Idempotency-Key": "once"}),
+        lambda: plugin.post(POSTS, json={"summary": "Outage"}),
+        lambda: plugin.post(POSTS, json={"summary": "Outage"}, headers={"Idempotency-Key": "once"}),
     ]
 
 

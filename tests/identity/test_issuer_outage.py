@@ -49,7 +49,7 @@ BAD_SETS = {
 }
 
 
-class TestTrouble:
+class TestOutage:
     async def test_A035_an_issuer_that_cannot_be_read_is_503_and_asked_again(
         self, login: Logins, clock: FrozenClock, issuer: FakeIssuer
     ) -> None:
@@ -101,7 +101,7 @@ class TestTrouble:
         app.extensions["profilesvc"] = replace(services, identity=replace(services.identity, keys=keys))
         assert_unavailable(await exchanged(http, signed()))
 
-    async def test_A035_keys_that_were_read_are_good_for_a_day_of_trouble(
+    async def test_A035_keys_that_were_read_are_good_for_a_day_of_outage(
         self, login: Logins, clock: FrozenClock, issuer: FakeIssuer
     ) -> None:
         assert_ok(await login())
