@@ -171,7 +171,8 @@ async def test_A142_flapping_is_ridden_out_except_where_a_post_could_be_made_twi
         response = await ask(client, row)
         if row.once:
             check(response, row, ("unavailable", True))
-            assert len(await calls(emulator, "POST")) == 1
+            sent = [call["path"] for call in await calls(emulator, "POST")]
+            assert len([path for path in sent if path != "/token"]) == 1  # each process logs in to the provider
         else:
             assert_ok(response)
             assert "x-data-age" not in response.headers
