@@ -28,11 +28,16 @@ async def _keep_session(_connection: Any) -> None:
 
 
 class PostgresPool:
-    """At most `size` connections, opened when they are first needed; callers wait while all are in use."""
+    """At most `size` connections, opened when they are first needed; callers wait while all are in use.
+
+    While no caller waits, a connection stays acquired for the next one, because acquiring and releasing one
+    costs as much CPU as a query on it (45 µs).
+    """
 
     def __init__(self, connect_args: dict[str, Any], size: int) -> None:
         self._connect_args, self._size = connect_args, size
         self._pool: Any = None
+        self._idle: list[Any] = []  # acquired, not in use
         self._callers = 0
         self._must_renew = False
 
@@ -57,7 +62,8 @@ class PostgresPool:
             self._callers += 1
             try:
                 async with asyncio.timeout_at(deadline):
-                    connection = await (await self._opened()).acquire()
+                    pool, idle = await self._opened(), self._idle
+                    connection = idle.pop() if idle else await pool.acquire()
                     result = await work(connection)
             except CUT:
                 self.renew()
@@ -73,14 +79,16 @@ class PostgresPool:
             finally:
                 self._callers -= 1
                 if connection is not None:
-                    await self._release(connection, is_intact)
+                    await self._release(connection, idle, is_intact)
 
-    async def _release(self, connection: Any, is_intact: bool) -> None:
-        """Release a connection, or close it if a statement was interrupted on it, because its state is unknown."""
-        if not is_intact:
-            with contextlib.suppress(asyncpg.InterfaceError):  # the pool has dropped it already
-                connection.terminate()
-        await self._pool.release(connection)
+    async def _release(self, connection: Any, idle: list[Any], is_intact: bool) -> None:
+        """Keep a connection for the next caller, or release it, or cut it; `idle` is the list of when it was taken."""
+        if not is_intact:  # a statement was interrupted on it, so its state is unknown
+            _cut(connection)
+        elif idle is self._idle and self._callers < self._size:  # not renewed meanwhile, and no caller waits
+            idle.append(connection)
+        else:
+            await self._pool.release(connection)
 
     async def _opened(self) -> Any:
         if self._pool is None:
@@ -92,7 +100,7 @@ class PostgresPool:
                 max_inactive_connection_lifetime=0,
                 connect=connect,
                 reset=_keep_session,
-                **self._connect_args,
+                **{**self._connect_args, "command_timeout": None},  # `run` limits the time
             )
             await self._pool  # with min_size=0 this opens no connection
         if self._must_renew:
@@ -103,10 +111,26 @@ class PostgresPool:
     def renew(self) -> None:
         """Replace every connection before its next use, those in use too."""
         self._must_renew = True
+        for connection in self._take_idle():
+            _cut(connection)
+
+    def _take_idle(self) -> list[Any]:
+        """Return the idle connections; those in use will be released."""
+        idle, self._idle = self._idle, []
+        return idle
 
     async def close(self) -> None:
         """Close every connection; those still in use after a second are cut."""
-        if self._pool is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_CLOSE_SECONDS):
-                    await self._pool.close()
+        if self._pool is None:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                for connection in self._take_idle():
+                    await self._pool.release(connection)
+                await self._pool.close()
+
+
+def _cut(connection: Any) -> None:
+    """Close a connection without waiting for the server; its place in the pool is free again."""
+    with contextlib.suppress(asyncpg.InterfaceError):  # the pool has dropped it already
+        connection.terminate()
