@@ -9,7 +9,7 @@ from quart import Blueprint, Quart, Response
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
-from profilesvc.api import caching, converters, cors, failures, request
+from profilesvc.api import converters, cors, failures, request
 from profilesvc.api.brief_cache import BriefCache
 from profilesvc.api.documents import Documents
 from profilesvc.api.guard import RequestGuard
@@ -83,8 +83,6 @@ def build(
     app.extensions["profilesvc.checks"], app.extensions["profilesvc.metrics"] = BriefCache(0.02), BriefCache(0.02)
     converters.install(app.url_map)
     failures.install(app)
-    app.before_request(request.begin)
-    caching.install(app)
     QuartSchema(
         app,
         openapi_path=None,

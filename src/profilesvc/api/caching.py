@@ -8,15 +8,12 @@ import asyncio
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
 
 import xxhash
-from quart import Quart, Response
+from quart import Response
 from quart.wrappers.response import DataBody
 from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header, parse_etags
-
-from profilesvc.api.request import headers_of, quart_request
 
 RequestHeaders = Mapping[bytes, Sequence[bytes]]
 Header = tuple[bytes, bytes]
@@ -55,14 +52,6 @@ def tag_of(body: bytes) -> str:
 def compressed_once(body: bytes) -> bytes | None:
     """Return a body compressed once for all clients, or None if it is too short."""
     return zlib.compress(body, _LEVEL_OF_DOCUMENTS, _GZIP) if len(body) > _MIN_COMPRESSED else None
-
-
-def install(app: Quart) -> None:
-    """Evaluate conditional requests and compress the responses of an app."""
-
-    @app.after_request
-    async def negotiate(response: Response) -> Response:
-        return await negotiated(headers_of(cast(Any, quart_request().scope)), response)
 
 
 async def negotiated(requested: RequestHeaders, response: Response) -> Response:

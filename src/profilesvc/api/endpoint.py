@@ -16,10 +16,10 @@ from pydantic import BaseModel
 from quart import Blueprint, Request, Response
 from quart.wrappers.response import DataBody
 from quart_schema import operation_id, tag
-from werkzeug.datastructures import Headers
 
 from profilesvc.api import failures, parsing
 from profilesvc.api.caching import tag_of
+from profilesvc.api.quart_fast import unchecked
 from profilesvc.api.request import (
     KB,
     Admit,
@@ -284,4 +284,4 @@ def _respond(endpoint: Endpoint, result: BaseModel | Rendered) -> Response:
         headers.append(("X-Data-Age", str(rendered.data_age)))
     if endpoint.created_at is not None:
         headers.append(("Location", PREFIX + endpoint.created_at(orjson.loads(rendered.data))))
-    return Response(DataBody(body), endpoint.status, Headers(headers))
+    return Response(DataBody(body), endpoint.status, unchecked(headers))

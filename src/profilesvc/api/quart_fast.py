@@ -1,8 +1,8 @@
 """Quart without the features that this API does not use: tasks for each request, sessions, hosts in routing."""
 
 import asyncio
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, cast
 from urllib.parse import urlparse
 
 from quart import Quart, Request
@@ -13,10 +13,40 @@ from quart.sessions import NullSession, SessionInterface
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
-from profilesvc.api.request import AwaitedBody
+from profilesvc.api.caching import negotiated
+from profilesvc.api.request import AwaitedBody, begin, headers_of
 from profilesvc.server.routing import MatchedRule
 
+_MOST_DIGITS = 18  # of a length; `int` rejects thousands of them
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 2_000, 128
+
+
+def unchecked(headers: list[tuple[str, str]]) -> Headers:
+    """Return headers without the checks of their names and values, which a server or this code has made."""
+    unchecked_headers = Headers()
+    unchecked_headers._list = headers
+    return unchecked_headers
+
+
+class FastRequest(Request):
+    """Quart's request, which searches its headers and splits its endpoint each time that it is asked."""
+
+    @property
+    def blueprints(self) -> list[str]:
+        """The names of the blueprints, from the innermost to the outermost."""
+        return _blueprints(self.endpoint)
+
+    @property
+    def content_length(self) -> int | None:
+        """The announced length of the body in bytes; the guard has rejected a second one."""
+        announced = headers_of(cast(Any, self.scope)).get(b"content-length", [b""])[0]
+        return int(announced.lstrip(b"0")[:_MOST_DIGITS] or 0) if announced.isdigit() else None
+
+
+@lru_cache(None)  # every endpoint of the app
+def _blueprints(endpoint: str | None) -> list[str]:
+    names = (endpoint or "").split(".")[:-1]
+    return [".".join(names[:count]) for count in range(len(names), 0, -1)]
 
 
 class FastConnection(ASGIHTTPConnection):
@@ -32,14 +62,14 @@ class FastConnection(ASGIHTTPConnection):
         """Serve the request."""
         request = self._create_request_from_scope(send)
         limit = self.app.config["MAX_CONTENT_LENGTH"]
-        request.body = AwaitedBody(request.content_length, limit, self.scope, receive)
+        request.body = cast(Any, AwaitedBody(request.content_length, limit, self.scope, receive))
         await self.handle_request(request, send)
 
     def _create_request_from_scope(self, send: Any) -> Request:
         scope: Any = self.scope
         path = scope["path"]
-        headers = Headers()
-        headers._list = [(name.decode("latin1"), value.decode("latin1")) for name, value in scope["headers"]]
+        headers = unchecked([("Remote-Addr", (scope.get("client") or ("<local>",))[0])])
+        headers._list += [(name.decode("latin1"), value.decode("latin1")) for name, value in scope["headers"]]
         if scope["http_version"] < "1.1":
             headers.setdefault("Host", "")
         return self.app.request_class(
@@ -55,6 +85,7 @@ class FastConnection(ASGIHTTPConnection):
         )
 
     async def _send_response(self, send: Any, response: Any) -> None:
+        response = await negotiated(headers_of(cast(Any, self.scope)), response)
         body = getattr(response.response, "data", None)
         if body is None:  # a file or a stream
             await super()._send_response(send, response)
@@ -106,6 +137,7 @@ class FastApp(Quart):
     """
 
     asgi_http_class = FastConnection
+    request_class = FastRequest
     url_rule_class = MatchedRule
     session_interface = NoSessions()  # type: ignore[assignment]  # Quart's annotation is too narrow
 
@@ -137,6 +169,7 @@ class FastApp(Quart):
         """Run the functions before the view, the view or the error handler, and the functions after it."""
         result: Any
         try:
+            begin(request_context.request)
             result = await self.preprocess_request(request_context)
             if result is None:
                 result = await self.dispatch_request(request_context)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mutab
 from typing import Any, NamedTuple, cast
 
 from quart import Request, after_this_request, current_app, request
-from quart.wrappers.request import Body
 
 from profilesvc.api import cors
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, UNSUPPORTED_MEDIA_TYPE, ErrorKind
@@ -84,10 +83,10 @@ def bearer_token(headers: list[str]) -> str:
     return match.group(1)
 
 
-async def begin() -> None:
+def begin(incoming: Request) -> None:
     """Store the route and the rights of the origin, before the endpoint runs."""
     info = current_request()
-    if (rule := quart_request().url_rule) is not None:
+    if (rule := incoming.url_rule) is not None:
         info.route = rule.rule
     if info.origin_header is not None:
         origins.read_header(current_services().settings, info)
@@ -136,15 +135,14 @@ def _too_large(limit: int) -> ServiceError:
     return ServiceError(PAYLOAD_TOO_LARGE, f"The body must not exceed {limit // KB} KB.")
 
 
-class AwaitedBody(Body):
-    """A body that the server keeps until it is awaited; Quart collects a body in a task at once.
+class AwaitedBody:
+    """A body that the server keeps until it is awaited; Quart's `Body` is collected in a task at once.
 
     It must arrive within 5 s, plus 1 s for each KB that has arrived, and within 10 s in any case. `was_late` is set if
     the endpoint had to wait for it.
     """
 
     def __init__(self, announced: int | None, limit: int, scope: Any, receive: Callable[[], Any]) -> None:
-        super().__init__(None, None)
         self._announced, self._limit, self._scope, self._receive = announced, limit, scope, receive
         self._whole: bytes | None = None
         self.was_late = False
@@ -190,7 +188,7 @@ class AwaitedBody(Body):
     async def _pieces(self) -> AsyncIterator[bytes]:
         yield await self.read(self._limit)
 
-    def __aiter__(self) -> AsyncIterator[bytes]:  # type: ignore[override]  # Quart uses it in `async for` only
+    def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the whole body as its only piece."""
         return self._pieces()
 
