@@ -54,17 +54,17 @@ def test_the_example_has_all_that_production_needs() -> None:
     needed = (
         "BASE_URL DATABASE_URL SECRET_PEPPER TOKENS__KEY_PASSPHRASE IDENTITY__ISSUER LIMITS__STORAGE_URL TRUSTED_HOPS"
     )
-    readme = (ROOT / "README.md").read_text("utf-8").partition("## Operate it")[2].partition("### Settings")[0]
+    page = (ROOT / "docs" / "deploy.md").read_text("utf-8")
     for name in needed.split():
         assert f"{PREFIX}{name}" in environment_file(), name
-        assert f"{PREFIX}{name}=" in readme, name
+        assert f"{PREFIX}{name}=" in page, name
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="the README's lines are for a shell")
-def test_the_settings_of_the_readme_are_taken(tmp_path: Path) -> None:
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the page's lines are for a shell")
+def test_the_settings_of_the_deployment_page_are_taken(tmp_path: Path) -> None:
     """As pasted into a shell, with values of one's own where it has `…`."""
-    readme = (ROOT / "README.md").read_text("utf-8").partition("## Operate it")[2]
-    exports = [line for line in readme.partition("```sh\n")[2].partition("```")[0].splitlines() if "export" in line]
+    page = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    exports = [line for line in page.partition("```sh\n")[2].partition("```")[0].splitlines() if "export" in line]
     script = "\n".join([*exports, "env -0"])
     shell = subprocess.run(["bash", "-euc", script], capture_output=True, env=environment(), check=True)
     exported = dict(entry.split("=", 1) for entry in shell.stdout.decode().split("\0") if entry.startswith(PREFIX))

@@ -1,0 +1,94 @@
+"""Every block of README, docs/ and examples/ is executed by a test or is part of a file (support/page_blocks.py)."""
+
+import contextlib
+import re
+from pathlib import Path
+
+import pytest
+
+from support.page_blocks import Block, blocks, excerpt, file_of, is_shown, pages, same_json, same_text
+from support.page_runner import LANGUAGES, Folder, program_of
+from support.repository import DOCS
+
+# Pages whose blocks are not proven yet. Only ever remove entries.
+NOT_YET = {
+    "docs/deploy.md",
+    "docs/emulator.md",
+    "docs/identity.md",
+    "docs/oauth.md",
+    "docs/operations.md",
+    "docs/plugin-authors.md",
+    "docs/provider.md",
+}
+PROVEN = [name for name in pages() if name not in NOT_YET and list(blocks(name))]
+RUN = [name for name in PROVEN if any(block.proof in ("run", "serve") for block in blocks(name))]
+VARIABLES = {"OAUTHLIB_INSECURE_TRANSPORT": "1", "AUTHLIB_INSECURE_TRANSPORT": "1"}  # the demo has no TLS
+
+
+@pytest.mark.parametrize("page", PROVEN)
+def test_every_block_has_a_proof(page: str) -> None:
+    assert [str(block) for block in blocks(page) if not block.proof] == []
+    for block in blocks(page):
+        if block.proof == "file":
+            assert block.text == excerpt(block.argument), block
+        if block.proof == "test":
+            source, name = file_of(block.argument).read_text("utf-8"), block.argument.partition("::")[2]
+            assert f"def {name}(" in source, block
+            assert "proven_by(" in source, f"{block}: the test does not read the page"
+
+
+def wrong(block: Block, printed: str, of: Block) -> str:
+    return f"{block} is not what {of} prints:\n{printed}"
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_blocks_of_a_page_work_in_its_order(page: str, tmp_path: Path) -> None:
+    found = [block for block in blocks(page) if block.proof in ("run", "serve", "output")]
+    folder, printed = Folder(tmp_path, **VARIABLES), {}
+    with contextlib.ExitStack() as servers:
+        if not any(block.proof == "serve" for block in found):  # a page that goes on where the README has started
+            (started, *_) = blocks("README.md")
+            servers.enter_context(folder.serving(started))
+        for block in found:
+            if block.proof == "serve":
+                printed[block] = "".join(servers.enter_context(folder.serving(block)))
+        for language in LANGUAGES:
+            ours = [block for block in found if block.proof == "run" and block.language == language]
+            if ours and program_of(language):
+                folder.reset_provider()  # each language finds the profile as the first one did
+                printed |= zip(ours, folder.run(ours), strict=True)
+    last: dict[str, Block] = {}
+    for block in found:
+        if block.proof != "output":
+            last[block.language] = block
+            continue
+        assert last, f"{block} is the output of nothing"
+        of = [each for each in last.values() if each in printed]
+        assert [wrong(block, printed[each], each) for each in of if not is_shown(block, printed[each])] == []
+        last.clear()
+    if missing := {block.language for block in found if block.proof == "run" and block not in printed}:
+        pytest.skip(f"the blocks in {', '.join(missing)} did not run: this machine has no {', '.join(missing)}")
+
+
+def test_an_output_is_compared() -> None:
+    assert same_text("a …\n…\nlast 2026-01-02T03:04:05Z", "a b\nc\nd\nlast 2027-01-02T03:04:05.123Z")
+    assert not same_text("a …\nlast", "a b\nc\nlast")
+    assert same_json({"id": "x_…", "n": [1]}, {"id": "x_9", "n": [1]})
+    assert not same_json({"n": 1}, {"n": True})
+    assert not same_json({"n": 1}, {"n": 1, "m": 2})
+
+
+def test_a_block_is_found_with_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a\n\n<!-- run -->\n```sh\nls\n```\n\n   ```json\n   {}\n   ```\n"
+    monkeypatch.setattr("support.page_blocks.text_files", lambda: {"x.md": text})
+    first, second = blocks("x.md")
+    assert (first.line, first.language, first.proof, first.text) == (4, "sh", "run", "ls\n")
+    assert (second.proof, second.text) == ("", "{}\n")
+
+
+def test_the_links_between_pages_lead_to_files() -> None:
+    missing = []
+    for page in [*DOCS.glob("*.md"), DOCS.parent / "README.md"]:
+        for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text("utf-8")):
+            missing += [] if (page.parent / target).exists() else [f"{page.name}: {target}"]
+    assert missing == []
