@@ -22,22 +22,22 @@ _LONGEST = 40
 _CACHED = {"Cache-Control": "public, max-age=60"}
 
 
-def register(blueprint: Blueprint) -> None:
-    """Declare the badge."""
+blueprint = Blueprint("badge", __name__)
 
-    @blueprint.get("/badge/<badge>")
-    async def badge(badge: str) -> Response:
-        """Serve `<secret>.svg` or `<secret>.json`. The client is counted by address because it has no session."""
-        services = current_services()
-        await receive(services, quart_request(), None, None)
-        secret, _, form = badge.rpartition(".")
-        name, state, seen = await badges.read(services, secret if form in {"svg", "json"} else "")
-        if form == "svg":
-            return Response(_picture(name, state), 200, _CACHED, content_type="image/svg+xml")
-        fields = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}
-        # shields.io reads these four fields.
-        shields = {"schemaVersion": 1, "label": name, "message": words.STATES[state], "color": _COLOURS[state]}
-        return Response(json.dumps(shields | fields), 200, _CACHED, content_type="application/json")
+
+@blueprint.get("/badge/<badge>")
+async def badge(badge: str) -> Response:
+    """Serve `<secret>.svg` or `<secret>.json`. The client is counted by address because it has no session."""
+    services = current_services()
+    await receive(services, quart_request(), None, None)
+    secret, _, form = badge.rpartition(".")
+    name, state, seen = await badges.read(services, secret if form in {"svg", "json"} else "")
+    if form == "svg":
+        return Response(_picture(name, state), 200, _CACHED, content_type="image/svg+xml")
+    fields = {"name": name, "state": state, "last_heartbeat_at": None if seen is None else iso(seen)}
+    # shields.io reads these four fields.
+    shields = {"schemaVersion": 1, "label": name, "message": words.STATES[state], "color": _COLOURS[state]}
+    return Response(json.dumps(shields | fields), 200, _CACHED, content_type="application/json")
 
 
 def _picture(name: str, state: str) -> str:

@@ -16,85 +16,89 @@ from profilesvc.services.overview import KeyView
 _EVENTS = 30
 
 
-def register(blueprint: Blueprint) -> None:
-    """Declare the pages."""
-
-    @view(blueprint, "/keys")
-    async def show(visit: Visit) -> Response:
-        return await _list(visit, {"location": f"locations/{request.args.get('location', '')}"})
-
-    @view(blueprint, "/keys", "POST")
-    async def create(visit: Visit) -> Response:
-        form = await request.form
-        try:
-            choices = await overview.choices(visit.services, visit.caller)
-            body = key_form.body_of(visit.services, form, choices)
-            created = await credentials.create(visit.services, visit.caller, body)
-        except ServiceError as error:
-            return await _list(visit, form, error)
-        return pages.page("secret.html", visit=visit, created=created, new=True)
-
-    @view(blueprint, "/keys/<client_id>")
-    async def one(visit: Visit, client_id: str) -> Response:
-        return await _one(visit, client_id)
-
-    @view(blueprint, "/keys/<client_id>/roll", "POST")
-    async def roll(visit: Visit, client_id: str) -> Response:
-        await _own(visit, client_id)
-        form = await request.form
-        overlap = form.get("overlap_seconds", type=int)
-        try:
-            body = checked(KeyRoll, {"overlap_seconds": overlap}, "body")
-            problems.require_sure(overlap != 0 or "sure" in form)
-            created = await credentials.roll(visit.services, visit.caller, client_id, body)
-        except ServiceError as error:
-            return await _one(visit, client_id, error=error, action="leaked" if overlap == 0 else "roll")
-        return pages.page("secret.html", visit=visit, created=created, new=False)
-
-    _register_switches(blueprint)
+blueprint = Blueprint("keys", __name__)
 
 
-def _register_switches(blueprint: Blueprint) -> None:
-    @view(blueprint, "/keys/<client_id>/deactivate", "POST")
-    async def deactivate(visit: Visit, client_id: str) -> Response:
-        await _own(visit, client_id)
-        try:
-            problems.require_sure("sure" in await request.form)
-            await keys.deactivate(visit.services, client_id, "user_requested", caller=visit.caller)
-        except ServiceError as error:
-            return await _one(visit, client_id, error=error, action="deactivate")
+@view(blueprint, "/keys")
+async def show(visit: Visit) -> Response:
+    return await _list(visit, {"location": f"locations/{request.args.get('location', '')}"})
+
+
+@view(blueprint, "/keys", "POST")
+async def create(visit: Visit) -> Response:
+    form = await request.form
+    try:
+        choices = await overview.choices(visit.services, visit.caller)
+        body = key_form.body_of(visit.services, form, choices)
+        created = await credentials.create(visit.services, visit.caller, body)
+    except ServiceError as error:
+        return await _list(visit, form, error)
+    return pages.page("secret.html", visit=visit, created=created, new=True)
+
+
+@view(blueprint, "/keys/<client_id>")
+async def one(visit: Visit, client_id: str) -> Response:
+    return await _one(visit, client_id)
+
+
+@view(blueprint, "/keys/<client_id>/roll", "POST")
+async def roll(visit: Visit, client_id: str) -> Response:
+    await _own(visit, client_id)
+    form = await request.form
+    overlap = form.get("overlap_seconds", type=int)
+    try:
+        body = checked(KeyRoll, {"overlap_seconds": overlap}, "body")
+        problems.require_sure(overlap != 0 or "sure" in form)
+        created = await credentials.roll(visit.services, visit.caller, client_id, body)
+    except ServiceError as error:
+        return await _one(visit, client_id, error=error, action="leaked" if overlap == 0 else "roll")
+    return pages.page("secret.html", visit=visit, created=created, new=False)
+
+
+@view(blueprint, "/keys/<client_id>/deactivate", "POST")
+async def deactivate(visit: Visit, client_id: str) -> Response:
+    await _own(visit, client_id)
+    try:
+        problems.require_sure("sure" in await request.form)
+        await keys.deactivate(visit.services, client_id, "user_requested", caller=visit.caller)
+    except ServiceError as error:
+        return await _one(visit, client_id, error=error, action="deactivate")
+    return pages.see(f"{pages.PATH}/keys/{client_id}")
+
+
+@view(blueprint, "/keys/<client_id>/reactivate", "POST")
+async def reactivate(visit: Visit, client_id: str) -> Response:
+    try:
+        await keys.reactivate_own(visit.services, visit.caller, client_id)
+    except ServiceError as error:
+        return await _one(visit, client_id, error=error)
+    return pages.see(f"{pages.PATH}/keys/{client_id}")
+
+
+@view(blueprint, "/keys/<client_id>/revoke")
+async def confirm(visit: Visit, client_id: str) -> Response:
+    return pages.page("revoke.html", visit=visit, key=await _own(visit, client_id))
+
+
+@view(blueprint, "/keys/<client_id>/revoke", "POST")
+async def revoke(visit: Visit, client_id: str) -> Response:
+    await keys.revoke(visit.services, visit.caller, client_id)
+    return pages.see(f"{pages.PATH}/keys")
+
+
+@view(blueprint, "/keys/<client_id>/badge", "POST")
+async def badge(visit: Visit, client_id: str) -> Response:
+    await _own(visit, client_id)
+    form = await request.form
+    shown = form.get("shown") == "on"
+    try:
+        problems.require_sure("sure" in form or not await _has_badge(visit, client_id))
+        secret = await badges.show(visit.services, visit.caller, client_id, shown)
+    except ServiceError as error:
+        return await _one(visit, client_id, error=error, action=f"badge-{'on' if shown else 'off'}")
+    if secret is None:
         return pages.see(f"{pages.PATH}/keys/{client_id}")
-
-    @view(blueprint, "/keys/<client_id>/reactivate", "POST")
-    async def reactivate(visit: Visit, client_id: str) -> Response:
-        try:
-            await keys.reactivate_own(visit.services, visit.caller, client_id)
-        except ServiceError as error:
-            return await _one(visit, client_id, error=error)
-        return pages.see(f"{pages.PATH}/keys/{client_id}")
-
-    @view(blueprint, "/keys/<client_id>/revoke")
-    async def confirm(visit: Visit, client_id: str) -> Response:
-        return pages.page("revoke.html", visit=visit, key=await _own(visit, client_id))
-
-    @view(blueprint, "/keys/<client_id>/revoke", "POST")
-    async def revoke(visit: Visit, client_id: str) -> Response:
-        await keys.revoke(visit.services, visit.caller, client_id)
-        return pages.see(f"{pages.PATH}/keys")
-
-    @view(blueprint, "/keys/<client_id>/badge", "POST")
-    async def badge(visit: Visit, client_id: str) -> Response:
-        await _own(visit, client_id)
-        form = await request.form
-        shown = form.get("shown") == "on"
-        try:
-            problems.require_sure("sure" in form or not await _has_badge(visit, client_id))
-            secret = await badges.show(visit.services, visit.caller, client_id, shown)
-        except ServiceError as error:
-            return await _one(visit, client_id, error=error, action=f"badge-{'on' if shown else 'off'}")
-        if secret is None:
-            return pages.see(f"{pages.PATH}/keys/{client_id}")
-        return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
+    return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
 
 
 async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | None = None) -> Response:
@@ -105,14 +109,13 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
     choices = await overview.choices(visit.services, visit.caller)
     return pages.page(
         "keys.html",
-        200 if error is None else error.kind.status,
         visit=visit,
         keys=entries.credentials,
         titles={choice.name: choice.title for choice in choices},
         choices=choices,
         businesses=(await keys.businesses(visit.services, visit.caller)).businesses,
         form=form,
-        problems=problems.NONE if error is None else problems.of(error),
+        problems=problems.of(error),
         with_revoked=revoked,
         older=entries.next_before,
     )
@@ -144,11 +147,10 @@ async def _one(
     trail = await audit.of_key(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))
     return pages.page(
         "key.html",
-        200 if error is None else error.kind.status,
         visit=visit,
         key=key,
         live=await _live(visit, client_id),
         events=trail.events,
         badge_url=badge_url,
-        problems=problems.NONE if error is None else problems.of(error, f"{action}-"),
+        problems=problems.of(error, f"{action}-"),
     )

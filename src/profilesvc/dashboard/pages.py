@@ -8,7 +8,8 @@ from quart import Response, request
 
 from profilesvc.api.failures import headers_of, service_error
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import problems, values, words
+from profilesvc.dashboard import values, words
+from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso
@@ -49,13 +50,16 @@ def _templates() -> Environment:
 
 def text(template: str, **shown: Any) -> str:
     """Render a template; `visit` is None if no user is signed in."""
-    return _templates().get_template(template).render(**{"visit": None, "problems": problems.NONE, **shown})
+    return _templates().get_template(template).render(**{"visit": None, **shown})
 
 
-def page(template: str, status: int = 200, **shown: Any) -> Response:
-    """Return a page that only the browser may cache."""
+def page(template: str, status: int | None = None, *, problems: Problems = NONE, **shown: Any) -> Response:
+    """Return a page that only the browser may cache; its status is that of its problems, unless one is given."""
     return Response(
-        text(template, **shown), status, {"Cache-Control": "no-store"}, content_type="text/html; charset=utf-8"
+        text(template, problems=problems, **shown),
+        problems.status if status is None else status,
+        {"Cache-Control": "no-store"},
+        content_type="text/html; charset=utf-8",
     )
 
 

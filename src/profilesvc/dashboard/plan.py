@@ -6,11 +6,10 @@ from profilesvc.dashboard import pages
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.services import overview
 
+blueprint = Blueprint("plan", __name__)
 
-def register(blueprint: Blueprint) -> None:
-    """Declare the page."""
 
-    @view(blueprint, "/plan")
-    async def show(visit: Visit) -> Response:
-        usage = await overview.usage(visit.services, visit.caller)
-        return pages.page("plan.html", visit=visit, usage=usage, upgrade_url=visit.services.settings.upgrade_url)
+@view(blueprint, "/plan")
+async def show(visit: Visit) -> Response:
+    usage = await overview.usage(visit.services, visit.caller)
+    return pages.page("plan.html", visit=visit, usage=usage, upgrade_url=visit.services.settings.upgrade_url)

@@ -10,8 +10,8 @@ from profilesvc.api.parsing import checked, idempotency_key
 from profilesvc.contract.common import post_id
 from profilesvc.contract.posts import PostListQuery
 from profilesvc.dashboard import pages, post_form, problems, words
-from profilesvc.dashboard.visits import Visit, view
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.dashboard.visits import Visit, of_path, view
+from profilesvc.domain.errors import ServiceError
 from profilesvc.services import overview, posts
 from profilesvc.services.context import AllowedLocation
 from profilesvc.tokens.signer import random_id
@@ -20,49 +20,50 @@ _SITE = "/sites/<location:locationId>"
 _SIZE = 25
 
 
-def register(blueprint: Blueprint) -> None:
-    """Declare the pages."""
+blueprint = Blueprint("posts", __name__)
 
-    @view(blueprint, f"{_SITE}/posts")
-    async def show(visit: Visit, locationId: str) -> Response:
-        return await _page(visit, await visit.location(locationId), MultiDict(request.args))
 
-    @view(blueprint, f"{_SITE}/posts/live")
-    async def live(visit: Visit, locationId: str) -> Response:
-        location = await visit.location(locationId)
-        return pages.page("_posts.html", visit=visit, location=location, **await _listed(visit, location, ""))
+@view(blueprint, f"{_SITE}/posts")
+async def show(visit: Visit, locationId: str) -> Response:
+    return await _page(visit, await visit.location(locationId), MultiDict(request.args))
 
-    @view(blueprint, f"{_SITE}/posts/check", "POST")
-    async def check(visit: Visit, locationId: str) -> Response:
-        """Return the problems of the form while the user fills it in."""
-        form = await request.form
-        problems_so_far = post_form.problems(post_form.document(_kind(form), form))
-        return pages.page("_check.html", problems=problems_so_far)
 
-    @view(blueprint, f"{_SITE}/posts", "POST")
-    async def create(visit: Visit, locationId: str) -> Response:
-        location, form = await visit.location(locationId), await request.form
-        body = post_form.document(_kind(form), form)
-        once = idempotency_key([[form.get("once", "")]], body)
-        try:
-            await posts.create(visit.services, visit.caller, location, body, once)
-        except ServiceError as error:
-            return await _page(visit, location, form, error)
-        return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
+@view(blueprint, f"{_SITE}/posts/live")
+async def live(visit: Visit, locationId: str) -> Response:
+    location = await visit.location(locationId)
+    return pages.page("_posts.html", visit=visit, location=location, **await _listed(visit, location, ""))
 
-    @view(blueprint, f"{_SITE}/posts/<post:postId>/delete", "POST")
-    async def delete(visit: Visit, locationId: str, postId: str) -> Response:
-        location, form = await visit.location(locationId), await request.form
-        try:
-            ident = post_id(postId, location.name)
-        except ValueError as error:
-            raise invalid("path", "postId", str(error)) from None
-        try:
-            problems.require_sure("sure" in form)
-            await posts.delete(visit.services, location, ident)
-        except ServiceError as error:
-            return await _page(visit, location, MultiDict(), error, f"delete-{ident}-")
-        return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
+
+@view(blueprint, f"{_SITE}/posts/check", "POST")
+async def check(visit: Visit, locationId: str) -> Response:
+    """Return the problems of the form while the user fills it in."""
+    form = await request.form
+    problems_so_far = post_form.problems(post_form.document(_kind(form), form))
+    return pages.page("_check.html", 200, problems=problems_so_far)
+
+
+@view(blueprint, f"{_SITE}/posts", "POST")
+async def create(visit: Visit, locationId: str) -> Response:
+    location, form = await visit.location(locationId), await request.form
+    body = post_form.document(_kind(form), form)
+    once = idempotency_key([[form.get("once", "")]], body)
+    try:
+        await posts.create(visit.services, visit.caller, location, body, once)
+    except ServiceError as error:
+        return await _page(visit, location, form, error)
+    return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
+
+
+@view(blueprint, f"{_SITE}/posts/<post:postId>/delete", "POST")
+async def delete(visit: Visit, locationId: str, postId: str) -> Response:
+    location, form = await visit.location(locationId), await request.form
+    ident = of_path("postId", post_id, postId, location.name)
+    try:
+        problems.require_sure("sure" in form)
+        await posts.delete(visit.services, location, ident)
+    except ServiceError as error:
+        return await _page(visit, location, MultiDict(), error, f"delete-{ident}-")
+    return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
 
 
 def _kind(form: "MultiDict[str, str]") -> str:
@@ -80,13 +81,12 @@ async def _page(
     usage = await overview.usage(visit.services, visit.caller)
     return pages.page(
         "posts.html",
-        200 if error is None else error.kind.status,
         visit=visit,
         location=location,
         kind=_kind(form),
         form=form,
         title=await visit.title(location),
-        problems=problems.NONE if error is None else problems.of(error, prefix),
+        problems=problems.of(error, prefix),
         usage=usage,
         once=random_id(visit.services.entropy),
         **await _listed(visit, location, form.get("page", ""), is_form=error is not None),

@@ -32,8 +32,10 @@ class Problems:
 NONE = Problems()
 
 
-def of(error: ServiceError, prefix: str = "") -> Problems:
-    """Return the problems of an error. The id of an input is `prefix` and its name."""
+def of(error: ServiceError | None, prefix: str = "") -> Problems:
+    """Return the problems of an error, if there is one. The id of an input is `prefix` and its name."""
+    if error is None:
+        return NONE
     if "errors" not in error.details:
         return Problems([Problem("", text) for text in words.problems_of(error)], error.kind.status)
     entries = []

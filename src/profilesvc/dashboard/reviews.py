@@ -10,41 +10,43 @@ from profilesvc.api.parsing import checked
 from profilesvc.contract.common import review_id
 from profilesvc.contract.reviews import ReviewListQuery
 from profilesvc.dashboard import pages, problems
-from profilesvc.dashboard.visits import Visit, view
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.dashboard.visits import Visit, of_path, view
+from profilesvc.domain.errors import ServiceError
 from profilesvc.services import reviews
 from profilesvc.services.context import AllowedLocation
 
 _SITE = "/sites/<location:locationId>"
 
 
-def register(blueprint: Blueprint) -> None:
-    """Declare the pages."""
+blueprint = Blueprint("reviews", __name__)
 
-    @view(blueprint, f"{_SITE}/reviews")
-    async def show(visit: Visit, locationId: str) -> Response:
-        return await _page(visit, await visit.location(locationId))
 
-    @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST")
-    async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
-        location, form = await visit.location(locationId), await request.form
-        ident, text = _ident(reviewId, location), form.get("comment", "").strip()
-        try:
-            await reviews.reply(visit.services, location, ident, {"comment": text})
-        except ServiceError as error:
-            return await _page(visit, location, _FailedReply(ident, text, error))
-        return pages.see(f"{pages.PATH}/sites/{location.id}/reviews")
+@view(blueprint, f"{_SITE}/reviews")
+async def show(visit: Visit, locationId: str) -> Response:
+    return await _page(visit, await visit.location(locationId))
 
-    @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
-    async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
-        location, form = await visit.location(locationId), await request.form
-        ident = _ident(reviewId, location)
-        try:
-            problems.require_sure("sure" in form)
-            await reviews.delete_reply(visit.services, location, ident)
-        except ServiceError as error:
-            return await _page(visit, location, _FailedReply(ident, None, error))
-        return pages.see(f"{pages.PATH}/sites/{location.id}/reviews")
+
+@view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST")
+async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
+    location, form = await visit.location(locationId), await request.form
+    ident, text = of_path("reviewId", review_id, reviewId, location.name), form.get("comment", "").strip()
+    try:
+        await reviews.reply(visit.services, location, ident, {"comment": text})
+    except ServiceError as error:
+        return await _page(visit, location, _FailedReply(ident, text, error))
+    return pages.see(f"{pages.PATH}/sites/{location.id}/reviews")
+
+
+@view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
+async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
+    location, form = await visit.location(locationId), await request.form
+    ident = of_path("reviewId", review_id, reviewId, location.name)
+    try:
+        problems.require_sure("sure" in form)
+        await reviews.delete_reply(visit.services, location, ident)
+    except ServiceError as error:
+        return await _page(visit, location, _FailedReply(ident, None, error))
+    return pages.see(f"{pages.PATH}/sites/{location.id}/reviews")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,6 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _FailedReply | 
     names = [review["name"].rpartition("/")[2] for review in listed["reviews"]]
     return pages.page(
         "reviews.html",
-        200 if failed is None else failed.error.kind.status,
         visit=visit,
         location=location,
         title=await visit.title(location),
@@ -88,10 +89,3 @@ async def _listed(visit: Visit, location: AllowedLocation) -> dict[str, Any]:
     query = checked(ReviewListQuery, values, "query")
     listed: dict[str, Any] = json.loads((await reviews.list_page(visit.services, location, query)).data)
     return listed
-
-
-def _ident(value: str, location: AllowedLocation) -> str:
-    try:
-        return review_id(value, location.name)
-    except ValueError as error:
-        raise invalid("path", "reviewId", str(error)) from None

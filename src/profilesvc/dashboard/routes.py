@@ -17,7 +17,7 @@ def blueprint() -> Blueprint:
     """Build the blueprint of everything under /dashboard."""
     dashboard = Blueprint("dashboard", __name__, url_prefix=pages.PATH)
     for part in (session, sites, site, posts, reviews, keys, plan, badge):
-        part.register(dashboard)
+        dashboard.register_blueprint(part.blueprint)
     dashboard.register_error_handler(Exception, pages.failed)
     dashboard.after_request(pages.guard)
     files = {file.name: file for file in _STATIC.iterdir()}

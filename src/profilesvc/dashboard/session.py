@@ -1,8 +1,6 @@
 """The pages that start and end a session: sign-in, callback and sign-out."""
 
-from weakref import WeakKeyDictionary
-
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response, current_app, request
 
 from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
@@ -14,51 +12,58 @@ from profilesvc.domain.time import SECOND
 from profilesvc.services import oauth2
 
 _ATTEMPT_SECONDS = 600
+_PROVIDER = "profilesvc.identity_provider"
 
 
-def register(blueprint: Blueprint) -> None:
-    """Declare the pages."""
-    providers: WeakKeyDictionary[object, Provider] = WeakKeyDictionary()
+blueprint = Blueprint("session", __name__)
 
-    async def provider() -> Provider:
-        """Return the provider of the running services. Count the client by address, because it has no session yet."""
-        services = current_services()
-        await receive(services, quart_request(), None, None)
-        return providers.setdefault(services.signer, Provider(services))
 
-    @blueprint.get("/sign-in")
-    async def sign_in() -> Response:
-        services = current_services()
-        start = f"{services.settings.base_url}{pages.PATH}/sign-in/start?next={local(request.args.get('next', ''))}"
-        demo = services.settings.with_dev_issuer
-        return pages.page("sign_in.html", start=start, ended="ended" in request.args, demo=demo)
+async def _provider() -> Provider:
+    """Return the identity provider. Count the client by address, because it has no session yet."""
+    services, extensions = current_services(), current_app.extensions
+    await receive(services, quart_request(), None, None)
+    provider: Provider | None = extensions.get(_PROVIDER)
+    if provider is None or provider.services is not services:  # the services are opened again at each start
+        provider = extensions[_PROVIDER] = Provider(services)
+    return provider
 
-    @blueprint.get("/sign-in/start")
-    async def start() -> Response:
-        url, attempt = await (await provider()).begin(local(request.args.get("next", "")))
-        services, response = current_services(), pages.see(url)
-        sealed = attempt.sealed(services, services.clock.now() + _ATTEMPT_SECONDS * SECOND)
-        cookies.put(response, services, cookies.SIGN_IN, sealed, _ATTEMPT_SECONDS)
-        return response
 
-    @blueprint.get("/callback")
-    async def callback() -> Response:
-        services = current_services()
-        attempt = Attempt.opened(services, cookies.get(services, cookies.SIGN_IN) or "")
-        if attempt is None:
-            raise ServiceError(
-                AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or it has expired. Start again."
-            )
-        token = await (await provider()).finish(attempt, request.args.to_dict())
-        response = pages.see(local(attempt.next_path))
-        cookies.put(response, services, cookies.SESSION, token.access_token, token.expires_in)
-        cookies.remove(response, services, cookies.SIGN_IN)
-        return response
+@blueprint.get("/sign-in")
+async def sign_in() -> Response:
+    services = current_services()
+    start = f"{services.settings.base_url}{pages.PATH}/sign-in/start?next={local(request.args.get('next', ''))}"
+    demo = services.settings.with_dev_issuer
+    return pages.page("sign_in.html", start=start, ended="ended" in request.args, demo=demo)
 
-    @view(blueprint, "/sign-out", "POST")
-    async def sign_out(visit: Visit) -> Response:
-        """End the session's token, not only the cookie of this browser."""
-        await oauth2.revoke(visit.services, visit.caller, visit.token)
-        response = pages.see(f"{pages.PATH}/sign-in")
-        cookies.remove(response, visit.services, cookies.SESSION)
-        return response
+
+@blueprint.get("/sign-in/start")
+async def start() -> Response:
+    url, attempt = await (await _provider()).begin(local(request.args.get("next", "")))
+    services, response = current_services(), pages.see(url)
+    sealed = attempt.sealed(services, services.clock.now() + _ATTEMPT_SECONDS * SECOND)
+    cookies.put(response, services, cookies.SIGN_IN, sealed, _ATTEMPT_SECONDS)
+    return response
+
+
+@blueprint.get("/callback")
+async def callback() -> Response:
+    services = current_services()
+    attempt = Attempt.opened(services, cookies.get(services, cookies.SIGN_IN) or "")
+    if attempt is None:
+        raise ServiceError(
+            AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or it has expired. Start again."
+        )
+    token = await (await _provider()).finish(attempt, request.args.to_dict())
+    response = pages.see(local(attempt.next_path))
+    cookies.put(response, services, cookies.SESSION, token.access_token, token.expires_in)
+    cookies.remove(response, services, cookies.SIGN_IN)
+    return response
+
+
+@view(blueprint, "/sign-out", "POST")
+async def sign_out(visit: Visit) -> Response:
+    """End the session's token, not only the cookie of this browser."""
+    await oauth2.revoke(visit.services, visit.caller, visit.token)
+    response = pages.see(f"{pages.PATH}/sign-in")
+    cookies.remove(response, visit.services, cookies.SESSION)
+    return response

@@ -60,13 +60,13 @@ class Provider:
     """The client of the configured identity provider, or in development of the bundled issuer."""
 
     def __init__(self, services: Services) -> None:
-        self._services = services
+        self.services = services
         self._metadata: dict[str, Any] | None = None
 
     @cached_property
     def redirect_uri(self) -> str:
         """The URL to which the provider redirects the browser. It must be registered there."""
-        return f"{self._services.settings.base_url}{PATH}/callback"
+        return f"{self.services.settings.base_url}{PATH}/callback"
 
     async def begin(self, next_path: str) -> tuple[str, Attempt]:
         """Return the provider's URL for the browser, and the attempt to store until the browser is back.
@@ -75,7 +75,7 @@ class Provider:
             ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached.
         """
         metadata = await self._configuration()
-        secrets = {name: random_id(self._services.entropy) + random_id(self._services.entropy) for name in _SECRETS}
+        secrets = {name: random_id(self.services.entropy) + random_id(self.services.entropy) for name in _SECRETS}
         attempt = Attempt(**secrets, next_path=next_path)
         async with self._client(metadata) as client:
             url, _ = client.create_authorization_url(
@@ -105,7 +105,7 @@ class Provider:
             subject_token_type="urn:ietf:params:oauth:token-type:id_token",  # noqa: S106
             nonce=attempt.nonce,
         )
-        return await identity.exchange(self._services, grant)
+        return await identity.exchange(self.services, grant)
 
     async def _redeem(self, metadata: dict[str, Any], code: str, verifier: str) -> str:
         from authlib.common.errors import AuthlibBaseError
@@ -124,14 +124,14 @@ class Provider:
 
     @property
     def _issuer(self) -> str:
-        if self._services.identity is None:
+        if self.services.identity is None:
             raise ServiceError(SERVICE_UNAVAILABLE, "No identity provider is configured, so users cannot sign in.")
-        return self._services.identity.issuer
+        return self.services.identity.issuer
 
     @property
     def _transport(self) -> httpx.AsyncBaseTransport | None:
         """The network, or for the bundled issuer this process, because its public name may not resolve here."""
-        if self._services.settings.identity.issuer:
+        if self.services.settings.identity.issuer:
             return None
         app = current_app._get_current_object()  # type: ignore[attr-defined]
         return httpx.ASGITransport(app=cast(Any, app))
@@ -141,12 +141,12 @@ class Provider:
         with warnings.catch_warnings(record=True):  # it recommends httpx2 instead of httpx
             from authlib.integrations.httpx_client import AsyncOAuth2Client
 
-        secret = self._services.settings.identity.client_secret.get_secret_value()
+        secret = self.services.settings.identity.client_secret.get_secret_value()
         methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
-        assert self._services.identity is not None, "`_configuration` has returned"
+        assert self.services.identity is not None, "`_configuration` has returned"
         return AsyncOAuth2Client(
-            self._services.identity.client_id,
+            self.services.identity.client_id,
             secret or None,
             scope="openid email profile",
             redirect_uri=self.redirect_uri,
@@ -182,7 +182,7 @@ class Provider:
         Raises:
             ValueError: The address is not allowed.
         """
-        parts, production = urlsplit(url), self._services.settings.production
+        parts, production = urlsplit(url), self.services.settings.production
         if parts.scheme != "https" and (production or parts.scheme != "http"):
             raise ValueError("address")
 

@@ -23,42 +23,46 @@ _WIDTH = 1000
 _HISTORY = 15
 
 
-def register(blueprint: Blueprint) -> None:
-    """Declare the pages."""
+blueprint = Blueprint("site", __name__)
 
-    @view(blueprint, "/sites/<location:locationId>")
-    async def show(visit: Visit, locationId: str) -> Response:
-        return await _page(visit, await visit.location(locationId))
 
-    @view(blueprint, "/sites/<location:locationId>/live")
-    async def live(visit: Visit, locationId: str) -> Response:
-        """Return the current connections of the location's keys."""
-        location = await visit.location(locationId)
-        return pages.page("_connection.html", visit=visit, location=location, lines=await _lines(visit, location))
+@view(blueprint, "/sites/<location:locationId>")
+async def show(visit: Visit, locationId: str) -> Response:
+    return await _page(visit, await visit.location(locationId))
 
-    @view(blueprint, "/sites/<location:locationId>/switch", "POST")
-    async def switch(visit: Visit, locationId: str) -> Response:
-        location, enabled = await visit.location(locationId), (await request.form).get("sync") == "on"
-        return await _done(visit, location, locations.switch_sync(visit.services, location, enabled))
 
-    @view(blueprint, "/sites/<location:locationId>/verification", "POST")
-    async def verification(visit: Visit, locationId: str) -> Response:
-        location = await visit.location(locationId)
-        return await _done(visit, location, locations.refresh_verification(visit.services, location))
+@view(blueprint, "/sites/<location:locationId>/live")
+async def live(visit: Visit, locationId: str) -> Response:
+    """Return the current connections of the location's keys."""
+    location = await visit.location(locationId)
+    return pages.page("_connection.html", visit=visit, location=location, lines=await _lines(visit, location))
 
-    @view(blueprint, "/sites/<location:locationId>/sync", "POST")
-    async def push(visit: Visit, locationId: str) -> Response:
-        """Send the last profile to the provider, or show what that would change."""
-        location, form = await visit.location(locationId), await request.form
-        try:
-            source = (await comparison.compare(visit.services, location)).source
-            if form.get("intent") == "preview":
-                return await _page(visit, location, await comparison.preview(visit.services, location, source))
-            once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name])
-            await sync.run(visit.services, visit.caller, location, source, once)
-        except ServiceError as error:
-            return await _page(visit, location, error=error)
-        return pages.see(f"{pages.PATH}/sites/{location.id}#comparison")
+
+@view(blueprint, "/sites/<location:locationId>/switch", "POST")
+async def switch(visit: Visit, locationId: str) -> Response:
+    location, enabled = await visit.location(locationId), (await request.form).get("sync") == "on"
+    return await _done(visit, location, locations.switch_sync(visit.services, location, enabled))
+
+
+@view(blueprint, "/sites/<location:locationId>/verification", "POST")
+async def verification(visit: Visit, locationId: str) -> Response:
+    location = await visit.location(locationId)
+    return await _done(visit, location, locations.refresh_verification(visit.services, location))
+
+
+@view(blueprint, "/sites/<location:locationId>/sync", "POST")
+async def push(visit: Visit, locationId: str) -> Response:
+    """Send the last profile to the provider, or show what that would change."""
+    location, form = await visit.location(locationId), await request.form
+    try:
+        source = (await comparison.compare(visit.services, location)).source
+        if form.get("intent") == "preview":
+            return await _page(visit, location, await comparison.preview(visit.services, location, source))
+        once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name])
+        await sync.run(visit.services, visit.caller, location, source, once)
+    except ServiceError as error:
+        return await _page(visit, location, error=error)
+    return pages.see(f"{pages.PATH}/sites/{location.id}#comparison")
 
 
 async def _done(visit: Visit, location: AllowedLocation, action: Awaitable[object]) -> Response:
@@ -83,9 +87,8 @@ async def _page(
     row = await locations.load(visit.services, location)
     return pages.page(
         "site.html",
-        200 if error is None else error.kind.status,
         visit=visit,
-        problems=problems.NONE if error is None else problems.of(error),
+        problems=problems.of(error),
         location=location,
         title=await visit.title(location),
         row=row,

@@ -9,24 +9,24 @@ from profilesvc.dashboard.visits import Visit, view
 from profilesvc.services import overview
 from profilesvc.services.overview import SiteView
 
+blueprint = Blueprint("sites", __name__)
 
-def register(blueprint: Blueprint) -> None:
-    """Declare the pages."""
 
-    @view(blueprint, "")
-    async def show(visit: Visit) -> Response:
-        sites = await overview.sites(visit.services, visit.caller)
-        name, email = await overview.person(visit.services, visit.caller)
-        return pages.page("sites.html", visit=visit, sites=sites, seen=digest(sites), email=email, name=name)
+@view(blueprint, "")
+async def show(visit: Visit) -> Response:
+    sites = await overview.sites(visit.services, visit.caller)
+    name, email = await overview.person(visit.services, visit.caller)
+    return pages.page("sites.html", visit=visit, sites=sites, seen=digest(sites), email=email, name=name)
 
-    @view(blueprint, "/sites/live")
-    async def live(visit: Visit) -> Response:
-        """Return the current list, or nothing if the page already shows it."""
-        sites = await overview.sites(visit.services, visit.caller)
-        seen = digest(sites)
-        if request.args.get("seen") == seen:
-            return Response(status=204, headers={"Cache-Control": "no-store"})
-        return pages.page("_sites.html", visit=visit, sites=sites, seen=seen)
+
+@view(blueprint, "/sites/live")
+async def live(visit: Visit) -> Response:
+    """Return the current list, or nothing if the page already shows it."""
+    sites = await overview.sites(visit.services, visit.caller)
+    seen = digest(sites)
+    if request.args.get("seen") == seen:
+        return Response(status=204, headers={"Cache-Control": "no-store"})
+    return pages.page("_sites.html", visit=visit, sites=sites, seen=seen)
 
 
 def digest(sites: list[SiteView]) -> str:

@@ -56,10 +56,7 @@ class Visit:
         Raises:
             ServiceError: VALIDATION_ERROR, NOT_FOUND.
         """
-        try:
-            name = location_name(location)
-        except ValueError as error:
-            raise invalid("path", "locationId", str(error)) from None
+        name = of_path("locationId", location_name, location)
         return await access.require_location(self.services, self.caller, name)
 
     async def title(self, location: AllowedLocation) -> str:
@@ -74,6 +71,18 @@ View = Callable[..., Awaitable[Response]]
 def local(path: str) -> str:
     """Return the path if it is in the dashboard, else the dashboard's first page."""
     return path if _LOCAL.match(path) and "//" not in path else pages.PATH
+
+
+def of_path(parameter: str, canonical: Callable[..., str], *values: str) -> str:
+    """Return the canonical form of a parameter of the path.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
+    try:
+        return canonical(*values)
+    except ValueError as error:
+        raise invalid("path", parameter, str(error)) from None
 
 
 async def admit_visit() -> Visit:
@@ -119,9 +128,7 @@ def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View
             await _require_own_form(visit)
             return await visit.services.background.finish(_awaited(handler(visit, **path)))
 
-        blueprint.add_url_rule(
-            rule, f"{handler.__module__.rpartition('.')[2]}_{handler.__name__}", serve, methods=[method]
-        )
+        blueprint.add_url_rule(rule, handler.__name__, serve, methods=[method])
         return handler
 
     return register
