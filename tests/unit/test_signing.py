@@ -216,6 +216,10 @@ class TestRead:
         with pytest.raises(TokenRejected):
             signer.read(token, "rt+jwt", NOW)
 
+    def test_reads_no_user_beyond_the_ids_of_a_database(self, signer: Signer, forge: Forge) -> None:
+        with pytest.raises(TokenRejected):
+            signer.read(forge.with_claims(scope="user", sub=str(2**63), client_id="dashboard"), "at+jwt", NOW)
+
     def test_refuses_a_refresh_token_of_a_user(self, signer: Signer, refresh_forge: Forge) -> None:
         user = {"scope": "user", "sub": "1", "client_id": "dashboard"}
         with pytest.raises(TokenRejected):

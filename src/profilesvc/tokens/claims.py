@@ -103,7 +103,6 @@ def _is_permissions(value: object) -> bool:
 _CHECKS: dict[str, Callable[[object], bool]] = {
     "sub": lambda value: isinstance(value, str),
     "client_id": lambda value: isinstance(value, str),
-    "scope": lambda value: isinstance(value, str) and value in {"service", "user"},
     "jti": _matches(_RANDOM_ID),
     "fam": _matches(_RANDOM_ID),
     "location": _matches(re.compile(f"locations/{LOCATION_ID.pattern}", re.ASCII)),
