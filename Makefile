@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx clients docs fmt openapi reference clean
+.PHONY: help run test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx wordpress clients docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -101,6 +101,14 @@ nginx:
 	@command -v nginx >/dev/null || test -x /usr/sbin/nginx || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; }
 
+# WordPress, PHP and MariaDB come by apt where that is possible; no server of theirs is started.
+WORDPRESS := wordpress php-cli php-mysql mariadb-server-core mariadb-client-core php-codesniffer
+wordpress: $(DEV) ## the plugin of examples/ in a real WordPress
+	@{ test -d /usr/share/wordpress && command -v phpcs >/dev/null && test -x /usr/sbin/mariadbd; } || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $(WORDPRESS); } || \
+		echo "WordPress cannot be installed here: its tests are skipped" >&2
+	$(BIN)/pytest -q -rs -m wordpress tests/wordpress
+
 # npm comes by apt where that is possible; without a registry it would retry for many minutes.
 NPM := { command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; }; } && \
 	timeout 300 npm install --silent --no-save --no-audit --no-fund --fetch-retries=1 --prefix
@@ -133,8 +141,8 @@ fmt: $(DEV) ## format the code
 openapi: $(RUNTIME) ## write openapi.json anew
 	$(BIN)/profilesvc openapi -o openapi.json
 
-reference: $(DEV) ## write the tables of docs/ that come from the code
-	cd tests && ../$(BIN)/python -m support.page_tables
+reference: $(DEV) ## write what comes from the code: the tables of docs/, the texts of the plugin
+	cd tests && ../$(BIN)/python -m support.page_tables && ../$(BIN)/python -m support.translations
 
 clean: ## remove .venv, caches and builds; var/ stays
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,82 @@
+<?php
+
+namespace Profilesvc;
+
+/**
+ * Publishes new posts of the site as updates of the business, if the owner has switched it on.
+ */
+final class PostPublisher
+{
+    public const EVENT = 'profilesvc_publish';
+
+    private const LONGEST = 1500;
+
+    private Store $store;
+    private Session $session;
+
+    public function __construct(Store $store, Session $session)
+    {
+        $this->store   = $store;
+        $this->session = $session;
+    }
+
+    public function register(): void
+    {
+        add_action('transition_post_status', [$this, 'notice'], 10, 3);
+        add_action(self::EVENT, [$this, 'publish']);
+    }
+
+    // [posts]
+    /**
+     * Leave the request to WP-Cron, so that the editor does not wait for it.
+     */
+    public function notice(string $new, string $old, \WP_Post $post): void
+    {
+        $isNew = 'publish' === $new && 'publish' !== $old && 'post' === $post->post_type && '' === $post->post_password;
+        if ($isNew && $this->store->get(Store::POSTS) && !get_post_meta($post->ID, Store::POST_NAME, true)) {
+            wp_schedule_single_event(time(), self::EVENT, [$post->ID]);
+        }
+    }
+
+    public function publish(int $id): void
+    {
+        $post = get_post($id);
+        $item = get_post_meta($id, Store::POST_PENDING, true);
+        if (!$post || 'publish' !== $post->post_status) {
+            delete_post_meta($id, Store::POST_PENDING);
+            return;
+        }
+        $push   = $item ? Push::stored($item) : Push::of($this->path(), self::update($post));
+        $store  = static function (array $item) use ($id): void {
+            // wp_slash, because update_post_meta removes backslashes.
+            $item ? update_post_meta($id, Store::POST_PENDING, wp_slash($item)) : delete_post_meta($id, Store::POST_PENDING);
+        };
+        $later  = static function (int $seconds) use ($id): void {
+            wp_schedule_single_event(time() + $seconds, self::EVENT, [$id]);
+        };
+        $result = $push->send($this->session, 'posts', $store, $later);
+        if ($result->isOk()) {
+            update_post_meta($id, Store::POST_NAME, $result->data['name']);
+        }
+    }
+
+    /**
+     * @return array<string, mixed>
+     */
+    private static function update(\WP_Post $post): array
+    {
+        $text = wp_strip_all_tags($post->post_title) . "\n\n" . wp_strip_all_tags(get_the_excerpt($post));
+        return [
+            'topicType'    => 'STANDARD',
+            'summary'      => mb_substr(html_entity_decode(trim($text), ENT_QUOTES), 0, self::LONGEST),
+            'callToAction' => ['actionType' => 'LEARN_MORE', 'url' => get_permalink($post)],
+        ];
+    }
+    // [/posts]
+
+    private function path(): string
+    {
+        $location = $this->store->get(Store::CREDENTIALS)['location'] ?? '';
+        return '/api/v1/posts?locationId=' . rawurlencode($location);
+    }
+}

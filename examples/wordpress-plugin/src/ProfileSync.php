@@ -1,0 +1,114 @@
+<?php
+
+namespace Profilesvc;
+
+/**
+ * Sends the profile that the owner entered: title, address, phone, hours.
+ */
+final class ProfileSync
+{
+    public const EVENT = 'profilesvc_sync';
+    public const DAYS  = ['MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY', 'SUNDAY'];
+
+    private Store $store;
+    private Session $session;
+
+    public function __construct(Store $store, Session $session)
+    {
+        $this->store   = $store;
+        $this->session = $session;
+    }
+
+    public function register(): void
+    {
+        add_action(self::EVENT, [$this, 'resume']);
+    }
+
+    // [sync]
+    /**
+     * Send the stored profile.
+     */
+    public function send(): Result
+    {
+        wp_unschedule_hook(self::EVENT); // this profile replaces one that was not sent yet
+        $location = $this->store->get(Store::CREDENTIALS)['location'] ?? '';
+        $path     = '/api/v1/sync/' . rawurlencode($location);
+        return $this->deliver(Push::of($path, self::profile($this->store->get(Store::PROFILE))));
+    }
+
+    /**
+     * Send again what did not arrive, with the same idempotency key.
+     */
+    public function resume(): void
+    {
+        $item = $this->store->get(Store::PENDING);
+        if ($item) {
+            $this->deliver(Push::stored($item));
+        }
+    }
+
+    private function deliver(Push $push): Result
+    {
+        $store = function (array $item): void {
+            $item ? $this->store->set(Store::PENDING, $item) : $this->store->forget(Store::PENDING);
+        };
+        $later = static function (int $seconds): void {
+            wp_schedule_single_event(time() + $seconds, self::EVENT);
+        };
+        return $push->send($this->session, 'profile', $store, $later);
+    }
+
+    /**
+     * Return the profile in the provider's format. An empty field is left out: null would clear it at the provider.
+     *
+     * @param array<string, mixed> $entered
+     *
+     * @return array<string, mixed>
+     */
+    public static function profile(array $entered): array
+    {
+        return array_filter([
+            'title'             => $entered['title'] ?? '',
+            'phoneNumbers'      => array_filter(['primaryPhone' => $entered['phone'] ?? '']),
+            'storefrontAddress' => array_filter([
+                'regionCode'         => $entered['country'] ?? '',
+                'postalCode'         => $entered['postal_code'] ?? '',
+                'administrativeArea' => $entered['area'] ?? '',
+                'locality'           => $entered['locality'] ?? '',
+                'addressLines'       => $entered['address'] ?? [],
+            ]),
+            'regularHours'      => array_filter(['periods' => self::periods($entered['hours'] ?? [])]),
+        ]);
+    }
+    // [/sync]
+
+    /**
+     * @param array<string, array{open: string, close: string}> $hours by day, as HH:MM
+     *
+     * @return list<array<string, mixed>>
+     */
+    private static function periods(array $hours): array
+    {
+        $periods = [];
+        foreach (self::DAYS as $day) {
+            if (!empty($hours[$day]['open']) && !empty($hours[$day]['close'])) {
+                $periods[] = [
+                    'openDay'   => $day,
+                    'openTime'  => self::time($hours[$day]['open']),
+                    'closeDay'  => $day,
+                    'closeTime' => self::time($hours[$day]['close']),
+                ];
+            }
+        }
+        return $periods;
+    }
+
+    /**
+     * @return array<string, int>
+     */
+    private static function time(string $clock): array
+    {
+        [$hours, $minutes] = array_map('intval', explode(':', $clock));
+        return ['hours' => $hours, 'minutes' => $minutes];
+    }
+}

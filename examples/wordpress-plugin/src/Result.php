@@ -1,0 +1,79 @@
+<?php
+
+namespace Profilesvc;
+
+/**
+ * The response to a request, or the reason why there is none.
+ */
+final class Result
+{
+    public int $status = 0;
+    public string $code = 'UNREADABLE';
+    /** @var array<string, mixed> */
+    public array $data = [];
+    /** @var array<string, mixed> */
+    public array $details = [];
+    public int $retryAfter = 0;
+    public string $requestId = '';
+
+    // [result]
+    /**
+     * @param array<string, mixed> $response what wp_remote_request returned
+     */
+    public static function of(array $response): self
+    {
+        $result             = new self();
+        $result->status     = (int) wp_remote_retrieve_response_code($response);
+        $result->retryAfter = (int) wp_remote_retrieve_header($response, 'retry-after');
+        $result->requestId  = (string) wp_remote_retrieve_header($response, 'x-request-id');
+        $body               = json_decode(wp_remote_retrieve_body($response), true);
+        if ('ok' === ($body['status'] ?? '')) {
+            $result->code = 'OK';
+            $result->data = (array) ($body['data'] ?? []);
+        } elseif (is_string($body['error']['code'] ?? null)) {
+            $result->code    = $body['error']['code'];
+            $result->details = (array) ($body['error']['details'] ?? []);
+        }
+        return $result; // anything else is UNREADABLE: the page of a proxy, for example
+    }
+    // [/result]
+
+    public static function failure(string $code, int $retryAfter = 0): self
+    {
+        $result             = new self();
+        $result->code       = $code;
+        $result->retryAfter = $retryAfter;
+        return $result;
+    }
+
+    public function isOk(): bool
+    {
+        return 'OK' === $this->code;
+    }
+
+    // [final]
+    private const WORTH_REPEATING = [
+        'NO_CONNECTION', 'UNREADABLE', 'WAITING', 'REQUEST_TIMEOUT', 'CONFLICT', 'IDEMPOTENCY_IN_PROGRESS', 'RATE_LIMITED',
+        'INTERNAL_ERROR', 'SERVICE_UNAVAILABLE',
+    ];
+
+    /**
+     * Whether the same request would get the same response again.
+     */
+    public function isFinal(): bool
+    {
+        if ('PROVIDER_API_ERROR' === $this->code) {
+            return empty($this->details['retryable']);
+        }
+        return !in_array($this->code, self::WORTH_REPEATING, true);
+    }
+    // [/final]
+
+    /**
+     * Whether the token was rejected or the key is deactivated: a problem of the connection, whatever the request was.
+     */
+    public function concernsConnection(): bool
+    {
+        return 'AUTH_INVALID_TOKEN' === $this->code || isset($this->details['deactivation_reason']);
+    }
+}

@@ -1,0 +1,158 @@
+<?php
+
+namespace Profilesvc;
+
+/**
+ * Settings > Business profile: connecting, the profile, the switch for posts.
+ */
+final class SettingsPage
+{
+    private const SLUG = 'profilesvc';
+
+    private Store $store;
+    private Connector $connector;
+    private ProfileSync $sync;
+
+    public function __construct(Store $store, Connector $connector, ProfileSync $sync)
+    {
+        $this->store     = $store;
+        $this->connector = $connector;
+        $this->sync      = $sync;
+    }
+
+    public function register(): void
+    {
+        add_action('admin_menu', function (): void {
+            $title = __('Business profile', 'profilesvc');
+            add_options_page($title, $title, 'manage_options', self::SLUG, [$this, 'render']);
+        });
+        foreach (['connect', 'disconnect', 'save'] as $action) {
+            add_action("admin_post_profilesvc_$action", function () use ($action): void {
+                $this->handle($action);
+            });
+        }
+    }
+
+    // [settings]
+    private function handle(string $action): void
+    {
+        if (!current_user_can('manage_options')) {
+            wp_die(esc_html__('You may not change these settings.', 'profilesvc'), '', 403);
+        }
+        check_admin_referer("profilesvc_$action");
+        $form = wp_unslash($_POST);
+        if ('connect' === $action) {
+            $this->connect(self::text($form, 'client_id'), self::text($form, 'client_secret'));
+        } elseif ('disconnect' === $action) {
+            $this->connector->disconnect();
+            $this->say('success', __('Disconnected.', 'profilesvc'));
+        } else {
+            $this->save($form);
+        }
+        set_transient('settings_errors', get_settings_errors(), 30);
+        wp_safe_redirect(admin_url('options-general.php?page=' . self::SLUG . '&settings-updated=true'));
+        exit;
+    }
+
+    private function connect(string $clientId, string $clientSecret): void
+    {
+        $result = $this->connector->connect($clientId, $clientSecret);
+        if ($result->isOk()) {
+            $location = $result->data['location'];
+            /* translators: 1: name of the location, 2: its address */
+            $text = __('Connected to %1$s, %2$s.', 'profilesvc');
+            $this->say('success', sprintf($text, $location['name'], $location['address']));
+        } else {
+            $this->say('error', Words::of($result->code, $result->details));
+        }
+    }
+    // [/settings]
+
+    /**
+     * @param array<string, mixed> $form
+     */
+    private function save(array $form): void
+    {
+        $this->store->set(Store::PROFILE, ProfileForm::read($form));
+        if (isset($form['posts'])) {
+            $this->store->set(Store::POSTS, ['enabled' => true]);
+        } else {
+            $this->store->forget(Store::POSTS);
+        }
+        $result = $this->sync->send();
+        if (!$result->isOk()) {
+            $this->say('error', Words::of($result->code, $result->details));
+            return;
+        }
+        $this->say('success', __('Saved and sent.', 'profilesvc'));
+        $kept = array_unique(array_map([ProfileForm::class, 'label'], $result->data['fieldsFiltered'] ?? []));
+        if ($kept) {
+            /* translators: %s: list of fields, for example "Address, Phone" */
+            $this->say('warning', sprintf(__('Not sent, because the plan or the listing does not allow it: %s.', 'profilesvc'), implode(', ', $kept)));
+        }
+    }
+
+    private function say(string $type, string $text): void
+    {
+        add_settings_error(self::SLUG, md5($text), esc_html($text), $type);
+    }
+
+    /**
+     * @param array<string, mixed> $form
+     */
+    private static function text(array $form, string $name): string
+    {
+        return is_string($form[$name] ?? null) ? trim($form[$name]) : '';
+    }
+
+    public function render(): void
+    {
+        if (!current_user_can('manage_options')) {
+            return;
+        }
+        $credentials = $this->store->get(Store::CREDENTIALS);
+        echo '<div class="wrap"><h1>' . esc_html__('Business profile', 'profilesvc') . '</h1>';
+        if ($credentials) {
+            $this->renderConnected((string) $credentials['location_name']);
+            ProfileForm::render($this->store->get(Store::PROFILE), (bool) $this->store->get(Store::POSTS));
+        } else {
+            $this->renderConnect();
+        }
+        echo '</div>';
+    }
+
+    private function renderConnect(): void
+    {
+        self::open('connect');
+        echo '<table class="form-table" role="presentation">';
+        printf(
+            '<tr><th><label for="client_id">%s</label></th>'
+            . '<td><input class="regular-text" id="client_id" name="client_id" required autocomplete="off"></td></tr>',
+            esc_html__('Client id', 'profilesvc')
+        );
+        // The secret is never printed again, also not into this form.
+        printf(
+            '<tr><th><label for="client_secret">%s</label></th><td><input class="regular-text" type="password" '
+            . 'id="client_secret" name="client_secret" required autocomplete="new-password"></td></tr></table>',
+            esc_html__('Client secret', 'profilesvc')
+        );
+        submit_button(__('Connect', 'profilesvc'));
+        echo '</form>';
+    }
+
+    private function renderConnected(string $location): void
+    {
+        self::open('disconnect');
+        /* translators: %s: name of the location */
+        echo '<p>' . esc_html(sprintf(__('This site is connected to %s.', 'profilesvc'), $location)) . '</p>';
+        submit_button(__('Disconnect', 'profilesvc'), 'secondary');
+        echo '</form>';
+    }
+
+    public static function open(string $action): void
+    {
+        printf('<form method="post" action="%s">', esc_url(admin_url('admin-post.php')));
+        printf('<input type="hidden" name="action" value="profilesvc_%s">', esc_attr($action));
+        wp_nonce_field("profilesvc_$action");
+    }
+}

@@ -1,0 +1,92 @@
+<?php
+
+namespace Profilesvc;
+
+/**
+ * What the plugin stores: options of the site and metadata of posts. No option is loaded on every page (autoload is off).
+ */
+final class Store
+{
+    // [store]
+    public const CREDENTIALS    = 'profilesvc_credentials';    // client_id, client_secret, site, location, location_name
+    public const TOKEN          = 'profilesvc_token';          // access, access_until, refresh, refresh_until
+    public const STOPPED        = 'profilesvc_stopped';        // since: when the service rejected the credentials
+    public const PAUSE          = 'profilesvc_pause';          // until: the time of the last Retry-After
+    public const PROBLEMS       = 'profilesvc_problems';       // the last failure of each area
+    public const LAST_HEARTBEAT = 'profilesvc_last_heartbeat'; // at
+    public const PROFILE        = 'profilesvc_profile';        // what the owner entered
+    public const PENDING        = 'profilesvc_pending';        // a profile that was not sent yet
+    public const POSTS          = 'profilesvc_posts';          // enabled
+
+    /**
+     * @return array<string, mixed> the value of an option, or an empty array
+     */
+    public function get(string $option): array
+    {
+        $value = get_option($option);
+        return is_array($value) ? $value : [];
+    }
+
+    /**
+     * @param array<string, mixed> $value
+     */
+    public function set(string $option, array $value): void
+    {
+        update_option($option, $value, false);
+    }
+
+    public function forget(string ...$options): void
+    {
+        array_map('delete_option', $options);
+    }
+
+    /**
+     * Read an option from the database, because another process can have changed it since this one cached it.
+     *
+     * @return array<string, mixed>
+     */
+    public function read(string $option): array
+    {
+        global $wpdb;
+        $value = $wpdb->get_var($wpdb->prepare("SELECT option_value FROM $wpdb->options WHERE option_name = %s", $option));
+        wp_cache_delete($option, 'options');
+        $value = maybe_unserialize($value);
+        return is_array($value) ? $value : [];
+    }
+    // [/store]
+
+    public const POST_NAME    = '_profilesvc_post';    // metadata: the name of the post at the service
+    public const POST_PENDING = '_profilesvc_pending'; // metadata: a post that was not sent yet
+
+    private const OPTIONS = [
+        self::CREDENTIALS, self::TOKEN, self::STOPPED, self::PAUSE, self::PROBLEMS, self::LAST_HEARTBEAT, self::PROFILE,
+        self::PENDING, self::POSTS,
+    ];
+    private const EVENTS  = ['profilesvc_heartbeat', 'profilesvc_sync', 'profilesvc_publish'];
+
+    public static function unschedule(): void
+    {
+        array_map('wp_unschedule_hook', self::EVENTS);
+    }
+
+    public static function erase(): void
+    {
+        self::unschedule();
+        array_map('delete_option', self::OPTIONS);
+        delete_post_meta_by_key(self::POST_NAME);
+        delete_post_meta_by_key(self::POST_PENDING);
+    }
+
+    public static function onEverySite(callable $work): void
+    {
+        if (!is_multisite()) {
+            $work();
+            return;
+        }
+        foreach (get_sites(['fields' => 'ids', 'number' => 0]) as $site) {
+            switch_to_blog($site);
+            $work();
+            restore_current_blog();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+<?php
+
+namespace Profilesvc;
+
+/**
+ * The access token that all requests of the site share.
+ */
+final class Tokens
+{
+    private Store $store;
+    private Api $api;
+
+    public function __construct(Store $store, Api $api)
+    {
+        $this->store = $store;
+        $this->api   = $api;
+    }
+
+    // [token]
+    private const EARLY = 300; // renew five minutes before the end
+
+    /**
+     * Return an access token. $rejected is one that the service has just rejected.
+     *
+     * @throws Refused
+     */
+    public function current(string $rejected = ''): string
+    {
+        $token = $this->store->get(Store::TOKEN);
+        if (self::isUsable($token, $rejected)) {
+            return $token['access'];
+        }
+        return Lock::run('token', function () use ($rejected): string {
+            $token = $this->store->read(Store::TOKEN);
+            if (self::isUsable($token, $rejected)) {
+                return $token['access']; // another process was faster
+            }
+            return $this->renewed($token);
+        });
+    }
+
+    /**
+     * @param array<string, mixed> $token
+     */
+    private static function isUsable(array $token, string $rejected): bool
+    {
+        return $token && $token['access'] !== $rejected && $token['access_until'] - self::EARLY > time();
+    }
+    // [/token]
+
+    // [grant]
+    /**
+     * Get a new pair by the refresh token, or by the credentials if the refresh token ended before the access token.
+     *
+     * @param array<string, mixed> $token
+     *
+     * @throws Refused
+     */
+    private function renewed(array $token): string
+    {
+        $result = null;
+        if ($token && $token['refresh_until'] > time()) {
+            $result = $this->grant(['grant_type' => 'refresh_token', 'refresh_token' => $token['refresh']]);
+        }
+        if (null === $result || 'AUTH_INVALID_TOKEN' === $result->code) {
+            $credentials = $this->store->get(Store::CREDENTIALS);
+            $result      = $this->grant([
+                'grant_type'    => 'client_credentials',
+                'client_id'     => $credentials['client_id'],
+                'client_secret' => $credentials['client_secret'],
+            ]);
+            if ('AUTH_INVALID_TOKEN' === $result->code) {
+                // Revoked, expired, or the secret was replaced. Only the owner can change that.
+                $this->store->set(Store::STOPPED, ['since' => time()]);
+                $this->store->forget(Store::TOKEN);
+            }
+        }
+        if (!$result->isOk()) {
+            throw new Refused($result);
+        }
+        $this->store->set(Store::TOKEN, [
+            'access'        => $result->data['access_token'],
+            'access_until'  => time() + $result->data['expires_in'],
+            'refresh'       => $result->data['refresh_token'],
+            'refresh_until' => time() + $result->data['refresh_expires_in'],
+        ]);
+        return $result->data['access_token'];
+    }
+
+    /**
+     * @param array<string, string> $body
+     */
+    private function grant(array $body): Result
+    {
+        return $this->api->request('POST', '/api/v1/auth/token', $body);
+    }
+    // [/grant]
+}

@@ -1,0 +1,122 @@
+<?php
+
+namespace Profilesvc;
+
+/**
+ * What to tell the owner of the site. The API's `message` is written for developers, so it is never shown.
+ */
+final class Words
+{
+    // [words]
+    /**
+     * @param array<string, mixed> $details
+     */
+    public static function of(string $code, array $details = []): string
+    {
+        if (isset($details['deactivation_reason'])) {
+            return self::ofDeactivation((string) $details['deactivation_reason']);
+        }
+        if ('SITE_CHANGED' === $code) {
+            /* translators: 1: domain of the connected site, 2: domain of this site */
+            $text = __('These credentials belong to %1$s, and this site is %2$s. If this is a copy for tests, nothing has to be done: it sends nothing. If the site has moved, connect it again.', 'profilesvc');
+            return sprintf($text, $details['connected'] ?? '', $details['here'] ?? '');
+        }
+        if ('QUOTA_EXCEEDED' === $code && isset($details['resets_at'])) {
+            $day = wp_date((string) get_option('date_format'), (int) strtotime((string) $details['resets_at']));
+            /* translators: %s: date */
+            return sprintf(__('The posts of this month are used up. New posts can be published from %s.', 'profilesvc'), $day);
+        }
+        return self::ofCode($code) ?? __('Something unexpected went wrong. If it happens again, contact support.', 'profilesvc');
+    }
+
+    private static function ofDeactivation(string $reason): string
+    {
+        switch ($reason) {
+            case 'billing_issue':
+                return __('A payment failed or the subscription has ended. The connection resumes by itself after payment.', 'profilesvc');
+            case 'plan_downgrade':
+                return __('Your plan covers fewer locations now. Choose a larger plan to connect this one again.', 'profilesvc');
+            case 'security_concern':
+                return __('The connection was blocked for your safety. Ask support for a new client secret and connect again.', 'profilesvc');
+            case 'user_requested':
+                return __('The connection was switched off in the dashboard. Switch it on there; this site then continues by itself.', 'profilesvc');
+        }
+        return __('The connection is switched off. Look into the dashboard for the reason.', 'profilesvc');
+    }
+    // [/words]
+
+    private static function ofCode(string $code): ?string
+    {
+        return self::ofConnection($code) ?? self::ofChange($code) ?? self::ofDefect($code);
+    }
+
+    private static function ofConnection(string $code): ?string
+    {
+        switch ($code) {
+            case 'invalid_credentials':
+                return __('The client id and the client secret do not match. Copy both again, or create a new key.', 'profilesvc');
+            case 'domain_not_allowed':
+                /* translators: %s: domain of this site */
+                return sprintf(__('This key belongs to another site. Add %s to the domains of the key, or use a key for this site.', 'profilesvc'), Site::host());
+            case 'AUTH_INVALID_TOKEN':
+                return __('The credentials are no longer valid. The site has stopped sending. Connect it again.', 'profilesvc');
+            case 'AUTH_INSUFFICIENT_PERMISSIONS':
+                return __('The key does not allow this. Create a key that may read and write.', 'profilesvc');
+            case 'NO_CONNECTION':
+                return __('The service cannot be reached from this site. The site tries again by itself.', 'profilesvc');
+            case 'INSECURE_URL':
+                return __('The address of the service must start with https://.', 'profilesvc');
+            case 'NOT_CONNECTED':
+                return __('This site is not connected.', 'profilesvc');
+            case 'STOPPED':
+                return self::ofConnection('AUTH_INVALID_TOKEN');
+            case 'WAITING':
+            case 'RATE_LIMITED':
+                return __('The service asked this site to wait. It continues by itself.', 'profilesvc');
+        }
+        return null;
+    }
+
+    private static function ofChange(string $code): ?string
+    {
+        switch ($code) {
+            case 'PLAN_RESTRICTION':
+                return __('Your plan does not include this.', 'profilesvc');
+            case 'LOCATION_NOT_VERIFIED':
+                return __('The location is not verified yet. Verify it, then save again.', 'profilesvc');
+            case 'SYNC_DISABLED':
+                return __('Sync is switched off for this location. Switch it on in the dashboard, then save again.', 'profilesvc');
+            case 'QUOTA_EXCEEDED':
+                return __('The posts of this month are used up.', 'profilesvc');
+            case 'VALIDATION_ERROR':
+                return __('Something in the profile or post is not accepted. Check address, phone and hours.', 'profilesvc');
+            case 'PROVIDER_API_ERROR':
+                return __('The business listing did not accept the change.', 'profilesvc');
+            case 'CONFLICT':
+            case 'IDEMPOTENCY_IN_PROGRESS':
+                return __('Another change is still being saved. The site tries again by itself.', 'profilesvc');
+            case 'NOT_FOUND':
+                return __('The location no longer exists, or the key has no access to it.', 'profilesvc');
+            case 'PAYLOAD_TOO_LARGE':
+                return __('The profile or post is too long. Shorten it.', 'profilesvc');
+        }
+        return null;
+    }
+
+    private static function ofDefect(string $code): ?string
+    {
+        switch ($code) {
+            case 'SERVICE_UNAVAILABLE':
+            case 'INTERNAL_ERROR':
+            case 'REQUEST_TIMEOUT':
+            case 'UNREADABLE':
+                return __('The service has a problem at the moment. The site tries again by itself.', 'profilesvc');
+            case 'METHOD_NOT_ALLOWED':
+            case 'UNSUPPORTED_MEDIA_TYPE':
+            case 'IDEMPOTENCY_KEY_REUSED':
+            case 'HEADERS_TOO_LARGE':
+                return __('This plugin and the service do not understand each other. Update the plugin.', 'profilesvc');
+        }
+        return null;
+    }
+}

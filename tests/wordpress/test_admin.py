@@ -1,0 +1,81 @@
+"""The settings page as the owner uses it, over HTTP."""
+
+import html
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from profilesvc.lab import Lab
+from support.recording_proxy import RecordingProxy
+from support.wordpress import PASSWORD, Key, Site
+
+pytestmark = pytest.mark.wordpress
+
+PAGE, ACTION = "/wp-admin/options-general.php?page=profilesvc", "/wp-admin/admin-post.php"
+FORM = re.compile(r'value="profilesvc_(\w+)"><input type="hidden" id="_wpnonce" name="_wpnonce" value="(\w+)"')
+
+
+@contextmanager
+def logged_in(url: str, name: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=30) as client:
+        client.get("/wp-login.php")
+        response = client.post("/wp-login.php", data={"log": name, "pwd": PASSWORD, "testcookie": "1"})
+        assert response.status_code == 302, response.text
+        yield client
+
+
+@pytest.fixture
+def owner(site: Site) -> Iterator[httpx.Client]:
+    with site.wordpress.served() as url, logged_in(url, "admin") as client:
+        yield client
+
+
+def shown(client: httpx.Client) -> str:
+    response = client.get(PAGE, follow_redirects=True)
+    assert response.status_code == 200, response.text
+    return response.text
+
+
+def sent(client: httpx.Client, action: str, **fields: str) -> str:
+    """Send one of the page's forms, and return what the page says then."""
+    nonces = dict(FORM.findall(shown(client)))
+    form = {"action": f"profilesvc_{action}", "_wpnonce": nonces[action], **fields}
+    response = client.post(ACTION, data=form, follow_redirects=True)
+    assert response.status_code == 200, response.text
+    return html.unescape(response.text)
+
+
+def test_the_owner_connects_saves_and_disconnects(owner: httpx.Client, key: Key, lab: Lab) -> None:
+    pair = {"client_id": f" {key.client_id} ", "client_secret": key.client_secret}
+    assert "do not match" in sent(owner, "connect", **{**pair, "client_secret": "wrong"})
+    connected = sent(owner, "connect", **pair)
+    assert "Connected to Harbour Coffee, Pier" in connected
+    assert key.client_secret not in connected
+    fields = {
+        "title": 'Harbour "Coffee" <b>& Tea</b>',
+        "phone": "+81 45-555-0123",
+        "hours[TUESDAY][open]": "09:00",
+        "hours[TUESDAY][close]": "17:15",
+        "hours[FRIDAY][open]": "9 o'clock",
+    }
+    saved = sent(owner, "save", **fields)
+    assert "Saved and sent." in saved
+    assert "<b>" not in saved
+    profile = lab.provider.profile("locations/111")
+    assert (profile["title"], len(profile["regularHours"]["periods"])) == ('Harbour "Coffee" & Tea', 1)
+    assert 'name="client_secret"' in sent(owner, "disconnect")
+
+
+def test_a_form_needs_a_nonce_and_an_administrator(
+    site: Site, owner: httpx.Client, key: Key, service: RecordingProxy
+) -> None:
+    form = {"client_id": key.client_id, "client_secret": key.client_secret, "action": "profilesvc_connect"}
+    assert owner.post(ACTION, data=form).status_code == 403
+    site.run(f"wp_create_user('writer', '{PASSWORD}', 'writer@site.example');")
+    with logged_in(str(owner.base_url), "writer") as writer:
+        assert writer.get(PAGE).status_code == 403
+        assert writer.post(ACTION, data=form).status_code == 403
+    assert service.requests == []

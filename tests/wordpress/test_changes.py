@@ -1,0 +1,131 @@
+"""Profiles and posts arrive once."""
+
+import json
+from typing import Any
+
+import pytest
+
+from profilesvc.lab import Lab
+from support.recording_proxy import RecordingProxy, Scripted
+from support.wordpress import Site
+
+pytestmark = pytest.mark.wordpress
+
+SYNC, POSTS = "/api/v1/sync/", "/api/v1/posts"
+PROFILE: dict[str, Any] = {
+    "title": "Harbour Coffee, Quay",
+    "phone": "+81 45-555-0199",
+    "country": "JP",
+    "postal_code": "231-0002",
+    "area": "神奈川県",
+    "locality": "横浜市",
+    "address": ["海岸通2丁目"],
+    "hours": {"MONDAY": {"open": "08:30", "close": "18:00"}},
+}
+SEND = "return $sync->send()->code;"
+PENDING = "return $store->get(Store::PENDING);"
+RESUME = "$sync->resume(); return $store->get(Store::PENDING);"
+NEW_POST = """
+$post = ['post_title' => 'New "roast"', 'post_content' => 'From Kenya. C:\\\\\\\\beans', 'post_status' => 'publish'];
+return wp_insert_post($post);
+"""
+
+
+@pytest.fixture
+def entered(connected: Site) -> Site:
+    """A site whose owner has entered a profile."""
+    connected.run("$store_profile(json_decode(getenv('PROFILE'), true));", PROFILE=json.dumps(PROFILE))
+    return connected
+
+
+def keys(service: RecordingProxy, path: str) -> list[str]:
+    return [each.headers["x-idempotency-key"] for each in service.sent(path)]
+
+
+def test_the_profile_arrives_at_the_provider(entered: Site, lab: Lab) -> None:
+    assert entered.run(SEND) == "OK"
+    profile = lab.provider.profile("locations/111")
+    assert profile["title"] == "Harbour Coffee, Quay"
+    assert profile["phoneNumbers"]["primaryPhone"] == "+81 45-555-0199"
+    assert profile["storefrontAddress"]["addressLines"] == ["海岸通2丁目"]
+    assert profile["regularHours"]["periods"] == [
+        {"openDay": "MONDAY", "openTime": {"hours": 8, "minutes": 30}, "closeDay": "MONDAY", "closeTime": {"hours": 18}}
+    ]
+    assert entered.run(PENDING) == []
+
+
+def test_what_is_empty_is_left_out(connected: Site) -> None:
+    profile = "return ProfileSync::profile(['title' => 'Only', 'phone' => '', 'address' => []]);"
+    assert connected.run(profile) == {"title": "Only"}
+
+
+@pytest.mark.parametrize("answer", [Scripted(0, ""), Scripted(502, "<html>"), Scripted(500, "")])
+def test_a_profile_without_a_response_is_sent_again_with_its_key(
+    entered: Site, service: RecordingProxy, answer: Scripted
+) -> None:
+    service.script(SYNC, answer)
+    entered.run(SEND)
+    assert entered.run("return wp_next_scheduled('profilesvc_sync') > time();")
+    service.script(SYNC)
+    service.reset(service.target)
+    first = entered.run(PENDING)["key"]
+    assert entered.run(RESUME) == []
+    assert keys(service, SYNC) == [first]
+
+
+def test_a_final_refusal_drops_the_key(entered: Site, service: RecordingProxy) -> None:
+    service.error(SYNC, 502, "PROVIDER_API_ERROR", details={"reason": "rejected", "retryable": False})
+    assert [entered.run(SEND), entered.run(SEND)] == ["PROVIDER_API_ERROR"] * 2
+    assert entered.run(PENDING) == []
+    assert len(set(keys(service, SYNC))) == 2
+
+
+def test_a_refusal_that_may_be_repeated_keeps_the_key_for_a_day(entered: Site, service: RecordingProxy) -> None:
+    service.error(SYNC, 502, "PROVIDER_API_ERROR", details={"reason": "unavailable", "retryable": True})
+    entered.run(SEND)
+    assert entered.run(RESUME)["attempts"] == 2
+    assert entered.run(RESUME, CLOCK_OFFSET=23 * 3600 + 60) == []
+    assert len(set(keys(service, SYNC))) == 1
+
+
+def test_the_real_refusals_of_a_sync_have_their_words(entered: Site, lab: Lab) -> None:
+    switch = "/api/v1/external-business/locations/111/sync"
+    assert lab.user("alice").patch(switch, json={"syncEnabled": False}).is_success
+    assert entered.run(SEND) == "SYNC_DISABLED"
+    assert "Sync is switched off" in entered.notices()
+    assert lab.user("alice").patch(switch, json={"syncEnabled": True}).is_success
+    assert entered.run(SEND) == "OK"
+    assert entered.notices() == ""
+
+
+def published(lab: Lab) -> list[str]:
+    found = lab.user("alice").get(POSTS, params={"locationId": "locations/111"}).json()["data"]["localPosts"]
+    return [post["summary"] for post in found]
+
+
+def test_posts_are_off_by_default(connected: Site, service: RecordingProxy) -> None:
+    connected.run(NEW_POST)
+    connected.wordpress.cron()
+    assert service.sent(POSTS) == []
+
+
+def test_a_new_post_is_published_once(connected: Site, lab: Lab, service: RecordingProxy) -> None:
+    connected.run("$store->set(Store::POSTS, ['enabled' => true]);")
+    service.script(POSTS, Scripted(0, ""))
+    post = connected.run(NEW_POST)
+    connected.wordpress.cron()
+    again = f"do_action('profilesvc_publish', {post});"
+    connected.run(f"wp_update_post(['ID' => {post}, 'post_title' => 'Changed meanwhile']);")
+    service.script(POSTS, Scripted(500, ""))
+    connected.run(again)
+    assert len(keys(service, POSTS)) == 2
+    assert len(set(keys(service, POSTS))) == 1
+    assert service.sent(POSTS)[0].body == service.sent(POSTS)[1].body
+    key = keys(service, POSTS)[0]
+    service.reset(service.target)
+    connected.run(again)
+    assert keys(service, POSTS) == [key]
+    assert published(lab)[0].startswith('New "roast"\n\nFrom Kenya. C:\\beans')
+    connected.run(f"wp_update_post(['ID' => {post}, 'post_status' => 'draft']); wp_publish_post({post});")
+    connected.wordpress.cron()
+    assert keys(service, POSTS) == [key]

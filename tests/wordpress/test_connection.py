@@ -1,0 +1,144 @@
+"""From activation to online, and what ends a connection."""
+
+from typing import Any
+
+import pytest
+
+from profilesvc.lab import Lab
+from support.recording_proxy import RecordingProxy
+from support.wordpress import Key, Site
+
+pytestmark = pytest.mark.wordpress
+
+TOKEN, HEARTBEAT = "/api/v1/auth/token", "/api/v1/api-keys/heartbeat"
+
+
+def status(lab: Lab, key: Key) -> dict[str, Any]:
+    response = lab.user("alice").get(f"/api/v1/api-keys/{key.client_id}/status")
+    return dict(response.json()["data"])
+
+
+def test_one_run_of_cron_makes_a_connected_site_online(site: Site, lab: Lab, key: Key) -> None:
+    assert site.connect(key) == "OK"
+    assert status(lab, key)["connection_status"] == "offline"
+    site.wordpress.cron()
+    found = status(lab, key)
+    assert (found["connection_status"], found["plugin_version"], found["wp_version"]) == ("online", "1.0.0", "6.1.9")
+    assert site.notices() == ""
+
+
+def test_heartbeats_are_hourly_from_a_random_start(site: Site, key: Key) -> None:
+    assert site.connect(key) == "OK"
+    starts = site.run(
+        "for ($i = 0; $i < 9; $i++) {"
+        "    Store::unschedule(); $heartbeat->schedule();"
+        "    $starts[] = wp_next_scheduled('profilesvc_heartbeat') - time();"
+        "} return [$starts, wp_get_schedule('profilesvc_heartbeat')];"
+    )
+    assert starts[1] == "hourly"
+    assert len(set(starts[0])) > 2
+    assert all(-1 <= each <= 3600 for each in starts[0])
+
+
+@pytest.mark.parametrize("address", ["https://staging.example", "http://localhost.staging.example"])
+def test_a_key_of_another_site_is_rejected_in_words(site: Site, key: Key, address: str) -> None:
+    assert site.connect(key, SITE=address) == "domain_not_allowed"
+    assert site.run("return $store->get(Store::CREDENTIALS);") == []
+    words = site.run("return Words::of('domain_not_allowed');", SITE=address)
+    assert address.split("//")[1] in words
+
+
+def test_a_wrong_pair_is_rejected_and_not_stored(site: Site, key: Key, service: RecordingProxy) -> None:
+    assert site.connect(Key(key.client_id, "wrong")) == "invalid_credentials"
+    assert site.beat() == "NOT_CONNECTED"
+    assert [each.path for each in service.requests] == ["/api/v1/auth/validate-service-credentials"]
+
+
+def test_a_staging_copy_sends_nothing_and_shows_why(connected: Site, service: RecordingProxy) -> None:
+    before = len(service.requests)
+    assert connected.beat(SITE="https://staging.example") == "SITE_CHANGED"
+    assert len(service.requests) == before
+    shown = connected.notices(SITE="https://staging.example")
+    assert "belong to localhost, and this site is staging.example" in shown
+    assert connected.beat() == "OK"
+    assert connected.notices() == ""
+
+
+def test_a_copy_that_sends_heartbeats_all_the_same_is_reported_to_the_owner(
+    connected: Site, lab: Lab, key: Key
+) -> None:
+    connected.run(
+        "$headers = ['Authorization' => 'Bearer ' . $tokens->current()];"
+        "return $api->request('POST', '/api/v1/api-keys/heartbeat', [], $headers)->code;",
+        SITE="https://staging.example",
+    )
+    assert status(lab, key)["warnings"] == ["site_mismatch"]
+
+
+def test_a_revoked_key_ends_all_requests_until_the_owner_connects_again(
+    connected: Site, lab: Lab, key: Key, new_key: Any, service: RecordingProxy
+) -> None:
+    assert lab.user("alice").delete(f"/api/v1/developer/credentials/{key.client_id}").is_success
+    assert connected.beat() == "AUTH_INVALID_TOKEN"
+    before = len(service.requests)
+    assert connected.beat() == "STOPPED"
+    assert len(service.requests) == before
+    assert "Connect it again" in connected.notices()
+    assert connected.connect(new_key()) == "OK"
+    assert connected.beat() == "OK"
+    assert connected.notices() == ""
+
+
+@pytest.mark.parametrize("reason", ["billing_issue", "plan_downgrade", "user_requested"])
+def test_a_deactivated_key_keeps_its_heartbeats_and_resumes_by_itself(
+    connected: Site, lab: Lab, key: Key, reason: str
+) -> None:
+    lab.operator.deactivate(key.client_id, reason)
+    assert connected.beat() == "AUTH_INSUFFICIENT_PERMISSIONS"
+    shown = connected.notices()
+    assert connected.run(f"return Words::of('', ['deactivation_reason' => '{reason}']);") in shown
+    assert 'href="https://' in shown
+    lab.operator.reactivate(key.client_id)
+    assert connected.beat() == "OK"
+    assert connected.notices() == ""
+
+
+def test_after_a_security_concern_only_a_new_secret_helps(connected: Site, lab: Lab, key: Key) -> None:
+    lab.operator.deactivate(key.client_id, "security_concern")
+    assert connected.beat() == "AUTH_INSUFFICIENT_PERMISSIONS"
+    assert "blocked for your safety" in connected.notices()
+    secret = lab.operator.reactivate(key.client_id, roll=True)
+    assert connected.beat() == "AUTH_INVALID_TOKEN"
+    assert connected.beat() == "STOPPED"
+    assert connected.connect(Key(key.client_id, str(secret))) == "OK"
+    assert connected.beat() == "OK"
+
+
+def test_site_health_reports_the_state(site: Site, key: Key, lab: Lab) -> None:
+    test = "return (new Profilesvc\\SiteHealth($store, $problems))->test();"
+    assert site.run(test)["status"] == "recommended"
+    site.connect(key)
+    site.beat()
+    assert site.run(test)["status"] == "good"
+    late = site.run(test, CLOCK_OFFSET=3 * 3600)
+    assert (late["status"], "wp-cron.php" in late["description"]) == ("recommended", True)
+    lab.operator.deactivate(key.client_id, "billing_issue")
+    site.beat()
+    assert site.run(test)["status"] == "critical"
+    assert "profilesvc" in site.run(
+        "return array_keys(apply_filters('site_status_tests', ['direct' => []])['direct']);"
+    )
+
+
+def test_the_command_does_what_the_page_does(site: Site, key: Key) -> None:
+    def command(words: str, entered: str = "") -> Any:
+        return site.wordpress.run(
+            f"WP_CLI::$commands['profilesvc']->{words}; return WP_CLI::$lines;", entered=entered, COMMAND="1"
+        )
+
+    assert command("status()") == ["This site is not connected."]
+    assert command("heartbeat()") == ["Error: This site is not connected."]
+    assert command(f"connect(['{key.client_id}'])", f"{key.client_secret}\n") == ["Success: Done."]
+    assert command("heartbeat()") == ["Success: Done."]
+    assert command("status()") == ["Harbour Coffee, Pier"]
+    assert command("disconnect()") == ["Success: Disconnected."]

@@ -1,0 +1,107 @@
+"""Every code of the error table has words for the owner, and a decision whether to repeat the request."""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.recording_proxy import RecordingProxy, Scripted
+from support.repository import DOCS, sections
+from support.wordpress import Site
+
+pytestmark = pytest.mark.wordpress
+
+HEARTBEAT = "/api/v1/api-keys/heartbeat"
+ROW = re.compile(r"^\| `([A-Z_]+)` \| (\d+) \|", re.MULTILINE)
+REPEATED = {
+    "REQUEST_TIMEOUT", "CONFLICT", "IDEMPOTENCY_IN_PROGRESS", "RATE_LIMITED", "INTERNAL_ERROR", "SERVICE_UNAVAILABLE",
+}  # fmt: skip
+REASONS = ["billing_issue", "plan_downgrade", "security_concern", "user_requested", "a_new_reason"]
+UNEXPECTED = "Something unexpected went wrong"
+TRY = """
+foreach (json_decode(getenv('CODES')) as $code) {
+    $store->forget(Store::PROBLEMS, Store::PAUSE, Store::STOPPED);
+    $result = $heartbeat->beat();
+    $found[] = [$result->code, $result->isFinal(), notices()];
+}
+return $found;
+"""
+
+
+def codes() -> dict[str, int]:
+    """The error table of the contract: codes and their statuses."""
+    return {
+        code: int(status) for code, status in ROW.findall(sections(Path(DOCS / "api-contract.md"))["error-catalogue"])
+    }
+
+
+def failure(status: int, code: str, **details: object) -> Scripted:
+    error = {"code": code, "message": "A message for developers.", "details": details}
+    return Scripted(status, {"status": "error", "error": error}, {"X-Request-Id": "request-of-the-test"})
+
+
+def tried(site: Site, service: RecordingProxy, *responses: Scripted) -> list[tuple[str, bool, str]]:
+    """Send a heartbeat for each response, and return the codes, whether they are final, and the notices."""
+    twice = [response for each in responses for response in ([each, each] if each.status == 401 else [each])]
+    service.script(HEARTBEAT, *twice)
+    found = site.run(TRY, CODES=json.dumps([0 for _ in responses]))
+    return [(code, final, html.unescape(shown)) for code, final, shown in found]
+
+
+def test_every_code_has_words_and_a_decision(connected: Site, service: RecordingProxy) -> None:
+    table = codes()
+    assert len(table) >= 20
+    found = tried(connected, service, *(failure(status, code) for code, status in table.items()))
+    assert [code for code, _, _ in found] == list(table)
+    assert {code for code, final, _ in found if not final} == REPEATED
+    for code, _, shown in found:
+        assert shown.count("<p>") == 1, code
+        assert UNEXPECTED not in shown, code
+        assert "developers" not in shown, code
+        assert "request-of-the-test" in shown, code
+
+
+def test_every_reason_of_a_deactivation_has_words(connected: Site, service: RecordingProxy) -> None:
+    details = {"deactivated_at": "2026-01-02T03:04:05Z", "upgrade_url": "https://bills.example/?a=1&b=2"}
+    answers = [failure(403, "AUTH_INSUFFICIENT_PERMISSIONS", deactivation_reason=each, **details) for each in REASONS]
+    found = tried(connected, service, *answers)
+    assert len({shown for _, _, shown in found}) == len(REASONS)
+    assert all('<a href="https://bills.example/?a=1&b=2">Open billing</a>' in shown for _, _, shown in found)
+
+
+def test_what_is_no_envelope_is_survived(connected: Site, service: RecordingProxy) -> None:
+    pages: list[Scripted] = [
+        Scripted(502, "<html>Bad gateway</html>"),
+        Scripted(200, "<html>Log in to the hotel's network</html>"),
+        Scripted(200, "[]"),
+        Scripted(500, '{"error": "text"}'),
+        Scripted(200, ""),
+        Scripted(0, ""),
+        failure(418, "A_NEW_CODE"),
+    ]
+    found = tried(connected, service, *pages)
+    assert [code for code, _, _ in found] == ["UNREADABLE"] * 5 + ["NO_CONNECTION", "A_NEW_CODE"]
+    assert UNEXPECTED in found[-1][2]
+
+
+def test_texts_of_the_api_are_escaped(connected: Site, service: RecordingProxy) -> None:
+    answer = failure(
+        403, "AUTH_INSUFFICIENT_PERMISSIONS", deactivation_reason="<script>", upgrade_url="javascript:alert(1)"
+    )
+    ((_, _, shown),) = tried(connected, service, answer)
+    assert "script" not in shown
+
+
+@pytest.mark.parametrize(("status", "code"), [(429, "RATE_LIMITED"), (503, "SERVICE_UNAVAILABLE")])
+def test_retry_after_is_respected(connected: Site, service: RecordingProxy, status: int, code: str) -> None:
+    service.error(HEARTBEAT, status, code, Retry_After="900")
+    assert connected.beat() == code
+    scheduled = connected.run("return wp_next_scheduled('profilesvc_heartbeat', ['once']) - time();")
+    assert 800 <= scheduled <= 900
+    before = len(service.requests)
+    assert connected.beat() == "WAITING"
+    assert len(service.requests) == before
+    service.reset(service.target)
+    assert connected.beat(days=0.02) == "OK"

@@ -1,0 +1,76 @@
+"""The plugin's files by themselves: syntax, style, and the oldest PHP that they promise."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.wordpress import PLUGIN, missing
+
+pytestmark = pytest.mark.wordpress
+
+FILES = sorted(PLUGIN.rglob("*.php"))
+# Tokens that came with PHP 8: 7.4 is promised, and Debian has a newer one.
+NEWER = """
+$newer = ['T_MATCH', 'T_ENUM', 'T_READONLY', 'T_ATTRIBUTE', 'T_NULLSAFE_OBJECT_OPERATOR'];
+foreach (array_slice($argv, 1) as $file) {
+    foreach (token_get_all(file_get_contents($file)) as $token) {
+        if (is_array($token) && in_array(token_name($token[0]), $newer, true)) { echo "$file:$token[2] $token[1]\\n"; }
+    }
+}
+"""
+# Unions, `mixed`, promoted properties and named arguments have no token of their own.
+NEWER_SYNTAX = re.compile(
+    r"\)\s*:\s*(?:mixed|static|never)\b"
+    r"|(?:public|private|protected|[(,])\s*[?\w\\]+\|[\w\\|]+\s+\$"
+    r"|__construct\([^)]*(?:public|private|protected)\s"
+    r"|[(,]\s*\w+:\s(?!:)[^;]*\)\s*;"
+    r"|\b(?:str_contains|str_starts_with|str_ends_with|array_is_list|get_debug_type)\("
+)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed() -> None:
+    if missing():
+        pytest.skip(f"not installed here: {', '.join(missing())}")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_has_no_syntax_error(file: Path) -> None:
+    done = subprocess.run(["php", "-l", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_code_has_the_style_of_its_rules() -> None:
+    done = subprocess.run(
+        ["phpcs", "-q", "--standard=phpcs.xml.dist"], cwd=PLUGIN, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "")
+
+
+def newer_than_7_4(text: str) -> list[str]:
+    return [found[0] for found in NEWER_SYNTAX.finditer(COMMENT.sub("''", text))]
+
+
+def test_nothing_is_newer_than_the_promised_php() -> None:
+    done = subprocess.run(["php", "-r", NEWER, *map(str, FILES)], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert {file.name: newer_than_7_4(file.read_text("utf-8")) for file in FILES} == {file.name: [] for file in FILES}
+
+
+def test_newer_syntax_is_found() -> None:
+    newer = ["f(int|string $a)", "f(): mixed", "__construct(private A $a)", "f(a: 1);", "str_contains($a, $b)"]
+    assert [bool(newer_than_7_4(each)) for each in newer] == [True] * 5
+
+
+def test_every_file_starts_as_the_plugin_requires() -> None:
+    header = (PLUGIN / "profilesvc.php").read_text("utf-8")
+    readme = (PLUGIN / "readme.txt").read_text("utf-8")
+    assert "License:           GPL-2.0-or-later" in header
+    (version,) = re.findall(r"\* Version: +(\S+)", header)
+    assert f"VERSION = '{version}'" in (PLUGIN / "src/Plugin.php").read_text("utf-8")
+    assert f"Stable tag: {version}" in readme
+    for name, value in (("Requires PHP", "7.4"), ("Requires at least", "6.0"), ("License", "GPL-2.0-or-later")):
+        assert re.search(rf"^{name}: {re.escape(value)}$", readme, re.MULTILINE), name
