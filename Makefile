@@ -138,7 +138,9 @@ fmt: $(DEV) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-openapi: $(RUNTIME) ## write openapi.json anew
+# The examples are recorded from the running service, and the document contains them.
+openapi: $(DEV) ## record the examples of the API and write openapi.json
+	$(BIN)/python -m profilesvc.lab.examples
 	$(BIN)/profilesvc openapi -o openapi.json
 
 reference: $(DEV) ## write what comes from the code: the tables of docs/, the texts of the plugin

@@ -34,6 +34,7 @@ def _security(operation: dict[str, Any]) -> str:
         names[scheme] + (f" with `{scopes[0]}`" if scopes else "")
         for option in operation["security"]
         for scheme, scopes in option.items()
+        if scheme in names  # clientCredentials is another way to the same service token
     ]
     return " or ".join(options) or "no token"
 
@@ -61,8 +62,9 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
     lines += ["| Status | Answer |", "|---|---|"]
     for status, response in operation["responses"].items():
         content = response.get("content", {}).get("application/json", {})  # a 304 has none
-        codes = ", ".join(f"`{code}`" for code in content.get("examples", {}))
-        lines.append(_row(status, codes or (_type(content["schema"]) if content else "no body")))
+        codes = {name.partition(".")[0]: None for name in content.get("examples", {})} if status >= "400" else ()
+        answer = ", ".join(f"`{code}`" for code in codes)
+        lines.append(_row(status, answer or (_type(content["schema"]) if content else "no body")))
     return [*lines, ""]
 
 
@@ -92,7 +94,7 @@ class OpenApiReference(SphinxDirective):
             for method, operation in methods.items():
                 by_tag.setdefault(operation["tags"][0], []).extend(_operation(method, url, operation))
         for tag, operations in by_tag.items():
-            lines += [f"## {tag.capitalize()}", "", *operations]
+            lines += [f"## {tag}", "", *operations]
         lines += ["## Schemas", ""]
         for name, schema in document["components"]["schemas"].items():
             lines += _schema(name, schema)

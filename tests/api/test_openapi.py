@@ -29,6 +29,13 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return document_of(create_app(make_settings(tmp_path_factory.mktemp("openapi"))))
 
 
+def resolved(document: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
+    """An example, which may be a reference."""
+    name = example.get("$ref", "").removeprefix("#/components/examples/")
+    found: dict[str, Any] = document["components"]["examples"][name] if name else example
+    return found
+
+
 def operations(document: dict[str, Any], under: str = "/api/v1/") -> Iterator[tuple[str, dict[str, Any]]]:
     """The operations of the API; those that speak a standard are looked at in test_oauth2_document.py."""
     for path, methods in document["paths"].items():
@@ -43,7 +50,7 @@ def test_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
 
 
 def test_is_the_committed_file(document: dict[str, Any]) -> None:
-    """`make openapi` writes it anew."""
+    """`make openapi` writes it."""
     option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     assert COMMITTED.read_bytes() == orjson.dumps(document, option=option)
 
@@ -55,9 +62,14 @@ def test_is_the_same_each_time(document: dict[str, Any], tmp_path: Path) -> None
 
 def test_says_who_may_call_and_with_which_permission(document: dict[str, Any]) -> None:
     schemes = document["components"]["securitySchemes"]
-    kinds = {name: (scheme["type"], scheme["scheme"]) for name, scheme in schemes.items()}
+    kinds = {name: (scheme["type"], scheme.get("scheme")) for name, scheme in schemes.items()}
     bearer = ("http", "bearer")
-    assert kinds == {"userToken": bearer, "serviceToken": bearer, "client": ("http", "basic")}
+    assert kinds == {
+        "userToken": bearer,
+        "serviceToken": bearer,
+        "clientCredentials": ("oauth2", None),
+        "client": ("http", "basic"),
+    }
     for name, operation in operations(document):
         assert "security" in operation, name
         for requirement in operation["security"]:
@@ -71,7 +83,10 @@ def test_describes_every_operation(document: dict[str, Any]) -> None:
     assert len(identifiers) == len(set(identifiers))
     for name, operation in operations(document, "/"):
         assert SNAKE.match(operation["operationId"])
-        assert operation["summary"].endswith("."), name
+        assert 2 <= len(operation["summary"].split()) <= 5, name
+        assert not operation["summary"].endswith("."), name
+        assert operation["description"].endswith("."), name
+        assert operation["tags"][0] in {tag["name"] for tag in document["tags"]}
         assert len(operation["tags"]) == 1
 
 
@@ -119,10 +134,11 @@ def test_gives_an_example_for_every_code_of_every_error_status(document: dict[st
                 continue
             assert content["schema"] == {"$ref": "#/components/schemas/Failure"}
             assert content["examples"], (name, status)
-            for code, example in content["examples"].items():
+            for label, example in content["examples"].items():
+                code = label.partition(".")[0]
                 assert CATALOGUE[code].status == int(status)
-                assert example["value"]["error"]["code"] == code
-                assert example["value"]["status"] == "error"
+                assert code in content["examples"], "the first example of a code has its name"
+                assert resolved(document, example)["value"]["error"]["code"] == code
 
 
 def test_promises_one_success_and_the_errors_that_follow(document: dict[str, Any]) -> None:
@@ -164,7 +180,7 @@ class TestForGenerators:
         """Of alternatives a client tries the first, and loses what that one does not know."""
         for name, schema in document["components"]["schemas"].items():
             if name.endswith("Success"):
-                assert set(schema["properties"]["data"]) == {"$ref"}, name
+                assert set(schema["properties"]["data"]) == {"$ref", "description"}, name
             for node in nodes(schema):
                 alternatives = [option for option in node.get("anyOf", []) if option != {"type": "null"}]
                 assert len(alternatives) <= 1, name
@@ -205,7 +221,8 @@ class TestForGenerators:
 
     def test_every_operation_promises_what_the_server_may_say(self, document: dict[str, Any]) -> None:
         for name, operation in operations(document, "/"):
-            assert "431" in operation["responses"], name
+            assert {"405", "431"} <= set(operation["responses"]), name
+            assert "Allow" in operation["responses"]["405"]["headers"], name
             assert ("408" in operation["responses"]) is ("requestBody" in operation), name
             for status in {"401", "403"} & set(operation["responses"]):
                 challenged = "WWW-Authenticate" in operation["responses"][status].get("headers", {})

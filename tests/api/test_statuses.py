@@ -73,6 +73,8 @@ async def refusals_of_the_request(surface: Surface) -> None:
 
 
 async def refusals_of_what_arrives(surface: Surface) -> None:
+    for name in surface.promising("405"):
+        await surface.ask(name, method="TRACE")
     for name in surface.promising("431"):
         await surface.ask(name, headers=TOO_MANY_HEADERS)
     with pytest.MonkeyPatch.context() as patch:

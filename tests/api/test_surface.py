@@ -10,8 +10,9 @@ from profilesvc.bootstrap import create_app
 
 Security = list[dict[str, list[str]]]
 USER: Security = [{"userToken": []}]
-READ: Security = [{"userToken": []}, {"serviceToken": ["business.read"]}]
-WRITE: Security = [{"userToken": []}, {"serviceToken": ["business.write"]}]
+KEY: Security = [{"serviceToken": []}, {"clientCredentials": []}]
+READ: Security = [*USER, {"serviceToken": ["business.read"]}, {"clientCredentials": ["business.read"]}]
+WRITE: Security = [*USER, {"serviceToken": ["business.write"]}, {"clientCredentials": ["business.write"]}]
 LOCATION = "/api/v1/external-business/locations/{locationId}"
 
 Operation = tuple[str, Security, set[str], str, set[str]]
@@ -21,7 +22,7 @@ OPERATIONS: list[Operation] = [
     ("GET /api/v1/developer/credentials", USER, {"include_revoked", "limit", "before"}, "200", set()),
     ("DELETE /api/v1/developer/credentials/{client_id}", USER, {"client_id!"}, "200", {"NOT_FOUND"}),
     ("GET /api/v1/api-keys/{client_id}/status", USER, {"client_id!", "history"}, "200", {"NOT_FOUND"}),
-    ("POST /api/v1/api-keys/heartbeat", [{"serviceToken": []}], set(), "200", set()),
+    ("POST /api/v1/api-keys/heartbeat", KEY, set(), "200", set()),
     (
         "POST /api/v1/auth/validate-service-credentials",
         [],

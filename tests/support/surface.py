@@ -48,8 +48,9 @@ class Record:
     def _operation(self, request: httpx.Request) -> dict[str, Any]:
         for path, methods in self._document["paths"].items():
             pattern = re.sub(r"{\w+}", "[^/]+", path)
-            if re.fullmatch(pattern, request.url.path) and request.method.lower() in methods:
-                found: dict[str, Any] = methods[request.method.lower()]
+            method = request.extensions.get("instead_of", request.method).lower()
+            if re.fullmatch(pattern, request.url.path) and method in methods:
+                found: dict[str, Any] = methods[method]
                 return found
         raise AssertionError(f"{request.method} {request.url.path} is not documented")
 
@@ -110,8 +111,11 @@ class Surface:
         return str(self._sites[site].key["client_id"])
 
     async def ask(self, name: str, *, site: str = "good", token: str | None = None, **changes: Any) -> httpx.Response:
-        """Send a request; `changes` replace `path`, `body`, `params`, or add `content` and `headers`."""
+        """Send a request; `changes` replace `method`, `path`, `body`, `params`, or add `content` and `headers`."""
         method, path, body, params = REQUESTS[name]
+        if "method" in changes:  # another one than the operation's, whose path it is
+            changes["extensions"] = {"instead_of": method}
+            method = changes.pop("method")
         used = self._sites[site]
         if name in PUBLIC:
             body = {**(body or {}), **used.credentials}

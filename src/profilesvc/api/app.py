@@ -8,7 +8,6 @@ from functools import partial
 from quart import Blueprint, Quart, Response
 from quart_schema import QuartSchema
 
-from profilesvc import __version__
 from profilesvc.api import converters, cors, failures, request
 from profilesvc.api.brief_cache import BriefCache
 from profilesvc.api.documents import Documents
@@ -34,17 +33,6 @@ from profilesvc.services.context import Services
 
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]
-_INFO = {
-    "title": "Business Profile Management Service API",
-    "version": __version__,
-    "description": "API keys, tokens, connection monitoring, local posts, locations and profile sync, in the external "
-    "provider's own format.",
-}
-_SECURITY = {
-    "userToken": {"type": "http", "scheme": "bearer", "bearer_format": "JWT"},
-    "serviceToken": {"type": "http", "scheme": "bearer", "bearer_format": "JWT"},
-    "client": {"type": "http", "scheme": "basic"},
-}
 
 
 class ProfileApp(FastApp):
@@ -86,8 +74,6 @@ def build(
     QuartSchema(
         app,
         openapi_path=None,
-        info=_INFO,
-        security_schemes=_SECURITY,  # type: ignore[arg-type]  # the library's TypedDicts are narrower than its code
         openapi_provider_class=Document,
         conversion_preference="pydantic",
     )

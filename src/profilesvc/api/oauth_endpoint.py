@@ -34,6 +34,7 @@ from profilesvc.contract.oauth2 import (
     TOO_LATE,
     TOO_MANY,
     UNAVAILABLE,
+    WRONG_METHOD,
     ClientForm,
 )
 from profilesvc.domain.errors import ServiceError
@@ -66,8 +67,18 @@ class OAuthEndpoint:
     def all_errors(self) -> list[ErrorKind]:
         """The declared errors and those that follow from the rest; an endpoint without a form cannot fail."""
         if self.form is None:
-            return [HEADERS]
-        kinds = {*self.errors, HEADERS, INVALID_REQUEST, TOO_LATE, TOO_LARGE, TOO_MANY, INVALID_CLIENT, ACCESS_DENIED}
+            return [WRONG_METHOD, HEADERS]
+        kinds = {
+            *self.errors,
+            WRONG_METHOD,
+            HEADERS,
+            INVALID_REQUEST,
+            TOO_LATE,
+            TOO_LARGE,
+            TOO_MANY,
+            INVALID_CLIENT,
+            ACCESS_DENIED,
+        }
         kinds |= {SERVER_ERROR, UNAVAILABLE, COMPRESSED}
         if "caller" in self.parameters:
             kinds.add(INVALID_TOKEN)

@@ -4,6 +4,7 @@ quart-schema builds the outer document. The operations are built here, because q
 inlines models and supports only one failure per status.
 """
 
+import inspect
 import re
 from typing import Any
 
@@ -13,7 +14,9 @@ from werkzeug.routing import Rule
 from profilesvc.api import openapi_oauth
 from profilesvc.api.endpoint import PREFIX, Endpoint
 from profilesvc.api.oauth_endpoint import OAuthEndpoint
+from profilesvc.api.openapi_examples import Examples
 from profilesvc.api.openapi_headers import (
+    ALLOW,
     CONDITION,
     HEADERS,
     NOT_MODIFIED,
@@ -24,12 +27,14 @@ from profilesvc.api.openapi_headers import (
     limit_headers,
 )
 from profilesvc.api.openapi_schemas import Schema, body_model, components, reference, success_name
+from profilesvc.api.openapi_texts import INFO, SECURITY_SCHEMES, TAGS
 from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
 from profilesvc.contract.errors import (
     CONFLICT,
     HEADERS_TOO_LARGE,
     IDEMPOTENCY_IN_PROGRESS,
     INTERNAL_ERROR,
+    METHOD_NOT_ALLOWED,
     PROVIDER_API_ERROR,
     QUOTA_EXCEEDED,
     RATE_LIMITED,
@@ -54,7 +59,10 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "The id, or the resource name `locations/<id>/reviews/<id>` of a review of that location.",
         "schema": {**_TEXT, "pattern": REVIEW_PATTERN, "examples": ["11191"]},
     },
-    "client_id": {"description": "The key's client id.", "schema": _TEXT},
+    "client_id": {
+        "description": "The key's client id.",
+        "schema": {**_TEXT, "examples": ["svcid_1_1767323045678_harbour_coffee_website"]},
+    },
 }
 # Links from fields of a response to parameters of other operations.
 _KEY_LINK = {"client_id": "$response.body#/data/client_id"}
@@ -62,19 +70,6 @@ _POST_LINK = {"postId": "$response.body#/data/name", "locationId": "$request.que
 _LINKS: dict[str, dict[str, dict[str, str]]] = {
     "create_key": {"get_connection_status": _KEY_LINK, "roll_key": _KEY_LINK, "revoke_key": _KEY_LINK},
     "create_post": {"change_post": _POST_LINK, "delete_post": _POST_LINK},
-}
-_INFO = {"contact": {"name": "The profilesvc maintainers"}, "license": {"name": "MIT", "identifier": "MIT"}}
-_TAGS = {
-    "keys": "API keys: create, list, replace the secret, deactivate, revoke.",
-    "tokens": "Tokens for a client id and secret, as JSON.",
-    "connection": "Heartbeats of site plugins, and whether a site is connected.",
-    "locations": "Locations at the provider and their verification.",
-    "posts": "Local posts of a location.",
-    "reviews": "Reviews of a location and the replies to them.",
-    "sync": "Compare a profile with the provider's and send it there.",
-    "audit": "The audit trail of the caller and their API keys.",
-    "oauth2": "Tokens as RFC 6749, 7662 and 7009 define them, as forms.",
-    "wellknown": "Discovery: the OAuth endpoints and the public keys.",
 }
 _IDEMPOTENCY_HEADER = {
     "name": "X-Idempotency-Key",
@@ -88,18 +83,23 @@ _IDEMPOTENCY_HEADER = {
 class Document(OpenAPIProvider):
     """quart-schema's provider with our operations."""
 
+    _examples: Examples
+
     def schema(self) -> dict[str, Any]:
         """Return the whole document, in a stable order."""
+        self._examples = Examples()
         document = super().schema()
         declared = [self._declared(rule) for rule in self.generate_rules()]
         endpoints = [each for each in declared if isinstance(each, Endpoint)]
         standards = [each for each in declared if isinstance(each, OAuthEndpoint)]
         document["components"]["schemas"] = components(endpoints, standards)
         document["components"]["headers"] = HEADERS
+        document["components"]["examples"] = dict(sorted(self._examples.components.items()))
         document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
-        document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
+        document["components"]["securitySchemes"] = SECURITY_SCHEMES
+        document["tags"] = [{"name": name, "description": text} for name, text in TAGS.values()]
         document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}
-        document["info"] = {name: value for name, value in document["info"].items() if value is not None} | _INFO
+        document["info"] = INFO
         return document
 
     def generate_rules(self) -> Any:
@@ -114,23 +114,33 @@ class Document(OpenAPIProvider):
         """Return one path with one operation."""
         declared = self._declared(rule)
         assert declared is not None, "generate_rules returns only declared routes"
-        noun = rule.endpoint.rsplit(".", 1)[0]
+        tag, _ = TAGS[rule.endpoint.rsplit(".", 1)[0]]
         if isinstance(declared, OAuthEndpoint):
-            return {declared.path: {declared.method.lower(): openapi_oauth.operation(declared, noun)}}, {}
+            operation = {**_described(declared, tag), **openapi_oauth.operation(declared, self._examples)}
+            return {declared.path: {declared.method.lower(): operation}}, {}
         path = _VARIABLE.sub(r"{\1}", PREFIX + declared.path)
-        return {path: {declared.method.lower(): _operation(declared, noun, path)}}, {}
+        operation = {
+            **_described(declared, tag, _accepted_tokens(declared)),
+            **_operation(declared, path, self._examples),
+        }
+        return {path: {declared.method.lower(): operation}}, {}
 
 
-def _operation(endpoint: Endpoint, noun: str, path: str) -> dict[str, Any]:
-    summary, _, description = (endpoint.handler.__doc__ or "").strip().partition("\n")
-    operation: dict[str, Any] = {"operationId": endpoint.handler.__name__, "tags": [noun], "summary": summary}
-    operation["description"] = " ".join([*description.split(), _accepted_tokens(endpoint)])
-    operation["security"] = _security(endpoint)
-    operation["parameters"] = _parameters(endpoint, path)
+def _described(declared: Endpoint | OAuthEndpoint, tag: str, *more: str) -> dict[str, Any]:
+    """Return the texts of an operation: the first line of its docstring, and the paragraphs below."""
+    summary, *paragraphs = inspect.cleandoc(declared.handler.__doc__ or "").split("\n\n")
+    description = "\n\n".join([*(" ".join(paragraph.split()) for paragraph in paragraphs), *more])
+    summary = summary.removesuffix(".")
+    return {"operationId": declared.handler.__name__, "tags": [tag], "summary": summary, "description": description}
+
+
+def _operation(endpoint: Endpoint, path: str, examples: Examples) -> dict[str, Any]:
+    operation: dict[str, Any] = {"security": _security(endpoint), "parameters": _parameters(endpoint, path)}
     if endpoint.body is not None:
-        content = {"application/json": {"schema": reference(body_model(endpoint).__name__)}}
+        recorded = examples.request(endpoint.handler.__name__)
+        content = {"application/json": {"schema": reference(body_model(endpoint).__name__), **recorded}}
         operation["requestBody"] = {"required": True, "content": content}
-    operation["responses"] = _responses(endpoint)
+    operation["responses"] = _responses(endpoint, examples)
     return operation
 
 
@@ -148,8 +158,8 @@ def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
     if endpoint.access.user:
         schemes.append({"userToken": []})
     if endpoint.access.service:
-        permission = endpoint.access.permission
-        schemes.append({"serviceToken": [] if permission is None else [str(permission)]})
+        permissions = [] if endpoint.access.permission is None else [str(endpoint.access.permission)]
+        schemes += [{"serviceToken": permissions}, {"clientCredentials": permissions}]
     return schemes
 
 
@@ -177,10 +187,11 @@ def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
     return parameters
 
 
-def _responses(endpoint: Endpoint) -> dict[str, Any]:
+def _responses(endpoint: Endpoint, examples: Examples) -> dict[str, Any]:
+    recorded = examples.success(endpoint.handler.__name__, endpoint.status)
     success: dict[str, Any] = {
         "description": "Success",
-        "content": {"application/json": {"schema": reference(success_name(endpoint))}},
+        "content": {"application/json": {"schema": reference(success_name(endpoint)), **recorded}},
     }
     success["headers"] = limit_headers()
     if "idempotency" in endpoint.parameters:
@@ -195,13 +206,12 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         success["headers"] |= TAG_HEADER
         responses["304"] = {**NOT_MODIFIED, "headers": {**TAG_HEADER, **limit_headers()}}
     by_status: dict[int, list[ErrorKind]] = {}
-    for kind in [*endpoint.all_errors, HEADERS_TOO_LARGE, INTERNAL_ERROR, SERVICE_UNAVAILABLE]:
+    for kind in [*endpoint.all_errors, METHOD_NOT_ALLOWED, HEADERS_TOO_LARGE, INTERNAL_ERROR, SERVICE_UNAVAILABLE]:
         by_status.setdefault(kind.status, []).append(kind)
     for status, kinds in sorted(by_status.items()):
-        examples = {kind.code: {"summary": kind.message, "value": _example(kind)} for kind in kinds}
         responses[str(status)] = {
             "description": " ".join(kind.message for kind in kinds),
-            "content": {"application/json": {"schema": reference("Failure"), "examples": examples}},
+            "content": {"application/json": {"schema": reference("Failure"), **examples.failures(endpoint, kinds)}},
         }
         headers = _failure_headers(endpoint, status, kinds)
         if headers:
@@ -215,8 +225,6 @@ def _failure_headers(endpoint: Endpoint, status: int, kinds: list[ErrorKind]) ->
         headers["Retry-After"] = RETRY_AFTER
     if status in _CHALLENGED and not endpoint.access.public:
         headers |= header_references("WWW-Authenticate")
+    if METHOD_NOT_ALLOWED in kinds:
+        headers |= ALLOW
     return headers
-
-
-def _example(kind: ErrorKind) -> dict[str, Any]:
-    return {"status": "error", "error": {"code": kind.code, "message": kind.message}}

@@ -10,6 +10,7 @@ RETRY_AFTER = {
     "schema": {"type": "integer"},
 }
 HEADERS = {
+    "Allow": {"description": "The methods of this path.", "schema": {"type": "string"}},
     "ETag": {
         "description": "Identifies this version of the response. Send it in `If-None-Match` to get a 304 while it is "
         "valid.",
@@ -46,6 +47,7 @@ def header_references(*names: str) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
+ALLOW = header_references("Allow")
 CONDITION = {
     "name": "If-None-Match",
     "in": "header",

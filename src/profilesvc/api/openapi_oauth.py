@@ -7,7 +7,9 @@ from pydantic.json_schema import JsonSchemaMode
 
 from profilesvc.api.forms import FORM
 from profilesvc.api.oauth_endpoint import OAuthEndpoint
+from profilesvc.api.openapi_examples import Examples
 from profilesvc.api.openapi_headers import (
+    ALLOW,
     CONDITION,
     NOT_MODIFIED,
     RETRY_AFTER,
@@ -16,24 +18,22 @@ from profilesvc.api.openapi_headers import (
     limit_headers,
 )
 from profilesvc.contract.errors import ErrorKind
-from profilesvc.contract.oauth2 import OAuthError, error_members
+from profilesvc.contract.oauth2 import OAuthError
 
 _REF = "#/components/schemas/{model}"
 
 
-def operation(declared: OAuthEndpoint, noun: str) -> dict[str, Any]:
-    """Build one operation."""
-    summary, _, description = (declared.handler.__doc__ or "").strip().partition("\n")
-    result: dict[str, Any] = {"operationId": declared.handler.__name__, "tags": [noun], "summary": summary}
-    if description.strip():
-        result["description"] = " ".join(description.split())
-    result["security"] = _security(declared)
+def operation(declared: OAuthEndpoint, examples: Examples) -> dict[str, Any]:
+    """Build one operation without its texts."""
+    name = declared.handler.__name__
+    result: dict[str, Any] = {"security": _security(declared)}
     result["parameters"] = [CONDITION] if declared.is_tagged else []
     if declared.form is not None:
-        result["requestBody"] = {"required": True, "content": {FORM: {"schema": _ref(declared.form)}}}
-    content = {"application/json": {"schema": _ref(declared.response)}}
+        content = {FORM: {"schema": _ref(declared.form), **examples.request(name)}}
+        result["requestBody"] = {"required": True, "content": content}
+    content = {"application/json": {"schema": _ref(declared.response), **examples.success(name, 200)}}
     success: dict[str, Any] = {"description": "Success", "content": content}
-    result["responses"] = {"200": success, **_failures(declared)}
+    result["responses"] = {"200": success, **_failures(declared, examples)}
     if declared.is_tagged:
         success["headers"] = TAG_HEADER
         result["responses"]["304"] = NOT_MODIFIED
@@ -54,17 +54,18 @@ def _security(declared: OAuthEndpoint) -> list[dict[str, list[str]]]:
     return [{"client": []}, *user, {}]
 
 
-def _failures(declared: OAuthEndpoint) -> dict[str, Any]:
+def _failures(declared: OAuthEndpoint, examples: Examples) -> dict[str, Any]:
     by_status: dict[int, list[ErrorKind]] = {}
     for kind in declared.all_errors:
         by_status.setdefault(kind.status, []).append(kind)
     failures = {
         str(status): {
             "description": " ".join(kind.message for kind in kinds),
-            "content": {"application/json": {"schema": _ref(OAuthError), "examples": _examples(kinds)}},
+            "content": {"application/json": {"schema": _ref(OAuthError), **examples.failures(declared, kinds)}},
         }
         for status, kinds in sorted(by_status.items())
     }
+    failures["405"]["headers"] = ALLOW
     if "401" in failures:
         failures["401"]["headers"] = header_references("WWW-Authenticate")
     if "503" in failures:
@@ -72,10 +73,6 @@ def _failures(declared: OAuthEndpoint) -> dict[str, Any]:
     if "429" in failures:
         failures["429"]["headers"] = {**limit_headers(), "Retry-After": RETRY_AFTER}
     return failures
-
-
-def _examples(kinds: list[ErrorKind]) -> dict[str, Any]:
-    return {kind.code: {"summary": kind.message, "value": error_members(kind, kind.message, {})} for kind in kinds}
 
 
 def _ref(model: type[BaseModel]) -> dict[str, str]:

@@ -1,6 +1,9 @@
 """The schemas of the OpenAPI document: one per body and response, in forms that client generators understand."""
 
 import re
+import tomllib
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
@@ -13,6 +16,12 @@ from profilesvc.contract.envelope import Failure
 from profilesvc.contract.provider.format import Message, OpenMessage, access_of
 
 _REF = "#/components/schemas/{model}"
+
+
+@lru_cache(1)
+def field_texts() -> dict[str, dict[str, str]]:
+    """Return the descriptions of fields that have none in their model, by model and field."""
+    return tomllib.loads(Path(__file__).with_name("field_texts.toml").read_text("utf-8"))
 
 
 class Schema(GenerateJsonSchema):
@@ -33,11 +42,15 @@ class Schema(GenerateJsonSchema):
         if issubclass(cls, OpenMessage) or cls in self.bodies:
             for name, field in cls.model_fields.items():
                 if access_of(field) is not None:
-                    result["properties"][name] = {"description": "Ignored."}
+                    result["properties"][name] = {"description": "Set by the provider. Ignored in requests."}
         if cls in self.bodies and not result.get("required"):
             result["minProperties"] = 1  # the service rejects an empty body
         if self.mode == "serialization" and not issubclass(cls, Message):
             _as_sent(result, cls)
+        for name, field in result.get("properties", {}).items():
+            text = _field_text(cls, name)
+            if text is not None and "description" not in field:
+                result["properties"][name] = {**field, "description": text}
         return result
 
     def default_schema(self, schema: Any) -> Any:
@@ -70,6 +83,12 @@ class Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Leave out titles, because generators name types after them, and pydantic only repeats field names."""
         return False
+
+
+def _field_text(cls: type[BaseModel], name: str) -> str | None:
+    texts = field_texts()
+    sections = [*(each.__name__ for each in cls.__mro__), "any"]
+    return next((texts[section][name] for section in sections if name in texts.get(section, {})), None)
 
 
 def _as_sent(result: dict[str, Any], cls: type[BaseModel]) -> None:
@@ -137,7 +156,10 @@ def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> dic
         schemas[success_name(endpoint)] = {
             "type": "object",
             "required": ["status", "data"],
-            "properties": {"status": {"type": "string", "enum": ["ok"]}, "data": reference(_data_name(endpoint))},
+            "properties": {
+                "status": {"type": "string", "enum": ["ok"], "description": "Always `ok`."},
+                "data": {**reference(_data_name(endpoint)), "description": "The result."},
+            },
         }
     roots = {name for name in schemas if name.endswith("Success")}
     roots |= {body_model(endpoint).__name__ for endpoint in endpoints if endpoint.body is not None}

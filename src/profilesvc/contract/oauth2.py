@@ -11,6 +11,7 @@ from profilesvc.contract.errors import (
     AUTH_INVALID_TOKEN,
     HEADERS_TOO_LARGE,
     INTERNAL_ERROR,
+    METHOD_NOT_ALLOWED,
     RATE_LIMITED,
     REQUEST_TIMEOUT,
     SERVICE_UNAVAILABLE,
@@ -19,6 +20,7 @@ from profilesvc.contract.errors import (
 from profilesvc.contract.tokens import GRANT_TYPES
 
 INVALID_REQUEST = ErrorKind("invalid_request", 400, "The request is not valid.")
+WRONG_METHOD = ErrorKind("invalid_request", 405, METHOD_NOT_ALLOWED.message)
 TOO_LATE = ErrorKind("invalid_request", 408, REQUEST_TIMEOUT.message)
 HEADERS = ErrorKind("invalid_request", 431, HEADERS_TOO_LARGE.message)
 TOO_LARGE = ErrorKind("invalid_request", 413, "The body is larger than this endpoint accepts.")

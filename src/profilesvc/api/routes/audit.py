@@ -19,11 +19,21 @@ routes = Routes("audit")
     errors=(NOT_FOUND,),
 )
 async def list_key_events(services: Services, caller: Caller, client_id: str, query: AuditQuery) -> AuditTrail:
-    """List the events of an API key, revoked or not, newest first. An addition of this service."""
+    """List a key's events.
+
+    The newest event is first. The key may be revoked.
+
+    An addition of this service.
+    """
     return await audit.of_key(services, caller, client_id, query)
 
 
 @routes.endpoint("GET /audit", access=USER, query=AuditQuery, data=AuditTrail, no_store=True)
 async def list_events(services: Services, caller: Caller, query: AuditQuery) -> AuditTrail:
-    """List your logins and the events of all your API keys. An addition of this service."""
+    """List your events.
+
+    Your logins and the events of all your API keys, newest first.
+
+    An addition of this service.
+    """
     return await audit.of_user(services, caller.user_id, query)

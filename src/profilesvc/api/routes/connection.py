@@ -31,7 +31,10 @@ routes = Routes("connection")
 async def get_connection_status(
     services: Services, caller: Caller, client_id: str, query: StatusQuery
 ) -> ConnectionStatus | ConnectionStatusWithHistory:
-    """Return whether the site of an API key is connected."""
+    """Get the connection status.
+
+    A site is `online` up to 2 hours after its last heartbeat, `idle` up to 24 hours, then `offline`.
+    """
     return await connection.status(services, caller, client_id, query.history == "true")
 
 
@@ -44,7 +47,10 @@ async def get_connection_status(
     handed_over=True,
 )
 async def send_heartbeat(services: Services, caller: Caller, body: Heartbeat, user_agent: str) -> HeartbeatReceived:
-    """Report that the site is alive. Plugins do this once an hour."""
+    """Send a heartbeat.
+
+    Plugins report once an hour that the site is alive. A missing field keeps its last value.
+    """
     return await connection.heartbeat(services, caller, body, user_agent)
 
 
@@ -59,5 +65,9 @@ async def send_heartbeat(services: Services, caller: Caller, body: Heartbeat, us
     errors=(AUTH_INSUFFICIENT_PERMISSIONS,),
 )
 async def validate_credentials(services: Services, body: CredentialCheck) -> CredentialsValid | CredentialsInvalid:
-    """Check a client id and secret, and the site they are used on; no token is issued."""
+    """Validate credentials.
+
+    Check a client id and secret, and the site they are used on, before you store them. No token is issued. Wrong
+    credentials are a success with `valid: false`.
+    """
     return await connection.validate(services, body)

@@ -35,19 +35,29 @@ KEYS, KEY = "/developer/credentials", "/developer/credentials/<client_id>"
     errors=(NOT_FOUND, CONFLICT, PLAN_RESTRICTION),
 )
 async def create_key(services: Services, caller: Caller, body: KeyCreate) -> KeyCreated:
-    """Create an API key; its secret is shown in this response only."""
+    """Create an API key.
+
+    Its secret is in this response only. The key is bound to one location, and pages of other domains than its own
+    cannot use it.
+    """
     return await credentials.create(services, caller, body)
 
 
 @routes.endpoint(f"GET {KEYS}", access=USER, query=KeyListQuery, data=KeyList, no_store=True)
 async def list_keys(services: Services, caller: Caller, query: KeyListQuery) -> KeyList:
-    """List your API keys, newest first; never their secrets."""
+    """List your API keys.
+
+    The newest key is first. Secrets are never returned.
+    """
     return await keys.list_all(services, caller, query)
 
 
 @routes.endpoint(f"DELETE {KEY}", access=USER, data=KeyRevoked, no_store=True, errors=(NOT_FOUND,))
 async def revoke_key(services: Services, caller: Caller, client_id: str) -> KeyRevoked:
-    """Revoke an API key; all tokens issued with it are invalid at once."""
+    """Revoke an API key.
+
+    All its tokens are invalid at once. This cannot be undone: to pause a key, deactivate it.
+    """
     return await keys.revoke(services, caller, client_id)
 
 
@@ -55,31 +65,47 @@ async def revoke_key(services: Services, caller: Caller, client_id: str) -> KeyR
     f"POST {KEY}/roll", access=USER, body=KeyRoll, data=KeyRolled, no_store=True, errors=(NOT_FOUND, CONFLICT)
 )
 async def roll_key(services: Services, caller: Caller, client_id: str, body: KeyRoll) -> KeyRolled:
-    """Give an API key a new secret, returned in this response only. An addition of this service.
+    """Replace an API key's secret.
 
-    The old secret stays valid for the overlap; the client id, the location and the tokens do not change. Use an
-    overlap of 0 for a secret that leaked: every older secret and every token ends at once.
+    The new secret is in this response only. The old one stays valid for the overlap, and the client id, the
+    location and the tokens do not change. Use an overlap of 0 for a secret that leaked: every older secret and
+    every token ends at once.
+
+    An addition of this service.
     """
     return await credentials.roll(services, caller, client_id, body)
 
 
 @routes.endpoint(f"POST {KEY}/deactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
 async def deactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
-    """Deactivate an API key until you reactivate it. An addition of this service."""
+    """Deactivate an API key.
+
+    Its tokens are rejected until you reactivate it. Repeating it has no effect.
+
+    An addition of this service.
+    """
     changed = await keys.deactivate(services, client_id, "user_requested", caller=caller)
     return changed.standing
 
 
 @routes.endpoint(f"POST {KEY}/reactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
 async def reactivate_key(services: Services, caller: Caller, client_id: str) -> KeyStanding:
-    """Reactivate an API key that you deactivated; its tokens work again. An addition of this service.
+    """Reactivate an API key.
 
-    If the service or your plan deactivated it, the error has the three details of a deactivated key.
+    Its tokens work again. If the service or your plan deactivated the key, the error has the three details of a
+    deactivated key.
+
+    An addition of this service.
     """
     return await keys.reactivate_own(services, caller, client_id)
 
 
 @routes.endpoint("GET /businesses", access=USER, data=BusinessList)
 async def list_businesses(services: Services, caller: Caller) -> BusinessList:
-    """List your businesses. An addition of this service."""
+    """List your businesses.
+
+    A key is created for one of them.
+
+    An addition of this service.
+    """
     return await keys.businesses(services, caller)

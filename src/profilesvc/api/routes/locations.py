@@ -22,7 +22,10 @@ routes = Routes("locations")
     "GET /external-business/locations", access=either(Permission.READ), query=LocationListQuery, data=LocationList
 )
 async def list_locations(services: Services, caller: Caller, query: LocationListQuery) -> Rendered:
-    """List the locations that you may see, by title."""
+    """List locations.
+
+    The locations that the caller may see, sorted by title, then by name.
+    """
     return await locations.list_page(services, caller, query)
 
 
@@ -33,7 +36,11 @@ async def list_locations(services: Services, caller: Caller, query: LocationList
     errors=(PROVIDER_API_ERROR,),
 )
 async def get_location(services: Services, location: AllowedLocation) -> Rendered:
-    """Read a location. It is at most a minute old, or older while the provider is down: see X-Data-Age."""
+    """Get a location.
+
+    The profile is at most a minute old. While the provider is down, the last one is returned, and `X-Data-Age` is
+    its age in seconds.
+    """
     return await locations.get(services, location)
 
 
@@ -45,7 +52,10 @@ async def get_location(services: Services, location: AllowedLocation) -> Rendere
     errors=(LOCATION_NOT_VERIFIED, PLAN_RESTRICTION),
 )
 async def switch_sync(services: Services, location: AllowedLocation, body: SyncSwitch) -> SyncSwitched:
-    """Switch sync on or off; on needs a verified location."""
+    """Switch sync on or off.
+
+    Only a verified location can be switched on.
+    """
     return await locations.switch_sync(services, location, body.syncEnabled)
 
 
@@ -56,5 +66,8 @@ async def switch_sync(services: Services, location: AllowedLocation, body: SyncS
     errors=(PROVIDER_API_ERROR,),
 )
 async def refresh_verification(services: Services, location: AllowedLocation) -> VerificationRefreshed:
-    """Ask the provider whether the location is verified."""
+    """Refresh the verification.
+
+    Ask the provider whether the location is verified.
+    """
     return await locations.refresh_verification(services, location)

@@ -43,10 +43,13 @@ _MAX_SCOPES = 32
     errors=(INVALID_GRANT, INVALID_SCOPE, UNSUPPORTED_GRANT_TYPE),
 )
 async def issue_oauth_token(services: Services, form: TokenForm, credentials: Credentials | None) -> OAuthToken:
-    """Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 define it.
+    """Issue an OAuth token.
 
-    Client credentials yield a refresh token only if `scope` names `offline_access` (RFC 6749 §4.4.3).
-    An addition of this service. The tokens are the same as those of POST /api/v1/auth/token.
+    Exchange client credentials, a refresh token or an ID token for tokens, as RFC 6749 and RFC 8693 define it.
+    Client credentials yield a refresh token only if `scope` names `offline_access` (RFC 6749 §4.4.3). The tokens
+    are the same as those of `POST /api/v1/auth/token`.
+
+    An addition of this service.
     """
     accepted = grant_types(services)
     if form.grant_type not in accepted:
@@ -116,20 +119,24 @@ def _scopes(form: TokenForm) -> list[str]:
 
 @routes.endpoint("POST /oauth2/introspect", form=TokenHandle, response=Introspection)
 async def introspect_token(services: Services, caller: Caller, form: TokenHandle) -> Introspection:
-    """Return the state of a token, as RFC 7662 defines it.
+    """Introspect a token.
 
-    An addition of this service. A key can inspect its own tokens, a user those of their keys and their own. For any
-    other token the response is `{"active": false}`.
+    Return the state of a token, as RFC 7662 defines it. A key can inspect its own tokens, a user those of their
+    keys and their own. For any other token the response is `{"active": false}`.
+
+    An addition of this service.
     """
     return await oauth2.introspect(services, caller, form.token)
 
 
 @routes.endpoint("POST /oauth2/revoke", form=TokenHandle, response=Done)
 async def revoke_token(services: Services, caller: Caller, form: TokenHandle) -> Done:
-    """Revoke a token, as RFC 7009 defines it; a refresh token ends its whole family.
+    """Revoke a token.
 
-    An addition of this service. It accepts user tokens too. The response is the same for an unknown token and for one
-    of another caller.
+    RFC 7009 defines it. A refresh token ends its whole family. User tokens are accepted too. The response is the
+    same for an unknown token and for one of another caller.
+
+    An addition of this service.
     """
     await oauth2.revoke(services, caller, form.token)
     return Done()

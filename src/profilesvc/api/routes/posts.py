@@ -30,9 +30,10 @@ def _path(name: str) -> str:
     prefetch=lambda query, _path: posts.prefetch(query),
 )
 async def list_posts(services: Services, caller: Caller, location: AllowedLocation, query: PostListQuery) -> Rendered:
-    """List the posts of a location, newest first.
+    """List posts.
 
-    While the provider is down, the posts are those read last, and X-Data-Age is their age in seconds.
+    The newest post is first. While the provider is down, the posts are those read last, and `X-Data-Age` is their
+    age in seconds.
     """
     return await posts.list_page(services, caller, location, query)
 
@@ -55,9 +56,10 @@ async def create_post(
     body: dict[str, Any],
     idempotency: IdempotencyKey | None,
 ) -> Rendered:
-    """Create a post; it starts in state PROCESSING.
+    """Create a post.
 
-    `topicType` is STANDARD by default, which needs a `summary`. The provider decides what else a topic needs.
+    It starts in state PROCESSING. `topicType` is STANDARD by default, which needs a `summary`. The provider decides
+    what else a topic needs. Send an `X-Idempotency-Key`, so that a retry does not create a second post.
     """
     return await posts.create(services, caller, location, body, idempotency)
 
@@ -72,7 +74,10 @@ async def create_post(
     errors=(PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR),
 )
 async def change_post(services: Services, location: AllowedLocation, post_id: str, body: dict[str, Any]) -> Rendered:
-    """Change the fields that are present; null clears one. Returns the whole post."""
+    """Change a post.
+
+    Only the fields in the body change; null clears one. Returns the whole post.
+    """
     return await posts.change(services, location, post_id, body)
 
 
@@ -84,5 +89,8 @@ async def change_post(services: Services, location: AllowedLocation, post_id: st
     errors=(NOT_FOUND, PROVIDER_API_ERROR),
 )
 async def delete_post(services: Services, location: AllowedLocation, post_id: str) -> PostDeleted:
-    """Delete a post."""
+    """Delete a post.
+
+    The provider deletes it. This cannot be undone.
+    """
     return await posts.delete(services, location, post_id)

@@ -17,9 +17,12 @@ _ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
 
 @routes.endpoint("GET /reviews", access=either(Permission.READ), query=ReviewListQuery, data=ReviewList, errors=_ERRORS)
 async def list_reviews(services: Services, location: AllowedLocation, query: ReviewListQuery) -> Rendered:
-    """List the reviews of a location, last changed first. An addition of this service.
+    """List reviews.
 
-    They are read from the provider on every call; while it is down, the response is PROVIDER_API_ERROR.
+    The review that changed last is first. They are read from the provider on every call, so the response is
+    PROVIDER_API_ERROR while it is down.
+
+    An addition of this service.
     """
     return await reviews.list_page(services, location, query)
 
@@ -32,7 +35,12 @@ async def list_reviews(services: Services, location: AllowedLocation, query: Rev
     errors=_ERRORS,
 )
 async def get_review(services: Services, location: AllowedLocation, review_id: str) -> Rendered:
-    """Read one review, with its reply if it has one. An addition of this service."""
+    """Get a review.
+
+    With its reply, if it has one.
+
+    An addition of this service.
+    """
     return await reviews.get(services, location, review_id)
 
 
@@ -48,9 +56,12 @@ async def get_review(services: Services, location: AllowedLocation, review_id: s
 async def reply_to_review(
     services: Services, location: AllowedLocation, review_id: str, body: dict[str, Any]
 ) -> Rendered:
-    """Set or replace the reply to a review; at most 4096 bytes. An addition of this service.
+    """Reply to a review.
 
-    The provider checks it: it is public once its `reviewReplyState` is APPROVED.
+    Set the reply, or replace it. It has at most 4,096 bytes. The provider checks it: it is public once its
+    `reviewReplyState` is APPROVED.
+
+    An addition of this service.
     """
     return await reviews.reply(services, location, review_id, body)
 
@@ -63,5 +74,10 @@ async def reply_to_review(
     errors=_ERRORS,
 )
 async def delete_reply(services: Services, location: AllowedLocation, review_id: str) -> ReplyDeleted:
-    """Delete the reply to a review. An addition of this service."""
+    """Delete a reply.
+
+    The review stays.
+
+    An addition of this service.
+    """
     return await reviews.delete_reply(services, location, review_id)

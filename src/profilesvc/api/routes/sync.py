@@ -28,7 +28,10 @@ routes = Routes("sync")
     errors=(PROVIDER_API_ERROR,),
 )
 async def compare_profile(services: Services, location: AllowedLocation) -> SyncComparison:
-    """Compare the requested profile with the provider's current one."""
+    """Compare a profile.
+
+    Compare the profile that was last requested with the provider's current one.
+    """
     return await comparison.compare(services, location)
 
 
@@ -49,9 +52,10 @@ async def sync_profile(
     body: dict[str, Any],
     idempotency: IdempotencyKey | None,
 ) -> Rendered | SyncPreview:
-    """Push profile data to the provider; fields that it cannot accept are named in fieldsFiltered.
+    """Sync a profile.
 
-    With `validateOnly=true` nothing is changed; the response shows what would change.
+    Send profile data to the provider. Fields that it cannot accept are named in `fieldsFiltered`. With
+    `validateOnly=true` nothing is changed, and the response shows what would change.
     """
     if query.validateOnly == "true":
         return await comparison.preview(services, location, body)
@@ -65,5 +69,8 @@ async def sync_profile(
     data=SyncHistory,
 )
 async def list_sync_history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
-    """List the syncs of a location, newest first."""
+    """List past syncs.
+
+    The newest sync is first.
+    """
     return await sync.history(services, location, query)

@@ -22,7 +22,11 @@ routes = Routes("tokens")
     errors=(AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS),
 )
 async def issue_token(services: Services, body: TokenRequest) -> Token | UserToken:
-    """Exchange client credentials, a refresh token or an ID token for tokens."""
+    """Issue a token.
+
+    Exchange client credentials, a refresh token or an ID token for tokens. A refresh token is accepted once: keep
+    only the newest.
+    """
     if isinstance(body.root, ClientCredentialsGrant):
         return await tokens.client_credentials(services, body.root)
     if isinstance(body.root, RefreshGrant):

@@ -16,9 +16,11 @@ _AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
     headers={"Cache-Control": "max-age=3600"},
 )
 async def find_server_metadata(services: Services) -> ServerMetadata:
-    """Return where the OAuth endpoints are and what they accept, as RFC 8414 defines it.
+    """Find the OAuth endpoints.
 
-    Needs no token. An addition of this service.
+    Where the OAuth endpoints are and what they accept, as RFC 8414 defines it. Needs no token.
+
+    An addition of this service.
     """
     issuer = services.signer.base_url
     return ServerMetadata(
@@ -39,8 +41,10 @@ async def find_server_metadata(services: Services) -> ServerMetadata:
 
 @routes.endpoint("GET /.well-known/jwks.json", response=JwkSet, headers={"Cache-Control": "max-age=300"})
 async def list_public_keys(services: Services) -> JwkSet:
-    """Return the public keys of all valid tokens, and of the signing keys that become active next.
+    """List the public keys.
 
-    Needs no token. An addition of this service.
+    The keys that verify all valid tokens, and those of the signing keys that become active next. Needs no token.
+
+    An addition of this service.
     """
     return JwkSet.model_validate({"keys": services.signer.keyring.jwks()})

@@ -1,0 +1,73 @@
+"""The texts of the OpenAPI document that belong to no operation or schema."""
+
+from typing import Any
+
+from profilesvc import __version__
+
+_PARAGRAPHS = (
+    "Connect a site to the business profile of its location: keys, tokens, heartbeats, local posts, reviews and "
+    "profile sync, in the provider's own format.",
+    "**First request.** Create a key, exchange its client id and secret for a token with `POST /api/v1/auth/token`, "
+    "and send the token as `Authorization: Bearer …`. In this service's `/docs`, *Authorize* fetches a token.",
+    '**Responses.** A success is `{"status": "ok", "data": …}`. An error is `{"status": "error", "error": {"code", '
+    '"message", "details"}}`. Switch on `code`; `message` is for people and can change. The OAuth endpoints use the '
+    "fields of their standards. Every response has an `X-Request-Id`.",
+    "**Retries.** Repeat a 429, a 503, and a 502 with `retryable: true`, after the time in `Retry-After`. Creating a "
+    "post and syncing accept an `X-Idempotency-Key`, so that a retry does nothing twice.",
+    "**Compatibility.** Times are RFC 3339 in UTC. New fields can appear in responses, so clients must ignore those "
+    "that they do not know.",
+)
+INFO: dict[str, Any] = {
+    "title": "Business Profile Management Service API",
+    "version": __version__,
+    "description": "\n\n".join(_PARAGRAPHS),
+    "contact": {"name": "The profilesvc maintainers"},
+    "license": {"name": "MIT", "identifier": "MIT"},
+}
+# The name and the description of the tag of each blueprint.
+TAGS = {
+    "keys": ("Keys", "An API key connects one site to one location. Its owner creates, renews, pauses and revokes it."),
+    "tokens": ("Tokens", "Exchange a client id and secret for an access token, which all other requests need."),
+    "connection": ("Connection", "A site sends a heartbeat every hour, so its owner sees whether it is connected."),
+    "locations": (
+        "Locations",
+        "The business profiles at the provider, their verification and their sync switch.",
+    ),
+    "posts": ("Posts", "News, events and offers of a location, in the provider's format."),
+    "reviews": ("Reviews", "What customers write about a location, and the replies of the business."),
+    "sync": ("Sync", "Compare a profile with the provider's, preview a change, and send it."),
+    "audit": ("Audit", "Who did what, and when: logins, tokens and changes of keys."),
+    "oauth2": ("OAuth", "The same tokens for OAuth libraries, as RFC 6749, 7662 and 7009 define them."),
+    "wellknown": ("Discovery", "What OAuth libraries and verifiers of tokens read first."),
+}
+_BEARER = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+SECURITY_SCHEMES: dict[str, dict[str, Any]] = {
+    "userToken": {
+        **_BEARER,
+        "description": "The access token of a user, for the owner of keys and locations. A token exchange with an ID "
+        "token issues it.",
+    },
+    "serviceToken": {
+        **_BEARER,
+        "description": "The access token of an API key, for a site. `POST /api/v1/auth/token` issues it.",
+    },
+    "clientCredentials": {
+        "type": "oauth2",
+        "description": "A service token that an OAuth library, or *Authorize* in `/docs`, fetches with the client id "
+        "and the secret of an API key.",
+        "flows": {
+            "clientCredentials": {
+                "tokenUrl": "/oauth2/token",
+                "scopes": {
+                    "business.read": "Read locations, posts, reviews, comparisons and past syncs.",
+                    "business.write": "Change posts and replies, switch sync, refresh verifications, and sync.",
+                },
+            }
+        },
+    },
+    "client": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "The client id and the secret of an API key. They can also be sent in the form.",
+    },
+}
