@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from quart import Quart
 
-from profilesvc.bootstrap import Runtime, create_app, open_services
+from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE, Runtime, create_app, open_services
 from profilesvc.database import migrate
 from profilesvc.database.engine import create_engine
 from profilesvc.domain.entropy import SeededEntropy
@@ -31,6 +31,7 @@ from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings, TokenSettings
 from profilesvc.storage.tables import metadata
+from profilesvc.tokens.keyring import load_or_create
 from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of
 from support.effort import effort
 from support.fleet import WORKERS, Fleet, running
@@ -59,6 +60,7 @@ def pytest_configure() -> None:
     for name in foreign(os.environ):
         del os.environ[name]
     os.environ["PGHOST"] = NO_SERVER
+    gc.disable()  # until everything is collected: what collecting makes stays
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile the service again
     memory = memory_folder()
     if memory is not None:
@@ -67,9 +69,11 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what collecting has made from every later collection of garbage, a quarter of the time of an API test."""
+    """Collect garbage seldom, and never look at what collecting tests has made: else a third of an API test's time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -120,12 +124,25 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a migrated and seeded database and emulator, to be copied."""
     folder = tmp_path_factory.mktemp("template")
     asyncio.run(_seeded(make_settings(folder)))
+    load_or_create(folder / DEV_ISSUER_KEY_FILE)  # else each test that signs in would generate it
     return folder
 
 
+_TABLES = metadata.sorted_tables
+_NAMES = ", ".join(table.name for table in _TABLES)
 _CONTINUE_NUMBERING = "".join(
-    f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}));"
-    for table in ("users", "businesses", "syncs")
+    f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT COALESCE(max(id), 0) + 1 FROM {table}), false);"
+    for table in _TABLES
+    if table.autoincrement_column is not None
+)
+
+
+_TRY_AGAIN = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    OSError,
 )
 
 
@@ -133,6 +150,7 @@ class Postgres:
     """A PostgreSQL server for the session; a database per test would cost half a second each."""
 
     restore: str
+    _restorer: asyncpg.Connection | None
 
     def __init__(self) -> None:
         # Short, because a socket's path is; open to others, because as root the server runs as a user of its own.
@@ -147,6 +165,7 @@ class Postgres:
                 self._folder / "pg", cleanup_mode="stop"
             )
         self.host = str(self._folder / "pg")
+        self._runner, self._restorer = asyncio.Runner(), None
 
     def url(self, database: str) -> str:
         return f"postgresql+asyncpg://postgres@/{database}?host={self.host}"
@@ -160,23 +179,37 @@ class Postgres:
         asyncio.run(execute())
 
     def keep(self, database: str) -> str:
-        """Remember what is in a database; the statement that brings it back."""
-        tables = metadata.sorted_tables
-        saved = "".join(f"CREATE TABLE seed.{table.name} AS TABLE {table.name};" for table in tables)
+        """Remember what is in a database; the statements that bring it back.
+
+        They delete, because to truncate makes new files for each table and index, which takes ten times as long.
+        """
+        saved = "".join(f"CREATE TABLE seed.{table} AS TABLE {table};" for table in _TABLES)
         self.run(f"CREATE SCHEMA seed; {saved}", database)
-        copies = "".join(f"INSERT INTO {table.name} SELECT * FROM seed.{table.name};" for table in tables)
-        emptied = ", ".join(table.name for table in tables)
-        return f"SET lock_timeout = '5s'; TRUNCATE {emptied} RESTART IDENTITY; {copies} {_CONTINUE_NUMBERING}"
+        emptied = "".join(f"DELETE FROM {table};" for table in reversed(_TABLES))
+        copies = "".join(f"INSERT INTO {table} SELECT * FROM seed.{table};" for table in _TABLES)
+        locked = f"SET lock_timeout = '5s'; LOCK TABLE {_NAMES} IN EXCLUSIVE MODE;"
+        return f"{locked} {emptied} {copies} {_CONTINUE_NUMBERING}"
 
     def restored(self, database: str) -> None:
-        """Bring a database back; those at work on it may get in the way a few times."""
+        """Bring a database back, by a connection of its own, because a new one reads the catalogue first.
+
+        The tests before may have cut the connection, and those at work on the database may get in the way.
+        """
         for _ in range(5):
-            with contextlib.suppress(asyncpg.DeadlockDetectedError):
-                self.run(self.restore, database)
+            with contextlib.suppress(*_TRY_AGAIN):
+                self._runner.run(self._restore(database))
                 return
         raise AssertionError("the database is never free")
 
+    async def _restore(self, database: str) -> None:
+        if self._restorer is None or self._restorer.is_closed():
+            self._restorer = await asyncpg.connect(user="postgres", database=database, host=self.host)
+        await self._restorer.execute(self.restore)
+
     def stop(self) -> None:
+        if self._restorer is not None:
+            self._runner.run(self._restorer.close())
+        self._runner.close()
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -223,7 +256,7 @@ def settings(
     """A seeded database of the test's own."""
     is_sqlite = database == "sqlite" and not WORKERS  # which several processes cannot share
     for file in sqlite_template.iterdir():
-        if is_sqlite or file.name.startswith("emulator"):
+        if is_sqlite or not file.name.startswith("profilesvc"):
             shutil.copy(file, tmp_path)
     if is_sqlite:
         yield make_settings(tmp_path)
