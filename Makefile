@@ -35,6 +35,7 @@ quick: $(DEV)
 lint: $(DEV) ## check the style of the code and of its English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell README.md SECURITY.md CHANGELOG.md docs deploy src
 	$(BIN)/pytest -q -p no:randomly tests/test_english.py
 
 types: $(DEV) ## check the types

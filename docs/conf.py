@@ -11,7 +11,7 @@ copyright = "2026, the profilesvc maintainers"  # noqa: A001  Sphinx's name
 
 # `make docs` installs Mermaid from npm where that is possible; without it the diagrams stay text.
 _DRAWN = (Path(__file__).parents[1] / "build/docs/static/mermaid.min.js").exists()
-extensions = ["myst_nb", "sphinx.ext.autodoc", "openapi_reference"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design", "openapi_reference", "tabs"]
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "notebooks/*.ipynb", "SECURITY.md", "CHANGELOG.md"]
 
@@ -19,7 +19,11 @@ nb_execution_mode = "off"  # the outputs are those that CI compared
 nb_merge_streams = True
 nb_render_markdown_format = "myst"
 myst_enable_extensions = ["colon_fence"]
+copybutton_selector = (
+    "div.highlight-sh pre, div.highlight-php pre, div.highlight-python pre, div.highlight-ipython3 pre"
+)
 myst_heading_anchors = 3
+suppress_warnings = []
 # The lab shows the same twice: as HTML, and as plain text for where there is none.
 nb_mime_priority_overrides = [("html", "text/vnd.mermaid", None)]
 
@@ -29,6 +33,7 @@ autodoc_typehints_format = "short"
 
 html_theme = "furo"
 html_title = "profilesvc"
+html_theme_options = {"navigation_with_keys": True}
 if _DRAWN:
     extensions.append("sphinxcontrib.mermaid")
     myst_fence_as_directive = ["mermaid"]
@@ -38,5 +43,5 @@ if _DRAWN:
     mermaid_d3_zoom = False
     mermaid_include_elk = False
 else:
-    suppress_warnings = ["misc.highlighting_failure"]  # Pygments has no lexer for diagrams
+    suppress_warnings.append("misc.highlighting_failure")  # Pygments has no lexer for diagrams
 html_show_sourcelink = False

@@ -41,7 +41,7 @@ def _security(operation: dict[str, Any]) -> str:
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
     lines = [f"### {method.upper()} {path}", "", operation["summary"], "", operation.get("description", ""), ""]
-    lines += [f"Takes: {_security(operation)}.", ""]
+    lines += [f"Accepts: {_security(operation)}.", ""]
     if operation["parameters"]:
         lines += ["| Parameter | In | Required | Type | |", "|---|---|---|---|---|"]
         lines += [
@@ -58,14 +58,33 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
     if "requestBody" in operation:
         ((media_type, body),) = operation["requestBody"]["content"].items()
         form = "" if media_type == "application/json" else f" as `{media_type}`"
-        lines += [f"Body: {_type(body['schema'])}{form}", ""]
-    lines += ["| Status | Answer |", "|---|---|"]
+        lines += [f"Body: {_type(body['schema'])}{form}", "", *_examples("Example of a request", body)]
+    successes, failures = [], ["| Status | Codes |", "|---|---|"]
     for status, response in operation["responses"].items():
         content = response.get("content", {}).get("application/json", {})  # a 304 has none
-        codes = {name.partition(".")[0]: None for name in content.get("examples", {})} if status >= "400" else ()
-        answer = ", ".join(f"`{code}`" for code in codes)
-        lines.append(_row(status, answer or (_type(content["schema"]) if content else "no body")))
-    return [*lines, ""]
+        if status >= "400":
+            codes = dict.fromkeys(name.partition(".")[0] for name in content.get("examples", {}))
+            failures.append(_row(status, ", ".join(map(_code, codes))))
+        else:
+            successes += [f"Response: {status}, {_type(content['schema']) if content else 'no body'}", ""]
+            successes += _examples("Example of a response", content)
+    return [*lines, *successes, *(failures if len(failures) > 2 else ()), ""]
+
+
+def _code(name: str) -> str:
+    """Link an error code to its row; the codes of OAuth are lower case."""
+    return f"[`{name}`](errors.md#{name.lower()})" if name.isupper() else f"`{name}`"
+
+
+def _examples(title: str, content: dict[str, Any]) -> list[str]:
+    """Return the examples of a body, folded."""
+    found = {"": {"value": content["example"]}} if "example" in content else content.get("examples", {})
+    lines: list[str] = []
+    for example in found.values():
+        text = json.dumps(example["value"], indent=2, ensure_ascii=False).splitlines()
+        heading = f"{title}: {example['summary']}" if "summary" in example else title
+        lines += [f":::{{dropdown}} {heading}", "```json", *text, "```", ":::", ""]
+    return lines
 
 
 def _schema(name: str, schema: dict[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ A table is between the lines `<!-- table: NAME -->` and `<!-- end -->` of a page
 
 import ast
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +14,16 @@ from typing import Any
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from profilesvc.bootstrap import open_plans
+from profilesvc.client.errors import ProfileError
+from profilesvc.client.operations import businesses
+from profilesvc.client.responses import ERROR_CLASSES
+from profilesvc.client.retries import Retries, Tries
+from profilesvc.contract.errors import CATALOGUE
+from profilesvc.domain.rates import Window
+from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import PREFIX, Settings
-from support.repository import DOCS
+from support.repository import DOCS, ROOT
 
 _TABLE = re.compile(r"(?<=^<!-- table: )([\w-]+)( -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
 _UNITS = {"_seconds": "s", "_days": "days"}
@@ -76,7 +85,75 @@ def _groups() -> list[str]:
     return [name for name, field in Settings.model_fields.items() if isinstance(field.default, BaseModel)]
 
 
+def _retry(code: str) -> str:
+    """Return when our own client sends a repeatable request again after an error of this code."""
+    reports: set[bool] = set()
+    for is_temporary in (True, False):
+        error = ERROR_CLASSES[code](code, CATALOGUE[code].status, "", {"retryable": is_temporary})
+        try:
+            Tries(Retries(), businesses(), lambda: 0.0).pause(error)
+        except ProfileError:
+            reports.add(False)
+        else:
+            reports.add(True)
+    return "if `details.retryable`" if len(reports) == 2 else "yes" if True in reports else "no"
+
+
+def errors_table() -> str:
+    """Return a row for each error code, with a link to its section."""
+    rows = ["| Code | Status | Retry | Message |", "|---|---|---|---|"]
+    for kind in sorted(CATALOGUE.values(), key=lambda kind: kind.status):
+        rows.append(f"| [`{kind.code}`](#{kind.code.lower()}) | {kind.status} | {_retry(kind.code)} | {kind.message} |")
+    return "\n".join(rows) + "\n"
+
+
+def permissions_table() -> str:
+    """Return a row for each operation: who may call it, and whether an idempotency key is accepted."""
+    rows = ["| Operation | User token | Service token | Idempotency key |", "|---|---|---|---|"]
+    for path, methods in json.loads((ROOT / "openapi.json").read_text("utf-8"))["paths"].items():
+        for method, operation in methods.items():
+            if not path.startswith("/api/v1"):
+                continue
+            schemes = {name: scopes for each in operation["security"] for name, scopes in each.items()}
+            user = "yes" if "userToken" in schemes else "no" if schemes else "no token"
+            service = "no" if schemes else "no token"
+            if "serviceToken" in schemes:
+                service = ", ".join(f"`{scope}`" for scope in schemes["serviceToken"]) or "yes"
+            once = any("Idempotency" in parameter["name"] for parameter in operation["parameters"])
+            rows.append(f"| `{method.upper()} {path}` | {user} | {service} | {'yes' if once else 'no'} |")
+    return "\n".join(rows) + "\n"
+
+
+def plans_table() -> str:
+    """Return a row for each packaged plan."""
+    rows = [
+        "| Plan | Sync | Posts | Posts a month | Reviews | Locations | Live keys per location | Fields of a sync |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for plan in open_plans(Settings(_env_file=None)):
+        fields = ", ".join(f"`{name}`" for name in plan.syncable) if plan.syncable else "every writable field"
+        included = ("yes" if has else "no" for has in (plan.sync, plan.posts))
+        rows.append(
+            f"| {plan.display_name} (`{plan.name}`) | {' | '.join(included)} | {plan.monthly_posts:,} "
+            f"| {'yes' if plan.reviews else 'no'} | {plan.locations:,} | {plan.live_keys_per_location:,} | {fields} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def limits_table() -> str:
+    """Return a row for each rate limit, under the name that responses have."""
+    rows = ["| Limit | Default | Counts |", "|---|---|---|"]
+    for name, field, text, written in described(LimitSettings):
+        if isinstance(field.default, Window):
+            rows.append(f"| `{name.replace('_', '-')}` | {_default(name, field, written)} | {text} |")
+    return "\n".join(rows) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "errors": errors_table,
+    "limits": limits_table,
+    "permissions": permissions_table,
+    "plans": plans_table,
     "settings": settings_table,
     **{f"settings-{group}": lambda group=group: settings_table(group) for group in _groups()},  # type: ignore[misc]
 }

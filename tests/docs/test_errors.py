@@ -1,0 +1,43 @@
+"""docs/errors.md and docs/reference.md: each code and each number on them is the one of the code."""
+
+import json
+import re
+
+import httpx
+import pytest
+
+from profilesvc.client.retries import Retries
+from profilesvc.contract.errors import CATALOGUE
+from profilesvc.domain.time import DAY
+from profilesvc.services import idempotency
+from support.page_blocks import proven_by
+from support.repository import DOCS, sections
+
+ERRORS = sections(DOCS / "errors.md")
+CONTRACT = sections(DOCS / "api-contract.md")["error-catalogue"]
+
+
+def test_every_code_has_a_section_and_says_what_to_do() -> None:
+    described = {name: text for name, text in ERRORS.items() if name.upper() in CATALOGUE}
+    assert {name.upper() for name in described} == CATALOGUE.keys()
+    assert [name for name, text in described.items() if "**Do:**" not in text] == []
+
+
+@pytest.mark.parametrize("code", CATALOGUE)
+def test_a_code_is_described_with_the_details_of_the_contract(code: str) -> None:
+    (row,) = re.findall(rf"^\| `{code}` \|.*\|(.*)\|$", CONTRACT, re.MULTILINE)
+    named = set(re.findall(r"`([a-z_]+|[a-z]+[A-Z]\w+)`", row))
+    assert named <= set(re.findall(r"`([\w.]+)`", ERRORS[code.lower()])) | {"limit"}
+
+
+async def test_a_failure_has_the_form_of_the_page(alice: httpx.AsyncClient) -> None:
+    (block,) = proven_by("docs/errors.md", "test_a_failure_has_the_form_of_the_page")
+    failure = await alice.get("/api/v1/external-business/locations", params={"limit": "0"})
+    assert failure.json() == json.loads(block.text)
+
+
+def test_the_numbers_of_the_pages_are_those_of_the_code() -> None:
+    assert idempotency.KEPT == DAY
+    assert Retries().budget == 20
+    assert "kept for 24 hours" in (DOCS / "reference.md").read_text("utf-8")
+    assert "give up after 20 seconds" in (DOCS / "errors.md").read_text("utf-8")
