@@ -12,7 +12,6 @@ FUNCTION_LINES, FILE_LINES = 40, 400
 # Functions that are still longer. Divide one, and remove it here; add none.
 LONGER = {
     "api/app.py build",
-    "services/credentials.py create",
 }
 
 

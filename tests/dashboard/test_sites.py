@@ -114,18 +114,19 @@ async def test_a_page_of_500_sites_takes_less_than_300_ms(alice_there: Browser, 
                     sync_enabled=True,
                     source=json.dumps({**profile, "title": "Renamed"}),
                 )
-                values = {
-                    "client_id": f"svcid_1_{number}_x",
-                    "user_id": 1,
-                    "business_id": 10,
-                    "location_name": name,
-                    "name": f"Key {number}",
-                    "permissions": "business.read",
-                    "allowed_domains": "[]",
-                    "created_at": now,
-                    "expires_at": None,
-                }
-                key = await keys.add(session, values, f"{number:064}")
+                new = keys.NewKey(
+                    client_id=f"svcid_1_{number}_x",
+                    user_id=1,
+                    business_id=10,
+                    location_name=name,
+                    name=f"Key {number}",
+                    permissions="business.read",
+                    primary_domain=None,
+                    allowed_domains="[]",
+                    created_at=now,
+                    expires_at=None,
+                )
+                key = await keys.add(session, new, f"{number:064}")
                 if number % 2:
                     online.append(Beat(key, now, "2.4.1", "6.8", "8.3"))
     await services.storage.commit(connection.recording(services.storage.dialect, online))

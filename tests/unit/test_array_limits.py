@@ -7,12 +7,12 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from profilesvc.contract import common, connection, keys, locations, tokens
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, access_of, message_of
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.messages import Document
 from profilesvc.domain.posts import check_create
 from profilesvc.domain.profiles import check
 
@@ -53,15 +53,15 @@ def arrays(message: type[Message], prefix: str = "") -> Iterator[str]:
             yield from arrays(inner, f"{path}.0." if is_list else f"{path}.")
 
 
-def body(path: str, value: Any) -> Document:
+def body(path: str, value: Any) -> JsonObject:
     """A body with the value at a path."""
     for name in reversed(path.split(".")):
         value = [value] if name == "0" else {name: value}
-    found: Document = value
+    found: JsonObject = value
     return found
 
 
-def problems(checked: Callable[[Document], Any], document: Document) -> dict[str, str]:
+def problems(checked: Callable[[JsonObject], Any], document: JsonObject) -> dict[str, str]:
     try:
         checked(document)
     except ServiceError as error:

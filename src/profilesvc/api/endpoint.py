@@ -30,7 +30,7 @@ from profilesvc.api.request import (
     quart_request,
     receive,
 )
-from profilesvc.contract.common import Query, location_name, post_id, review_id
+from profilesvc.contract.common import LocationQuery, Query, location_name, post_id, review_id
 from profilesvc.contract.errors import (
     AUTH_INSUFFICIENT_PERMISSIONS,
     AUTH_INVALID_TOKEN,
@@ -44,6 +44,7 @@ from profilesvc.contract.errors import (
     VALIDATION_ERROR,
     ErrorKind,
 )
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import Problem, ServiceError, invalid
 from profilesvc.domain.request import current_request
 from profilesvc.limits.limiter import Kind
@@ -52,6 +53,7 @@ from profilesvc.services.access import Access
 from profilesvc.services.context import Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
+Arguments = dict[str, object]  # of a handler, by name
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
 PREFIX = "/api/v1"
 _CHILDREN = {"postId": ("post_id", post_id), "reviewId": ("review_id", review_id)}
@@ -62,11 +64,11 @@ class Options(TypedDict, total=False):
 
     data_name: str
     query: type[Query]
-    body: type[BaseModel] | type[dict[str, Any]]
+    body: type[BaseModel] | type[JsonObject]
     body_schema: type[BaseModel]
-    rules: Callable[[Services, dict[str, Any]], list[Problem]]
+    rules: Callable[[Services, JsonObject], list[Problem]]
     status: int
-    created_at: Callable[[dict[str, Any]], str]
+    created_at: Callable[[JsonObject], str]
     errors: tuple[ErrorKind, ...]
     max_body: int
     no_store: bool
@@ -87,11 +89,11 @@ class Endpoint:
     data: Any
     data_name: str | None = None  # the name of the schema if `data` is a union
     query: type[Query] | None = None
-    body: type[BaseModel] | type[dict[str, Any]] | None = None
+    body: type[BaseModel] | type[JsonObject] | None = None
     body_schema: type[BaseModel] | None = None
-    rules: Callable[[Services, dict[str, Any]], list[Problem]] | None = None
+    rules: Callable[[Services, JsonObject], list[Problem]] | None = None
     status: int = 200
-    created_at: Callable[[dict[str, Any]], str] | None = None  # returns the path of a new resource from its data
+    created_at: Callable[[JsonObject], str] | None = None  # returns the path of a new resource from its data
     errors: tuple[ErrorKind, ...] = ()
     max_body: int = 256 * KB
     no_store: bool = False
@@ -174,14 +176,14 @@ async def _serve(endpoint: Endpoint, path_values: dict[str, str]) -> Response:
     """Check size, media type, caller, permission, syntax, location and body in this order, then run the operation."""
     services, incoming = current_services(), quart_request()
     query, fault = _query(endpoint, incoming)
-    arguments: dict[str, Any] = {"services": services, "query": query}
     admit = None
     if not endpoint.access.public:
         admit = _admit(services, endpoint, incoming, _prefetch(endpoint, query, path_values))
-    arguments["caller"], raw = await receive(services, incoming, endpoint.body_rule, admit)
+    caller, raw = await receive(services, incoming, endpoint.body_rule, admit)
     if fault is not None:
         raise fault
-    arguments |= await _path(services, endpoint, path_values, arguments)
+    arguments: Arguments = {"services": services, "query": query, "caller": caller}
+    arguments |= await _path(services, endpoint, path_values, query, caller)
     if endpoint.body is not None:
         document = parsing.json_object(raw)
         arguments["body"] = _body(services, endpoint, endpoint.body, document)
@@ -230,17 +232,18 @@ def _prefetch(endpoint: Endpoint, query: Query | None, path_values: dict[str, st
 
 
 async def _path(
-    services: Services, endpoint: Endpoint, path_values: dict[str, str], arguments: dict[str, Any]
-) -> dict[str, Any]:
+    services: Services, endpoint: Endpoint, path_values: dict[str, str], query: Query | None, caller: Caller | None
+) -> Arguments:
     """Return the arguments from the path: canonical names first, then the location if the caller has access to it."""
-    path_arguments: dict[str, Any] = {}
+    path_arguments: Arguments = {}
     if "client_id" in path_values:
         path_arguments["client_id"] = path_values["client_id"]
     if "location" not in endpoint.parameters:
         return path_arguments
-    where, parameter, name = "path", "locationId", path_values.get("locationId")
-    if name is None:
-        where, name = "query", arguments["query"].locationId
+    assert caller is not None, "a public endpoint has no location"
+    where, parameter, name = "path", "locationId", path_values.get("locationId", "")
+    if isinstance(query, LocationQuery):
+        where, name = "query", query.locationId
     try:
         name = location_name(name)
         for parameter in _CHILDREN.keys() & path_values.keys():
@@ -248,12 +251,12 @@ async def _path(
             path_arguments[argument] = canonical(path_values[parameter], name)
     except ValueError as error:
         raise invalid(where, parameter, str(error)) from None
-    path_arguments["location"] = await access.require_location(services, arguments["caller"], name)
+    path_arguments["location"] = await access.require_location(services, caller, name)
     return path_arguments
 
 
 def _body(
-    services: Services, endpoint: Endpoint, model: type[BaseModel] | type[dict[str, Any]], document: dict[str, Any]
+    services: Services, endpoint: Endpoint, model: type[BaseModel] | type[JsonObject], document: JsonObject
 ) -> Any:
     """Return the body as the declared model, or unchanged if the operation parses the provider's format itself."""
     if not issubclass(model, BaseModel):
@@ -262,7 +265,7 @@ def _body(
     return parsing.checked(model, document, "body", (lambda _: []) if rules is None else partial(rules, services))
 
 
-def _idempotency_key(incoming: Request, document: dict[str, Any], query: Query | None) -> IdempotencyKey | None:
+def _idempotency_key(incoming: Request, document: JsonObject, query: Query | None) -> IdempotencyKey | None:
     sent = [header_values(incoming, name) for name in (b"x-idempotency-key", b"idempotency-key")]
     if not any(sent):
         return None

@@ -1,7 +1,6 @@
 """Build the response for every failure: our envelope, or on the standard paths the fields of the standard."""
 
 import logging
-from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -19,6 +18,7 @@ from profilesvc.contract.errors import (
     VALIDATION_ERROR,
     ErrorKind,
 )
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.oauth2 import INVALID_CLIENT, error_members
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
@@ -28,15 +28,15 @@ STANDARD_PATHS = ("/oauth2/", "/.well-known/")
 NOT_CACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
 
 
-def failure_body(kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
+def failure_body(kind: ErrorKind, message: str, details: JsonObject) -> bytes:
     """Return the Failure envelope."""
-    error: dict[str, Any] = {"code": kind.code, "message": message}
+    error: JsonObject = {"code": kind.code, "message": message}
     if details:
         error["details"] = details
     return orjson.dumps({"status": "error", "error": error})
 
 
-def body_for(path: str, kind: ErrorKind, message: str, details: dict[str, Any]) -> bytes:
+def body_for(path: str, kind: ErrorKind, message: str, details: JsonObject) -> bytes:
     """Return the body of a failure of this path: the envelope, or the standard's fields."""
     if path.startswith(STANDARD_PATHS):
         return orjson.dumps(error_members(kind, message, details))
@@ -55,7 +55,7 @@ def headers_of(error: ServiceError) -> dict[str, str]:
     return headers
 
 
-def _challenge(details: dict[str, Any]) -> str:
+def _challenge(details: JsonObject) -> str:
     """Return the WWW-Authenticate header that describes the problem of a bearer token (RFC 6750 §3)."""
     if "required" in details:
         return f'Bearer error="insufficient_scope", scope="{details["required"]}"'

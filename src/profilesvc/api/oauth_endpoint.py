@@ -16,7 +16,7 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import forms, parsing
 from profilesvc.api.caching import tag_of
-from profilesvc.api.endpoint import Handler
+from profilesvc.api.endpoint import Arguments, Handler
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
 from profilesvc.api.request import KB, BodyRule, bearer_token, current_services, header_values, quart_request, receive
@@ -141,7 +141,7 @@ def as_oauth_errors(invalid: ErrorKind) -> Iterator[None]:
 async def _serve(declared: OAuthEndpoint) -> Response:
     """Check size and media type, form, client or user; then run the operation."""
     services, incoming = current_services(), quart_request()
-    arguments: dict[str, Any] = {"services": services}
+    arguments: Arguments = {"services": services}
     if declared.form is not None:
         _, raw = await receive(services, incoming, _FORM, None)
         forms.require_form(incoming.headers.get("Content-Type"))  # also of an empty body

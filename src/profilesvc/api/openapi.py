@@ -41,12 +41,13 @@ from profilesvc.contract.errors import (
     SERVICE_UNAVAILABLE,
     ErrorKind,
 )
+from profilesvc.contract.json import JsonObject
 
 _CHALLENGED = (401, 403)
 _RETRIED = {CONFLICT, IDEMPOTENCY_IN_PROGRESS, PROVIDER_API_ERROR, QUOTA_EXCEEDED, RATE_LIMITED, SERVICE_UNAVAILABLE}
 _VARIABLE = re.compile(r"<(?:[^:>]*:)?([^>]+)>")
 _TEXT = {"type": "string"}
-_PATH_PARAMETERS: dict[str, dict[str, Any]] = {
+_PATH_PARAMETERS: dict[str, JsonObject] = {
     "locationId": {
         "description": "The id, or the resource name `locations/<id>`, plain or percent-encoded.",
         "schema": {**_TEXT, "pattern": LOCATION_PATTERN, "examples": ["111"]},
@@ -85,7 +86,7 @@ class Document(OpenAPIProvider):
 
     _examples: Examples
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """Return the whole document, in a stable order."""
         self._examples = Examples()
         document = super().schema()
@@ -110,7 +111,7 @@ class Document(OpenAPIProvider):
         view = self._app.view_functions[rule.endpoint]
         return getattr(view, "endpoint", None) or getattr(view, "oauth_endpoint", None)
 
-    def build_paths(self, rule: Rule) -> tuple[dict[str, Any], dict[str, Any]]:
+    def build_paths(self, rule: Rule) -> tuple[JsonObject, JsonObject]:
         """Return one path with one operation."""
         declared = self._declared(rule)
         assert declared is not None, "generate_rules returns only declared routes"
@@ -126,7 +127,7 @@ class Document(OpenAPIProvider):
         return {path: {declared.method.lower(): operation}}, {}
 
 
-def _described(declared: Endpoint | OAuthEndpoint, tag: str, *more: str) -> dict[str, Any]:
+def _described(declared: Endpoint | OAuthEndpoint, tag: str, *more: str) -> JsonObject:
     """Return the texts of an operation: the first line of its docstring, and the paragraphs below."""
     summary, *paragraphs = inspect.cleandoc(declared.handler.__doc__ or "").split("\n\n")
     description = "\n\n".join([*(" ".join(paragraph.split()) for paragraph in paragraphs), *more])
@@ -134,8 +135,8 @@ def _described(declared: Endpoint | OAuthEndpoint, tag: str, *more: str) -> dict
     return {"operationId": declared.handler.__name__, "tags": [tag], "summary": summary, "description": description}
 
 
-def _operation(endpoint: Endpoint, path: str, examples: Examples) -> dict[str, Any]:
-    operation: dict[str, Any] = {"security": _security(endpoint), "parameters": _parameters(endpoint, path)}
+def _operation(endpoint: Endpoint, path: str, examples: Examples) -> JsonObject:
+    operation: JsonObject = {"security": _security(endpoint), "parameters": _parameters(endpoint, path)}
     if endpoint.body is not None:
         recorded = examples.request(endpoint.handler.__name__)
         content = {"application/json": {"schema": reference(body_model(endpoint).__name__), **recorded}}
@@ -163,8 +164,8 @@ def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
     return schemes
 
 
-def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
-    parameters: list[dict[str, Any]] = [
+def _parameters(endpoint: Endpoint, path: str) -> list[JsonObject]:
+    parameters: list[JsonObject] = [
         {
             "name": name,
             "in": "path",
@@ -187,9 +188,9 @@ def _parameters(endpoint: Endpoint, path: str) -> list[dict[str, Any]]:
     return parameters
 
 
-def _responses(endpoint: Endpoint, examples: Examples) -> dict[str, Any]:
+def _responses(endpoint: Endpoint, examples: Examples) -> JsonObject:
     recorded = examples.success(endpoint.handler.__name__, endpoint.status)
-    success: dict[str, Any] = {
+    success: JsonObject = {
         "description": "Success",
         "content": {"application/json": {"schema": reference(success_name(endpoint)), **recorded}},
     }
@@ -219,7 +220,7 @@ def _responses(endpoint: Endpoint, examples: Examples) -> dict[str, Any]:
     return responses
 
 
-def _failure_headers(endpoint: Endpoint, status: int, kinds: list[ErrorKind]) -> dict[str, Any]:
+def _failure_headers(endpoint: Endpoint, status: int, kinds: list[ErrorKind]) -> JsonObject:
     headers = limit_headers() if RATE_LIMITED in kinds else {}
     if not _RETRIED.isdisjoint(kinds):
         headers["Retry-After"] = RETRY_AFTER

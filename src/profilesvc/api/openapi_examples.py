@@ -2,15 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from profilesvc.api.endpoint import Endpoint
 from profilesvc.api.oauth_endpoint import OAuthEndpoint
 from profilesvc.contract.errors import ErrorKind
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.oauth2 import error_members
 
 _RECORDED = Path(__file__).with_name("examples.json")
-Named = dict[str, dict[str, Any]]
+Named = dict[str, JsonObject]
 
 
 class Examples:
@@ -49,7 +49,7 @@ class Examples:
         value = _oauth_error(kind) if isinstance(declared, OAuthEndpoint) else _failure(kind)
         return {kind.code: self._reference(f"{kind.status}.{kind.code}", {"summary": kind.message, "value": value})}
 
-    def _reference(self, name: str, example: dict[str, Any]) -> dict[str, str]:
+    def _reference(self, name: str, example: JsonObject) -> dict[str, str]:
         self.components[name] = example
         return {"$ref": f"#/components/examples/{name}"}
 
@@ -67,9 +67,9 @@ def _groups(declared: Endpoint | OAuthEndpoint) -> tuple[str, ...]:
     return ("key" if declared.access.service else "user", "all")
 
 
-def _failure(kind: ErrorKind) -> dict[str, Any]:
+def _failure(kind: ErrorKind) -> JsonObject:
     return {"status": "error", "error": {"code": kind.code, "message": kind.message}}
 
 
-def _oauth_error(kind: ErrorKind) -> dict[str, Any]:
+def _oauth_error(kind: ErrorKind) -> JsonObject:
     return error_members(kind, kind.message, {})

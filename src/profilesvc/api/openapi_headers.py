@@ -1,6 +1,6 @@
 """The descriptions of the headers in the OpenAPI document."""
 
-from typing import Any
+from profilesvc.contract.json import JsonObject
 
 REPLAYED_HEADER = {
     "Idempotency-Replayed": {"description": "`true` on a replayed response.", "schema": {"type": "string"}}
@@ -37,12 +37,12 @@ HEADERS = {
 }
 
 
-def limit_headers() -> dict[str, Any]:
+def limit_headers() -> JsonObject:
     """Return references to the headers of every response of a route with limits."""
     return header_references("RateLimit-Policy", "RateLimit")
 
 
-def header_references(*names: str) -> dict[str, Any]:
+def header_references(*names: str) -> JsonObject:
     """Return references to header components."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 

@@ -1,7 +1,5 @@
 """The OpenAPI operations of the OAuth endpoints: forms, responses without an envelope, and OAuth errors."""
 
-from typing import Any
-
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode
 
@@ -18,21 +16,22 @@ from profilesvc.api.openapi_headers import (
     limit_headers,
 )
 from profilesvc.contract.errors import ErrorKind
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.oauth2 import OAuthError
 
 _REF = "#/components/schemas/{model}"
 
 
-def operation(declared: OAuthEndpoint, examples: Examples) -> dict[str, Any]:
+def operation(declared: OAuthEndpoint, examples: Examples) -> JsonObject:
     """Build one operation without its texts."""
     name = declared.handler.__name__
-    result: dict[str, Any] = {"security": _security(declared)}
+    result: JsonObject = {"security": _security(declared)}
     result["parameters"] = [CONDITION] if declared.is_tagged else []
     if declared.form is not None:
         content = {FORM: {"schema": _ref(declared.form), **examples.request(name)}}
         result["requestBody"] = {"required": True, "content": content}
     content = {"application/json": {"schema": _ref(declared.response), **examples.success(name, 200)}}
-    success: dict[str, Any] = {"description": "Success", "content": content}
+    success: JsonObject = {"description": "Success", "content": content}
     result["responses"] = {"200": success, **_failures(declared, examples)}
     if declared.is_tagged:
         success["headers"] = TAG_HEADER
@@ -54,7 +53,7 @@ def _security(declared: OAuthEndpoint) -> list[dict[str, list[str]]]:
     return [{"client": []}, *user, {}]
 
 
-def _failures(declared: OAuthEndpoint, examples: Examples) -> dict[str, Any]:
+def _failures(declared: OAuthEndpoint, examples: Examples) -> JsonObject:
     by_status: dict[int, list[ErrorKind]] = {}
     for kind in declared.all_errors:
         by_status.setdefault(kind.status, []).append(kind)

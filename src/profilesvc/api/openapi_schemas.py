@@ -13,6 +13,7 @@ from profilesvc.api import openapi_oauth
 from profilesvc.api.endpoint import Endpoint
 from profilesvc.api.oauth_endpoint import OAuthEndpoint
 from profilesvc.contract.envelope import Failure
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, OpenMessage, access_of
 
 _REF = "#/components/schemas/{model}"
@@ -91,7 +92,7 @@ def _field_text(cls: type[BaseModel], name: str) -> str | None:
     return next((texts[section][name] for section in sections if name in texts.get(section, {})), None)
 
 
-def _as_sent(result: dict[str, Any], cls: type[BaseModel]) -> None:
+def _as_sent(result: JsonObject, cls: type[BaseModel]) -> None:
     """Mark constants as required. A field that is None by default is left out then, and never null."""
     for key, field in cls.model_fields.items():
         name = field.serialization_alias or key
@@ -102,7 +103,7 @@ def _as_sent(result: dict[str, Any], cls: type[BaseModel]) -> None:
             result.setdefault("required", []).append(name)
 
 
-def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+def _without_null(schema: JsonObject) -> JsonObject:
     if isinstance(schema.get("type"), list):
         return {**schema, "type": schema["type"][0]}
     options = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
@@ -135,7 +136,7 @@ def _data_name(endpoint: Endpoint) -> str:
     return endpoint.data_name or _data_models(endpoint)[0].__name__
 
 
-def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> dict[str, Any]:
+def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> JsonObject:
     """Return every model once, by its class name, and one success envelope per `data`."""
     inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Failure, "serialization")]
     for endpoint in endpoints:
@@ -167,7 +168,7 @@ def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> dic
     return {name: schemas[name] for name in sorted(_reachable(schemas, {*roots, Failure.__name__}))}
 
 
-def _merged(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
+def _merged(alternatives: list[JsonObject]) -> JsonObject:
     """Merge several objects into one, because generated clients try `anyOf` in order and lose the fields of the others.
 
     Fields that only some of them have are optional. The first object describes the shared ones.
@@ -184,7 +185,7 @@ def _merged(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _reachable(schemas: dict[str, Any], roots: set[str]) -> set[str]:
+def _reachable(schemas: JsonObject, roots: set[str]) -> set[str]:
     """Return the schemas that the roots refer to. The type of a field that is filtered out is not among them."""
     reached, pending = set[str](), roots
     while pending:

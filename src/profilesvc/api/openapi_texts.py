@@ -1,8 +1,7 @@
 """The texts of the OpenAPI document that belong to no operation or schema."""
 
-from typing import Any
-
 from profilesvc import __version__
+from profilesvc.contract.json import JsonObject
 
 _PARAGRAPHS = (
     "Connect a site to the business profile of its location: keys, tokens, heartbeats, local posts, reviews and "
@@ -17,7 +16,7 @@ _PARAGRAPHS = (
     "**Compatibility.** Times are RFC 3339 in UTC. New fields can appear in responses, so clients must ignore those "
     "that they do not know.",
 )
-INFO: dict[str, Any] = {
+INFO: JsonObject = {
     "title": "Business Profile Management Service API",
     "version": __version__,
     "description": "\n\n".join(_PARAGRAPHS),
@@ -41,7 +40,7 @@ TAGS = {
     "wellknown": ("Discovery", "What OAuth libraries and verifiers of tokens read first."),
 }
 _BEARER = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
-SECURITY_SCHEMES: dict[str, dict[str, Any]] = {
+SECURITY_SCHEMES: dict[str, JsonObject] = {
     "userToken": {
         **_BEARER,
         "description": "The access token of a user, for the owner of keys and locations. A token exchange with an ID "

@@ -13,13 +13,14 @@ from pydantic import BaseModel, ValidationError
 
 from profilesvc.contract.common import Query
 from profilesvc.contract.errors import UNSUPPORTED_MEDIA_TYPE
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.tokens import GRANT_TYPES
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many
 from profilesvc.domain.problems import problem_of
 from profilesvc.services.idempotency import IdempotencyKey
 
 Model = TypeVar("Model", bound=BaseModel)
-Rules = Callable[[dict[str, Any]], list[Problem]]
+Rules = Callable[[JsonObject], list[Problem]]
 MAX_DEPTH = 32
 MAX_VALUES = 10_000
 _JSON_TYPE = re.compile(r"application/(?:[\w.!#$&^-]+\+)?json\Z", re.IGNORECASE | re.ASCII)
@@ -38,7 +39,7 @@ def require_json(hint: str | None, content_type: str | None) -> None:
         raise ServiceError(UNSUPPORTED_MEDIA_TYPE, hint)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise invalid("body", "", "must not contain a field twice")
@@ -59,7 +60,7 @@ def _constant(text: str) -> Any:
 _JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_constant)
 
 
-def json_object(raw: bytes) -> dict[str, Any]:
+def json_object(raw: bytes) -> JsonObject:
     """Return a JSON object: strict UTF-8, no byte order mark, at most 32 deep, no field twice, no NaN.
 
     It may contain at most 10,000 values, because checking each must not delay other callers.

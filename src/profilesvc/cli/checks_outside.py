@@ -3,12 +3,12 @@
 import ssl
 import time
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from profilesvc.cli.checks import Check, clock
+from profilesvc.contract.json import JsonObject
 
 _TIMEOUT_SECONDS = 10
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -54,13 +54,13 @@ def _alive(response: httpx.Response) -> Check:
     return Check("reachable", "fail", f"/healthz responds with HTTP {response.status_code}", hint)
 
 
-def _certificate(response: httpx.Response) -> dict[str, Any]:
+def _certificate(response: httpx.Response) -> JsonObject:
     stream = response.extensions.get("network_stream")
     secure: ssl.SSLObject | None = stream.get_extra_info("ssl_object") if stream else None
     return dict(secure.getpeercert() or {}) if secure else {}
 
 
-def _tls(url: str, certificate: dict[str, Any], now: float) -> Check:
+def _tls(url: str, certificate: JsonObject, now: float) -> Check:
     parts = urlsplit(url)
     if parts.scheme != "https":
         if parts.hostname in _LOOPBACK:
@@ -125,7 +125,7 @@ def _get(http: httpx.Client, path: str) -> httpx.Response | None:
         return None
 
 
-def _json(response: httpx.Response) -> dict[str, Any]:
+def _json(response: httpx.Response) -> JsonObject:
     try:
         document = response.json()
     except ValueError:

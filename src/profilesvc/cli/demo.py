@@ -16,6 +16,7 @@ from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.cli.emulator import control_line, new_guard
 from profilesvc.cli.opening import write_private
 from profilesvc.cli.show import utc
+from profilesvc.contract.json import JsonObject
 from profilesvc.settings import PREFIX, Settings, SettingsError, forbid_in_production, load
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _next_port(listener: "socket.socket", requested: int) -> "socket.socket":
         return bound(HOST, 0)
 
 
-async def _prepare(settings: Settings) -> dict[str, Any]:
+async def _prepare(settings: Settings) -> JsonObject:
     """Seed an empty database and return the demo key; create a new one if there is no usable key."""
     from profilesvc.bootstrap import DEMO_KEY_FILE, Runtime, open_services
     from profilesvc.fixtures import load_world
@@ -120,7 +121,7 @@ async def _prepare(settings: Settings) -> dict[str, Any]:
     return key
 
 
-def _stored_key(path: Path) -> dict[str, Any]:
+def _stored_key(path: Path) -> JsonObject:
     """Return the key that an earlier start stored, or an empty dict."""
     try:
         key = json.loads(path.read_text("utf-8"))
@@ -129,14 +130,14 @@ def _stored_key(path: Path) -> dict[str, Any]:
     return key if isinstance(key, dict) else {}
 
 
-async def _if_valid(services: "Services", key: dict[str, Any]) -> dict[str, Any] | None:
+async def _if_valid(services: "Services", key: JsonObject) -> JsonObject | None:
     from profilesvc.services.tokens import verify_secret
 
     pair = str(key.get("client_id")), str(key.get("client_secret"))
     return key if await verify_secret(services, *pair) is not None else None
 
 
-async def _new_key(services: "Services") -> dict[str, Any]:
+async def _new_key(services: "Services") -> JsonObject:
     from profilesvc.api.parsing import checked
     from profilesvc.contract.keys import KeyCreate
     from profilesvc.domain.errors import ServiceError
@@ -154,7 +155,7 @@ async def _new_key(services: "Services") -> dict[str, Any]:
     return created.model_dump(include={"client_id", "client_secret", "name", "assigned_location_id", "created_at"})
 
 
-def _introduction(url: str, key: dict[str, Any], issuer: "DevIssuer | None", provider: list[str]) -> str:
+def _introduction(url: str, key: JsonObject, issuer: "DevIssuer | None", provider: list[str]) -> str:
     lines = [
         "",
         f"dashboard      {url}/dashboard",

@@ -1,12 +1,13 @@
 """`profilesvc keys`: manage the API keys of all users."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
+from profilesvc.contract.json import JsonObject
 
 if TYPE_CHECKING:
     from profilesvc.contract.audit import AuditTrail
@@ -55,7 +56,7 @@ def create(  # noqa: PLR0913 - Typer makes an option of each parameter
     show(run(lambda services: _create(services, email, body)).model_dump(), as_json)
 
 
-async def _create(services: "Services", email: str, body: dict[str, Any]) -> "KeyCreated":
+async def _create(services: "Services", email: str, body: JsonObject) -> "KeyCreated":
     from profilesvc.api.parsing import checked
     from profilesvc.contract.keys import KeyCreate
     from profilesvc.operations import operator
@@ -172,11 +173,11 @@ def audit(
         show([{**event, "details": _words(event["details"])} for event in trail["events"]], as_json)
 
 
-def _words(details: dict[str, Any]) -> str:
+def _words(details: JsonObject) -> str:
     return " ".join(f"{name}={value}" for name, value in details.items()) or "-"
 
 
-async def _audit(services: "Services", client_id: str | None, user: str | None, page: dict[str, Any]) -> "AuditTrail":
+async def _audit(services: "Services", client_id: str | None, user: str | None, page: JsonObject) -> "AuditTrail":
     from profilesvc.api.parsing import checked
     from profilesvc.contract.audit import AuditQuery
     from profilesvc.operations import operator

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from profilesvc.contract.json import JsonObject
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Row = dict[str, Any]
+Row = JsonObject
 _TIME = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 
 

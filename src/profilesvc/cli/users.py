@@ -1,11 +1,12 @@
 """`profilesvc users`: manage the users of the dashboard and their tokens."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
+from profilesvc.contract.json import JsonObject
 
 if TYPE_CHECKING:
     from profilesvc.storage.users import UserState
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 app = typer.Typer(name="users", help="Manage the users of the dashboard.", no_args_is_help=True)
 
 
-def _row(user: "UserState") -> dict[str, Any]:
+def _row(user: "UserState") -> JsonObject:
     from profilesvc.domain.time import iso
 
     suspended_at = None if user.suspended_at is None else iso(user.suspended_at)

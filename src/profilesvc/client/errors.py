@@ -1,7 +1,8 @@
 """The errors of the client: one class per error code, and one for the network."""
 
 from dataclasses import dataclass
-from typing import Any
+
+from profilesvc.contract.json import JsonObject
 
 
 class ProfileError(Exception):
@@ -35,7 +36,7 @@ class ProfileApiError(ProfileError):
     code: str
     status: int
     message: str
-    details: dict[str, Any]
+    details: JsonObject
     request_id: str | None = None
     retry_after: float | None = None
 

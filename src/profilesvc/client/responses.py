@@ -1,6 +1,6 @@
 """Reading responses: the data of a success, or a typed error."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx
 from pydantic import ValidationError
@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from profilesvc.client import errors
 from profilesvc.client.errors import ProfileApiError, UnreadableResponse
 from profilesvc.contract.envelope import Success
+from profilesvc.contract.json import JsonObject
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ def read(response: httpx.Response, envelope: type[Success[T]]) -> T:
         raise UnreadableResponse("UNREADABLE_RESPONSE", response.status_code, message, {}, request_id) from None
 
 
-def _error_of(response: httpx.Response) -> dict[str, Any]:
+def _error_of(response: httpx.Response) -> JsonObject:
     try:
         body = response.json()
     except ValueError:

@@ -1,10 +1,11 @@
 """The audit trail on the wire, an addition of this service."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from profilesvc.contract.common import Data, PageNumber, Query, UtcTime
+from profilesvc.contract.json import JsonObject
 
 MAX_LIMIT = 100
 Event = Literal[
@@ -48,7 +49,7 @@ class AuditEntry(Data):
     )
     ip_prefix: str | None = Field(description="The caller's network, in CIDR notation.", examples=["192.0.2.0/24"])
     request_id: str | None
-    details: dict[str, Any]
+    details: JsonObject
 
 
 class AuditTrail(Data):

@@ -127,6 +127,12 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
 
+class LocationQuery(Query):
+    """Query parameters with the location of the request."""
+
+    locationId: LocationName
+
+
 class Data(BaseModel):
     """The `data` of a response."""
 

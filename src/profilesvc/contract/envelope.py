@@ -1,10 +1,11 @@
 """The response envelope: every response under /api/v1 is a Success or a Failure (docs/api-contract.md#envelope)."""
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
 from profilesvc.contract.errors import CATALOGUE
+from profilesvc.contract.json import JsonObject
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ class ErrorBody(BaseModel):
         json_schema_extra={"enum": list(CATALOGUE)},
     )
     message: str = Field(description="For people; can change.")
-    details: dict[str, Any] | None = Field(default=None, description="Depends on the code.")
+    details: JsonObject | None = Field(default=None, description="Depends on the code.")
 
 
 class Failure(BaseModel):

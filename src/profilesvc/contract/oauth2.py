@@ -1,7 +1,7 @@
 """The standard OAuth endpoints on the wire (RFC 6749, 7009, 7662, 8414)."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,7 @@ from profilesvc.contract.errors import (
     SERVICE_UNAVAILABLE,
     ErrorKind,
 )
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.tokens import GRANT_TYPES
 
 INVALID_REQUEST = ErrorKind("invalid_request", 400, "The request is not valid.")
@@ -64,7 +65,7 @@ class OAuthError(BaseModel):
     error_description: str = Field(description="For people; can change.")
 
 
-def error_members(kind: ErrorKind, message: str, details: dict[str, Any]) -> dict[str, Any]:
+def error_members(kind: ErrorKind, message: str, details: JsonObject) -> JsonObject:
     """Return the fields of an error with the standard's code, without details that only our catalogue defines."""
     code = kind.code if kind in _STANDARD else _CODES.get(kind, INVALID_REQUEST.code)
     extra = details if kind in _STANDARD else {}

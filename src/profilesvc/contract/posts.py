@@ -4,20 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, LocationName, PageNumber, Query
+from profilesvc.contract.common import Data, LocationQuery, PageNumber
 from profilesvc.contract.provider.format import String
 from profilesvc.contract.provider.post import LocalPost
 
 MAX_PAGE_SIZE = 100
 
 
-class PostTarget(Query):
-    """The location of the posts."""
-
-    locationId: LocationName
-
-
-class PostListQuery(PostTarget):
+class PostListQuery(LocationQuery):
     """The page of the posts, newest first."""
 
     pageSize: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50

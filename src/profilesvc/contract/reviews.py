@@ -4,20 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from profilesvc.contract.common import Data, LocationName, PageNumber, Query
+from profilesvc.contract.common import Data, LocationQuery, PageNumber
 from profilesvc.contract.provider.format import Int32, Number, String
 from profilesvc.contract.provider.review import ReplyText, Review, ReviewReply
 
 MAX_PAGE_SIZE = 50
 
 
-class ReviewTarget(Query):
-    """The location of the reviews."""
-
-    locationId: LocationName
-
-
-class ReviewListQuery(ReviewTarget):
+class ReviewListQuery(LocationQuery):
     """The page of the reviews and their order."""
 
     pageSize: Annotated[PageNumber, Field(description="At most 50; a larger value is reduced to 50.")] = MAX_PAGE_SIZE

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from profilesvc.contract.common import Data, PageNumber, Query, UtcTime
+from profilesvc.contract.json import JsonObject
 
 SyncStatus = Literal["success", "skipped", "failed"]
 MAX_LIMIT = 100
@@ -63,9 +64,9 @@ class Difference(Data):
 class SyncComparison(Data):
     """What was requested, what the provider has now, and what it last accepted."""
 
-    source: dict[str, Any]
-    provider: dict[str, Any]
-    lastSync: dict[str, Any]
+    source: JsonObject
+    provider: JsonObject
+    lastSync: JsonObject
     differences: list[Difference]
     filtered: list[str] = Field(
         description="Leaf paths of `source` that the plan or the format does not let a sync send. "

@@ -2,11 +2,11 @@
 
 import contextlib
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import checked
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import KeyCreate
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import ServiceError, invalid, invalid_many
@@ -42,11 +42,11 @@ def body_of(services: Services, form: "MultiDict[str, str]", choices: list[Choic
     return checked(KeyCreate, values, "body")
 
 
-def _values(form: "MultiDict[str, str]", choices: list[Choice]) -> dict[str, Any]:
+def _values(form: "MultiDict[str, str]", choices: list[Choice]) -> JsonObject:
     location = form.get("location", "")
     business = next((choice.business_id for choice in choices if choice.name == location), None)
     domains = [part for part in form.get("allowed_domains", "").replace(",", " ").split() if part]
-    values: dict[str, Any] = {
+    values: JsonObject = {
         "name": form.get("name", ""),
         "business_id": business or form.get("business_id", type=int),
         "assigned_location_id": location,
@@ -73,12 +73,12 @@ def _problems(rules: Iterable[Callable[[], object]]) -> list[tuple[str, str, str
     return sorted(problems.values(), key=lambda problem: _ORDER.index(problem[1].partition(".")[0]))
 
 
-def _require_permission(values: dict[str, Any]) -> None:
+def _require_permission(values: JsonObject) -> None:
     if not values["permissions"]:
         raise invalid("body", "permissions", "select at least one")
 
 
-def _require_future(values: dict[str, Any], now: int) -> None:
+def _require_future(values: JsonObject, now: int) -> None:
     if "expires_at" not in values:
         return
     expires_at = None

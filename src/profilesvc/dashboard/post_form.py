@@ -1,19 +1,17 @@
 """Convert the post form to the provider's LocalPost, and its problems to those of the form."""
 
-from typing import Any
-
 from werkzeug.datastructures import MultiDict
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard.problems import NONE, Problems, of
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.messages import Document
 from profilesvc.domain.posts import check_create
 
 
-def document(kind: str, form: "MultiDict[str, str]") -> Document:
+def document(kind: str, form: "MultiDict[str, str]") -> JsonObject:
     """Return the post that the form describes, without empty fields."""
     values = {name: text.strip() for name, text in form.items() if text.strip()}
-    post: Document = {"topicType": kind}
+    post: JsonObject = {"topicType": kind}
     if "summary" in values:
         post["summary"] = values["summary"]
     if "action" in values and kind != "OFFER":  # the form of an offer has no button
@@ -28,7 +26,7 @@ def document(kind: str, form: "MultiDict[str, str]") -> Document:
     return post
 
 
-def problems(post: Document) -> Problems:
+def problems(post: JsonObject) -> Problems:
     """Return what the provider would reject, with the labels of the fields."""
     try:
         check_create(post)
@@ -37,7 +35,7 @@ def problems(post: Document) -> Problems:
     return NONE
 
 
-def _schedule(values: dict[str, str]) -> Document:
+def _schedule(values: dict[str, str]) -> JsonObject:
     times = {side: _numbers(values.get(f"{side}_time", ""), ":", ("hours", "minutes")) for side in ("start", "end")}
     days = {side: _numbers(values.get(f"{side}_date", ""), "-", ("year", "month", "day")) for side in ("start", "end")}
     return _present(
@@ -50,7 +48,7 @@ def _schedule(values: dict[str, str]) -> Document:
     )
 
 
-def _numbers(text: str, divider: str, names: tuple[str, ...]) -> Document | None:
+def _numbers(text: str, divider: str, names: tuple[str, ...]) -> JsonObject | None:
     """Convert `2026-01-05` or `09:30` to the provider's date or time. Anything else counts as missing."""
     parts = text.split(divider)[: len(names)]
     if len(parts) != len(names) or not all(part.isdecimal() and len(part) <= 4 for part in parts):
@@ -58,5 +56,5 @@ def _numbers(text: str, divider: str, names: tuple[str, ...]) -> Document | None
     return dict(zip(names, map(int, parts), strict=True))
 
 
-def _present(fields: dict[str, Any]) -> Document:
+def _present(fields: JsonObject) -> JsonObject:
     return {name: value for name, value in fields.items() if value is not None}

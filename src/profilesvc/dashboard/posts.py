@@ -1,13 +1,13 @@
 """The page of a location's posts, with a form for each kind."""
 
 import json
-from typing import Any
 
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import checked, idempotency_key
 from profilesvc.contract.common import post_id
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import PostListQuery
 from profilesvc.dashboard import pages, post_form, problems, words
 from profilesvc.dashboard.visits import Visit, of_path, view
@@ -93,7 +93,7 @@ async def _page(
     )
 
 
-async def _listed(visit: Visit, location: AllowedLocation, token: str, *, is_form: bool = False) -> dict[str, Any]:
+async def _listed(visit: Visit, location: AllowedLocation, token: str, *, is_form: bool = False) -> JsonObject:
     """Return a page of posts, or the error if the provider is not available.
 
     If the form is shown again (`is_form`), show every error with it, because the user's input must not be lost.

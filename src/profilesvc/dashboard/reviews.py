@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from quart import Blueprint, Response, request
 
 from profilesvc.api.parsing import checked
 from profilesvc.contract.common import review_id
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.reviews import ReviewListQuery
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, of_path, view
@@ -84,8 +84,8 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _FailedReply | 
     )
 
 
-async def _listed(visit: Visit, location: AllowedLocation) -> dict[str, Any]:
+async def _listed(visit: Visit, location: AllowedLocation) -> JsonObject:
     values = {"locationId": location.name, "pageSize": "25", "pageToken": request.args.get("page", "")}
     query = checked(ReviewListQuery, values, "query")
-    listed: dict[str, Any] = json.loads((await reviews.list_page(visit.services, location, query)).data)
+    listed: JsonObject = json.loads((await reviews.list_page(visit.services, location, query)).data)
     return listed

@@ -13,6 +13,7 @@ import httpx
 from quart import current_app
 
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
 from profilesvc.dashboard.pages import PATH
 from profilesvc.domain.errors import ServiceError
@@ -61,7 +62,7 @@ class Provider:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self._metadata: dict[str, Any] | None = None
+        self._metadata: JsonObject | None = None
 
     @cached_property
     def redirect_uri(self) -> str:
@@ -107,7 +108,7 @@ class Provider:
         )
         return await identity.exchange(self.services, grant)
 
-    async def _redeem(self, metadata: dict[str, Any], code: str, verifier: str) -> str:
+    async def _redeem(self, metadata: JsonObject, code: str, verifier: str) -> str:
         from authlib.common.errors import AuthlibBaseError
 
         try:
@@ -136,7 +137,7 @@ class Provider:
         app = current_app._get_current_object()  # type: ignore[attr-defined]
         return httpx.ASGITransport(app=cast(Any, app))
 
-    def _client(self, metadata: dict[str, Any]) -> "AsyncOAuth2Client":
+    def _client(self, metadata: JsonObject) -> "AsyncOAuth2Client":
         """Return the library's client. It is imported here because the import is slow and only sign-ins need it."""
         with warnings.catch_warnings(record=True):  # it recommends httpx2 instead of httpx
             from authlib.integrations.httpx_client import AsyncOAuth2Client
@@ -156,13 +157,13 @@ class Provider:
             timeout=_SECONDS,
         )
 
-    async def _configuration(self) -> dict[str, Any]:
+    async def _configuration(self) -> JsonObject:
         """Return the provider's configuration (OpenID Connect Discovery §4), read once."""
         if self._metadata is None:
             self._metadata = await asyncio.create_task(self._discover(self._issuer))
         return self._metadata
 
-    async def _discover(self, issuer: str) -> dict[str, Any]:
+    async def _discover(self, issuer: str) -> JsonObject:
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
             async with httpx.AsyncClient(transport=self._transport, timeout=_SECONDS) as client:
@@ -174,7 +175,7 @@ class Provider:
                 self._check(metadata[name])
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise _unreachable() from error
-        return cast(dict[str, Any], metadata)
+        return cast(JsonObject, metadata)
 
     def _check(self, url: str) -> None:
         """Check that codes and secrets are sent over TLS; development also allows plain HTTP.

@@ -1,12 +1,12 @@
 """The page of a location: connections over 30 days, comparison with the provider, and syncs."""
 
 from collections.abc import Awaitable
-from typing import Any
 
 from quart import Blueprint, Response, request
 
 from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.connection import ConnectionStatusWithHistory, StatePeriod
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import SyncComparison, SyncHistoryQuery, SyncPreview
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
@@ -101,7 +101,7 @@ async def _page(
     )
 
 
-async def _lines(visit: Visit, location: AllowedLocation) -> list[tuple[KeyView, list[dict[str, Any]]]]:
+async def _lines(visit: Visit, location: AllowedLocation) -> list[tuple[KeyView, list[JsonObject]]]:
     """Return each key of the location, with the blocks of its timeline of 30 days."""
     rows = []
     for key in await overview.keys_of(visit.services, visit.caller):
@@ -112,6 +112,6 @@ async def _lines(visit: Visit, location: AllowedLocation) -> list[tuple[KeyView,
     return rows
 
 
-def _block(period: StatePeriod, now: int) -> dict[str, Any]:
+def _block(period: StatePeriod, now: int) -> JsonObject:
     start, end = (max(parse_iso(at) - (now - HISTORY), 0) * _WIDTH / HISTORY for at in (period.from_, period.to))
     return {"state": period.state, "x": round(start, 1), "width": round(max(end - start, 1), 1), "period": period}

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
+from profilesvc.contract.json import JsonObject
+
 NOTHING = "(nothing)"
 _TO = "\N{EN DASH}"
 _LINES, _WIDTH, _TEXT, _DEPTH = 12, 120, 1000, 3
@@ -125,7 +127,7 @@ def _by_field(value: Any, path: str) -> Iterable[str]:
     return _any(value)
 
 
-def _week(periods: list[dict[str, Any]]) -> list[str]:
+def _week(periods: list[JsonObject]) -> list[str]:
     """Group days with the same hours into one line. A day without a period is closed."""
     hours: dict[str, list[str]] = {day: [] for day in _DAYS}
     for one in sorted(periods, key=lambda one: _minutes(one.get("openTime"))):
@@ -140,12 +142,12 @@ def _week(periods: list[dict[str, Any]]) -> list[str]:
     return week
 
 
-def _midnight(period: dict[str, Any], text: str) -> str:
+def _midnight(period: JsonObject, text: str) -> str:
     """Write 00:00 of the next day as 24:00."""
     return text.replace(f"{_TO}00:00", f"{_TO}24:00") if period.get("closeDay") != period["openDay"] else text
 
 
-def _special(period: dict[str, Any]) -> str:
+def _special(period: JsonObject) -> str:
     days = [_date(period[side]) for side in ("startDate", "endDate") if period.get(side)]
     dates = _TO.join(dict.fromkeys(days))
     if period.get("closed"):

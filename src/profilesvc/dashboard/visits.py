@@ -13,6 +13,7 @@ from quart import Blueprint, Response, request
 from profilesvc.api.request import bearer_token, current_services, quart_request, receive
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
+from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import cookies, pages
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import current_request
@@ -102,7 +103,7 @@ async def admit_visit() -> Visit:
     caller, _ = await receive(services, quart_request(), None, admit)
     assert caller is not None, "`admit` returns one"
     visit = Visit(services, caller, token or "")
-    cast(dict[str, Any], request.scope)[pages.VISIT] = visit
+    cast(JsonObject, request.scope)[pages.VISIT] = visit
     return visit
 
 

@@ -4,7 +4,7 @@ Building and compiling a statement costs several times as much as SQLite or Post
 built at import, and compiled for a database at its first use.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from sqlalchemy import ColumnElement, Select, func, literal_column, select, true
@@ -17,7 +17,7 @@ from profilesvc.database.writers import Executions
 _DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
 
 
-Positionals = list[tuple[str, Any]]  # name and default of each positional value
+Positionals = list[tuple[str, object]]  # name and default of each positional value
 
 
 def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Positionals]:
@@ -41,10 +41,10 @@ class Prepared:
     def __init__(self, statement: Select[Any]) -> None:
         self.statement = statement
         self.width = len(statement.selected_columns)
-        self._by_dialect: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
+        self._by_dialect: dict[str, tuple[str, dict[str, object], list[str]]] = {}
         self._with_prefetch: dict[Prepared, Prepared] = {}
 
-    def sql(self, dialect: str, parameters: dict[str, Any]) -> tuple[str, list[Any]]:
+    def sql(self, dialect: str, parameters: dict[str, object]) -> tuple[str, list[object]]:
         """Return the SQL and the positional values for a database."""
         compiled = self._by_dialect.get(dialect)
         if compiled is None:
@@ -71,7 +71,7 @@ class Prefetch(NamedTuple):
     """
 
     query: Prepared
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     location: str | None = None
 
 
@@ -82,7 +82,7 @@ class PreparedWrite:
         self._build, self._columns = build, columns
         self._by_dialect: dict[str, tuple[str, Positionals]] = {}
 
-    def executions(self, dialect: str, rows: list[dict[str, Any]]) -> Executions:
+    def executions(self, dialect: str, rows: Sequence[Mapping[str, object]]) -> Executions:
         """Return the statement and its values for a database."""
         compiled = self._by_dialect.get(dialect)
         if compiled is None:

@@ -5,12 +5,12 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import orjson
 from jwt import PyJWTError
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import SECOND
 from profilesvc.services.context import Services
 from profilesvc.storage import identities, users
@@ -41,7 +41,7 @@ class Login:
 class DevIssuer:
     """The issuer at {base_url}/dev/issuer. Its key is created on first use."""
 
-    def __init__(self, base_url: str, client_id: str, key_file: Path, demo_users: list[dict[str, Any]]) -> None:
+    def __init__(self, base_url: str, client_id: str, key_file: Path, demo_users: list[JsonObject]) -> None:
         self.base_url, self.client_id = base_url, client_id
         self.url = f"{base_url}{PATH}"
         self._key_file, self._demo_users = key_file, demo_users
@@ -51,7 +51,7 @@ class DevIssuer:
         return load_or_create(self._key_file)
 
     @property
-    def jwks(self) -> dict[str, Any]:
+    def jwks(self) -> JsonObject:
         """Return the public key as a JWK set."""
         return {"keys": [{**public_jwk(self._key.public), "kid": self._key.kid, "use": "sig", "alg": "RS256"}]}
 
@@ -126,7 +126,7 @@ class DevIssuer:
             claims["nonce"] = nonce
         return self._signed(services, "JWT", {**claims, "name": person.name}, ID_TOKEN_SECONDS)
 
-    def _signed(self, services: Services, typ: str, claims: dict[str, Any], ttl_seconds: int) -> str:
+    def _signed(self, services: Services, typ: str, claims: JsonObject, ttl_seconds: int) -> str:
         now = services.clock.now() // SECOND
         payload = {"iss": self.url, "iat": now, "exp": now + ttl_seconds, "jti": random_id(services.entropy), **claims}
         return self._key.sign(typ, orjson.dumps(payload))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -10,6 +9,7 @@ from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.request import current_services
+from profilesvc.contract.json import JsonObject
 from profilesvc.dev_issuer import pages
 from profilesvc.dev_issuer.provider import ID_TOKEN_SECONDS, PATH, DevIssuer, Login
 from profilesvc.tokens.signer import random_id
@@ -70,7 +70,7 @@ def blueprint(issuer_of: Callable[[], DevIssuer]) -> Blueprint:
     return routes
 
 
-def _metadata(issuer: DevIssuer) -> dict[str, Any]:
+def _metadata(issuer: DevIssuer) -> JsonObject:
     return {
         "issuer": issuer.url,
         "authorization_endpoint": f"{issuer.url}/authorize",
@@ -159,7 +159,7 @@ def _back(issuer: DevIssuer, parameters: dict[str, str], **fields: str) -> Respo
     return Response(status=303, headers={**pages.headers(), "Location": location})
 
 
-async def _token(issuer: DevIssuer, form: dict[str, str]) -> dict[str, Any]:
+async def _token(issuer: DevIssuer, form: dict[str, str]) -> JsonObject:
     if form.get("grant_type") != "authorization_code":
         raise _OAuthError("unsupported_grant_type", "grant_type must be authorization_code")
     if form.get("client_id") != issuer.client_id:

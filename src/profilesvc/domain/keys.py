@@ -44,7 +44,7 @@ def slug(name: str) -> str:
     return _NOT_IN_SLUG.sub("", name.lower().replace(" ", "_"))[:SLUG_LIMIT] or "key"
 
 
-def client_id(user_id: int, now_ms: int, name: str) -> str:
+def new_client_id(user_id: int, now_ms: int, name: str) -> str:
     """Return `svcid_{user_id}_{milliseconds}_{slug}`. On a collision the caller tries the next millisecond."""
     return f"svcid_{user_id}_{now_ms}_{slug(name)}"
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import OUTPUT_ONLY, Int64, Message, access_of, message_of
 from profilesvc.contract.provider.location import (
     BusinessHours,
@@ -25,8 +26,6 @@ from profilesvc.contract.provider.location import (
 from profilesvc.contract.provider.post import LocalPost, LocalPostEvent, TimeInterval, WeeklyOccurrencePattern
 from profilesvc.domain.errors import MAX_PROBLEMS, Problem
 from profilesvc.domain.problems import choices, counted, problem_of
-
-Document = dict[str, Any]
 
 _RANGES: dict[type[Message], dict[str, tuple[int, int]]] = {
     Date: {"year": (0, 9999), "month": (0, 12), "day": (0, 31)},
@@ -56,7 +55,7 @@ _MOST: dict[type[Message], dict[str, int]] = {
 _UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but rejected in a post
 
 
-def parse(message: type[Message], document: Document) -> tuple[Document, list[Problem]]:
+def parse(message: type[Message], document: JsonObject) -> tuple[JsonObject, list[Problem]]:
     """Return the document with normalised numbers (10 for 10.0), in its own order, and its problems.
 
     Values with a wrong type are left out, so that later checks can continue with the rest and one response names every
@@ -177,7 +176,9 @@ def _in_order(original: Any, parsed: Any) -> Any:
     return parsed
 
 
-def _messages(message: type[Message], value: Document, prefix: str) -> Iterator[tuple[type[Message], Document, str]]:
+def _messages(
+    message: type[Message], value: JsonObject, prefix: str
+) -> Iterator[tuple[type[Message], JsonObject, str]]:
     """Yield every message in a document with the prefix of its fields' paths."""
     yield message, value, prefix
     for name, field_value in value.items():
@@ -191,7 +192,7 @@ def _messages(message: type[Message], value: Document, prefix: str) -> Iterator[
             yield from _messages(inner, item, f"{prefix}{name}.{index}.")
 
 
-def _value_problems(message: type[Message], value: Document, prefix: str) -> Iterator[Problem]:
+def _value_problems(message: type[Message], value: JsonObject, prefix: str) -> Iterator[Problem]:
     for name in _REQUIRED.get(message, ()):
         if value.get(name) is None:
             yield "body", f"{prefix}{name}", "is required"

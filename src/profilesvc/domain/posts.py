@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from datetime import date
 from urllib.parse import urlsplit
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import access_of
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import Problem, invalid_many
-from profilesvc.domain.messages import Document, parse, without_nulls, without_read_only
+from profilesvc.domain.messages import parse, without_nulls, without_read_only
 
 UPDATABLE = ("summary", "callToAction", "event", "offer", "scheduledTime", "languageCode", "topicType", "alertType")
 _TOPICS = ("STANDARD", "EVENT", "OFFER", "ALERT")
@@ -21,7 +22,7 @@ _WEB_ADDRESS = "must be an http or https address without user info"
 _READ_ONLY = tuple(name for name, field in LocalPost.model_fields.items() if access_of(field) is not None)
 
 
-def check_create(body: Document) -> Document:
+def check_create(body: JsonObject) -> JsonObject:
     """Return the post to send to the provider, with its topic filled in.
 
     Read-only fields are ignored, so that a post can be sent back as it was read; null is the same as absent. The
@@ -38,7 +39,7 @@ def check_create(body: Document) -> Document:
     return _to_send(post)
 
 
-def check_patch(existing: Document, body: Document) -> tuple[Document, list[str]]:
+def check_patch(existing: JsonObject, body: JsonObject) -> tuple[JsonObject, list[str]]:
     """Return the fields to send to the provider and the update mask, top-level names in the request's order.
 
     `existing` is the post at the provider; the rules for creation apply to the result. A null field is cleared: it is
@@ -66,13 +67,13 @@ def check_patch(existing: Document, body: Document) -> tuple[Document, list[str]
     return {name: sent[name] for name in mask if name in sent}, mask
 
 
-def _read(body: Document) -> tuple[Document, list[Problem]]:
+def _read(body: JsonObject) -> tuple[JsonObject, list[Problem]]:
     """Return the valid fields of a request without read-only ones, and the problems of the others."""
     writable = {name: value for name, value in body.items() if name not in _READ_ONLY}
     return parse(LocalPost, without_read_only(LocalPost, writable))
 
 
-def _to_send(post: Document) -> Document:
+def _to_send(post: JsonObject) -> JsonObject:
     """Return a valid post in the form that the provider accepts."""
     sent = dict(post)
     if sent["topicType"] == "OFFER":
@@ -91,7 +92,7 @@ def _has_problem(problems: list[Problem], field: str) -> bool:
     return any(f"{field}.".startswith(f"{name}.") or name.startswith(f"{field}.") for _, name, _ in problems)
 
 
-def _further_problems(post: Document, reported: list[Problem]) -> list[Problem]:
+def _further_problems(post: JsonObject, reported: list[Problem]) -> list[Problem]:
     """Return the violations of rules by fields without a problem. A post without a topic becomes STANDARD."""
     violations: list[tuple[str, str]] = []
     if not _has_problem(reported, "topicType"):  # the rules depend on a valid topic
@@ -101,7 +102,7 @@ def _further_problems(post: Document, reported: list[Problem]) -> list[Problem]:
     return [("body", field, problem) for field, problem in violations if not _has_problem(reported, field)]
 
 
-def _topic(post: Document) -> Iterator[tuple[str, str]]:
+def _topic(post: JsonObject) -> Iterator[tuple[str, str]]:
     topic = post["topicType"]
     if topic not in _TOPICS:
         yield "topicType", f"must be one of {', '.join(_TOPICS)}"
@@ -113,7 +114,7 @@ def _topic(post: Document) -> Iterator[tuple[str, str]]:
         yield "offer", "is for OFFER posts only"
 
 
-def _call_to_action(post: Document) -> Iterator[tuple[str, str]]:
+def _call_to_action(post: JsonObject) -> Iterator[tuple[str, str]]:
     if "callToAction" not in post:
         return
     action, url = post["callToAction"].get("actionType"), post["callToAction"].get("url")
@@ -123,7 +124,7 @@ def _call_to_action(post: Document) -> Iterator[tuple[str, str]]:
         yield "callToAction.url", _WEB_ADDRESS if url else f"is required for {action}"
 
 
-def _event(post: Document) -> Iterator[tuple[str, str]]:
+def _event(post: JsonObject) -> Iterator[tuple[str, str]]:
     event = post.get("event", {})
     if "title" in event and not event["title"].strip():
         yield "event.title", "must not be blank"
@@ -134,7 +135,7 @@ def _event(post: Document) -> Iterator[tuple[str, str]]:
         yield "event.recurrenceInfo", f"must have exactly one of {', '.join(_PATTERNS)}"
 
 
-def _schedule(schedule: Document) -> Iterator[tuple[str, str]]:
+def _schedule(schedule: JsonObject) -> Iterator[tuple[str, str]]:
     moments: list[tuple[date, list[int]]] = []
     for side in ("start", "end"):
         day, time = schedule.get(f"{side}Date", {}), schedule.get(f"{side}Time", {})
@@ -147,13 +148,13 @@ def _schedule(schedule: Document) -> Iterator[tuple[str, str]]:
         yield "event.schedule", "must not end before it starts"
 
 
-def _offer(post: Document) -> Iterator[tuple[str, str]]:
+def _offer(post: JsonObject) -> Iterator[tuple[str, str]]:
     url = post.get("offer", {}).get("redeemOnlineUrl")
     if url is not None and not _is_web_address(url):
         yield "offer.redeemOnlineUrl", _WEB_ADDRESS
 
 
-def _media(post: Document) -> Iterator[tuple[str, str]]:
+def _media(post: JsonObject) -> Iterator[tuple[str, str]]:
     for index, item in enumerate(post.get("media", [])):
         if item.get("mediaFormat", "PHOTO") != "PHOTO":
             yield f"media.{index}.mediaFormat", "must be PHOTO: a post cannot have other media"

@@ -7,10 +7,11 @@ null, or an empty message. null clears a field. An empty message has no effect, 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, Writable, access_of, message_of
 from profilesvc.contract.provider.location import Location
 from profilesvc.domain.errors import invalid, invalid_many
-from profilesvc.domain.messages import Document, annotation_at, normal, parse, without_nulls, without_read_only
+from profilesvc.domain.messages import annotation_at, normal, parse, without_nulls, without_read_only
 
 # The provider accepts nested paths for these two. Every other field is sent whole, merged into its current value.
 _NESTED_MASKS = ("profile", "openInfo")
@@ -25,13 +26,13 @@ class Patch:
     An empty mask means that there is nothing to send.
     """
 
-    body: Document
+    body: JsonObject
     mask: list[str]
     changed: list[str]
     unchanged: list[str]
 
 
-def leaves(document: Document, prefix: str = "") -> list[tuple[str, Any]]:
+def leaves(document: JsonObject, prefix: str = "") -> list[tuple[str, Any]]:
     """Return every leaf with its dotted path, in the document's order."""
     result: list[tuple[str, Any]] = []
     for name, value in document.items():
@@ -40,7 +41,7 @@ def leaves(document: Document, prefix: str = "") -> list[tuple[str, Any]]:
     return result
 
 
-def split(body: Document, syncable: tuple[str, ...] | None) -> tuple[Document, list[str]]:
+def split(body: JsonObject, syncable: tuple[str, ...] | None) -> tuple[JsonObject, list[str]]:
     """Return the part of a body that may be sent and the filtered leaf paths, both in the request's order.
 
     Unknown fields, fields that are not writable, and top-level fields outside `syncable` (None: all) are filtered.
@@ -50,17 +51,17 @@ def split(body: Document, syncable: tuple[str, ...] | None) -> tuple[Document, l
     return sendable, [path for path, _ in filtered]
 
 
-def filter_reasons(body: Document, syncable: tuple[str, ...] | None) -> list[tuple[str, FilterReason]]:
+def filter_reasons(body: JsonObject, syncable: tuple[str, ...] | None) -> list[tuple[str, FilterReason]]:
     """Return the filtered leaf paths with the reason of each: unknown, output only, immutable, or not in the plan."""
     return _split(Location, body, "", syncable)[1]
 
 
-def filtered_leaves(source: Document, syncable: tuple[str, ...] | None) -> list[str]:
+def filtered_leaves(source: JsonObject, syncable: tuple[str, ...] | None) -> list[str]:
     """Return the leaf paths of a source that a sync does not send."""
     return split(source, syncable)[1]
 
 
-def check(sendable: Document) -> Document:
+def check(sendable: JsonObject) -> JsonObject:
     """Return the sendable part with its numbers normalised.
 
     Read-only fields inside array items are dropped, because clients send an array back as they have read it.
@@ -74,7 +75,7 @@ def check(sendable: Document) -> Document:
     return document
 
 
-def merge(base: Document, update: Document) -> Document:
+def merge(base: JsonObject, update: JsonObject) -> JsonObject:
     """Return `base` with `update` merged in: messages field by field, every other value, null too, replaced."""
     merged = dict(base)
     for name, value in update.items():
@@ -83,7 +84,7 @@ def merge(base: Document, update: Document) -> Document:
     return merged
 
 
-def plan_patch(current: Document, sendable: Document) -> Patch:
+def plan_patch(current: JsonObject, sendable: JsonObject) -> Patch:
     """Return the smallest patch that gives the provider's `current` location the values of `sendable`.
 
     Raises:
@@ -102,7 +103,7 @@ def plan_patch(current: Document, sendable: Document) -> Patch:
     return Patch(_body(target, mask), mask, changed, unchanged)
 
 
-def differences(source: Document, provider: Document, filtered: list[str]) -> list[Document]:
+def differences(source: JsonObject, provider: JsonObject, filtered: list[str]) -> list[JsonObject]:
     """Return `{field, source, provider}` for every leaf of `source` that a sync could repair, in order."""
     hidden = set(filtered)
     return [
@@ -112,16 +113,16 @@ def differences(source: Document, provider: Document, filtered: list[str]) -> li
     ]
 
 
-def drift(source: Document, provider: Document, syncable: tuple[str, ...] | None) -> list[str]:
+def drift(source: JsonObject, provider: JsonObject, syncable: tuple[str, ...] | None) -> list[str]:
     """Return the leaf paths that differ. Fields with identical JSON are skipped."""
     changed = {name: value for name, value in source.items() if provider.get(name) != value}
     return [entry["field"] for entry in differences(changed, provider, filtered_leaves(changed, syncable))]
 
 
 def _split(
-    message: type[Message], value: Document, prefix: str, allowed: tuple[str, ...] | None
-) -> tuple[Document, list[tuple[str, FilterReason]]]:
-    sendable: Document = {}
+    message: type[Message], value: JsonObject, prefix: str, allowed: tuple[str, ...] | None
+) -> tuple[JsonObject, list[tuple[str, FilterReason]]]:
+    sendable: JsonObject = {}
     filtered: list[tuple[str, FilterReason]] = []
     for name, field_value in value.items():
         reason = _filter_reason(message, name, allowed)
@@ -148,7 +149,7 @@ def _filter_reason(message: type[Message], name: str, allowed: tuple[str, ...] |
     return "plan" if allowed is not None and name not in allowed else None
 
 
-def _agrees(path: str, value: Any, document: Document) -> bool:
+def _agrees(path: str, value: Any, document: JsonObject) -> bool:
     """Return whether the document has `value` at `path`. An absent field equals its default value."""
     if value == {}:
         return True
@@ -156,7 +157,7 @@ def _agrees(path: str, value: Any, document: Document) -> bool:
     return bool(normal(annotation, value) == normal(annotation, _at(document, path)))
 
 
-def _at(document: Document, path: str) -> Any:
+def _at(document: JsonObject, path: str) -> Any:
     value: Any = document
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -168,7 +169,7 @@ def _mask_path(path: str) -> str:
     return ".".join(names[:2]) if names[0] in _NESTED_MASKS else names[0]
 
 
-def _address_of_area(target: Document, *, keep: bool) -> list[str]:
+def _address_of_area(target: JsonObject, *, keep: bool) -> list[str]:
     """Return the mask of the address if it must be sent or cleared with a change of the service area.
 
     Without the address, the provider silently turns a hybrid business into one without premises. A business without
@@ -183,10 +184,10 @@ def _address_of_area(target: Document, *, keep: bool) -> list[str]:
     return [_ADDRESS] if kind == "CUSTOMER_AND_BUSINESS_LOCATION" else []
 
 
-def _body(target: Document, mask: list[str]) -> Document:
+def _body(target: JsonObject, mask: list[str]) -> JsonObject:
     """Return the masked fields of the target location. Cleared fields are absent."""
     target = without_nulls(without_read_only(Location, target))
-    body: Document = {}
+    body: JsonObject = {}
     for path in mask:
         top, _, nested = path.partition(".")
         value = _at(target, path)

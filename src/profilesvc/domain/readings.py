@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import SyncComparison
 
 Verdict = Literal["in_step", "changed_here", "changed_at_provider", "changed_in_both", "filtered"]
@@ -56,7 +57,7 @@ def _normal(value: Any) -> Any:
     return value or None
 
 
-def _leaves(document: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+def _leaves(document: JsonObject, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
     """Return every field that is not an object with fields, with its path. An array is one leaf."""
     leaves: list[tuple[tuple[str, ...], Any]] = []
     for name, value in document.items():
@@ -65,7 +66,7 @@ def _leaves(document: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple
     return leaves
 
 
-def _at(document: dict[str, Any], names: tuple[str, ...]) -> Any:
+def _at(document: JsonObject, names: tuple[str, ...]) -> Any:
     value: Any = document
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None

@@ -1,11 +1,12 @@
 """The rule for a reply to a review."""
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.domain.errors import invalid_many
-from profilesvc.domain.messages import Document, parse, without_read_only
+from profilesvc.domain.messages import parse, without_read_only
 
 
-def check_reply(body: Document) -> str:
+def check_reply(body: JsonObject) -> str:
     """Return the comment to send.
 
     Read-only fields are ignored, so that a reply can be sent back as it was read.

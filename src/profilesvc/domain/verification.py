@@ -1,11 +1,9 @@
 """The verification state of a location, derived from the provider's resources (docs/decisions.md#d-73)."""
 
-from typing import Any
-
-Document = dict[str, Any]
+from profilesvc.contract.json import JsonObject
 
 
-def derive(voice_of_merchant: Document, verifications: list[Document]) -> tuple[bool, str]:
+def derive(voice_of_merchant: JsonObject, verifications: list[JsonObject]) -> tuple[bool, str]:
     """Return `isVerified` and `verificationState` for a VoiceOfMerchantState and the verifications, oldest first.
 
     The provider omits false values, and the presence of a message has a meaning even if the message is empty.

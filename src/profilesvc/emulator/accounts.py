@@ -6,9 +6,10 @@ import json
 from quart import Blueprint, ResponseReturnValue, request
 from sqlmodel import col, delete, select
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.emulator.state import emulator, now, switches
 from profilesvc.emulator.tables import EmulatorAccountRow, EmulatorTokenRow
-from profilesvc.emulator.wire import Document, page, read_query
+from profilesvc.emulator.wire import page, read_query
 
 accounts = Blueprint("accounts", __name__)
 TOKEN_SECONDS = 3599
@@ -21,7 +22,7 @@ def digest_of(token: str) -> str:
 
 
 @accounts.get("/v1/accounts")
-async def list_accounts() -> Document:
+async def list_accounts() -> JsonObject:
     """Return the caller's accounts, the personal one first."""
     query = read_query("pageSize", "pageToken")
     async with emulator().store.read() as session:

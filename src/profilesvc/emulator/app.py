@@ -9,6 +9,7 @@ from sqlmodel import select
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.time import Clock, iso
 from profilesvc.emulator.accounts import accounts, digest_of
@@ -25,10 +26,9 @@ from profilesvc.emulator.state import Emulator, Switches, count_request, emulato
 from profilesvc.emulator.store import Store
 from profilesvc.emulator.tables import EmulatorStateRow, EmulatorTokenRow
 from profilesvc.emulator.verification import verification
-from profilesvc.emulator.wire import Document
 from profilesvc.server.routing import MatchedRule
 
-_NO_DATA: Document = {"accounts": [], "locations": []}
+_NO_DATA: JsonObject = {"accounts": [], "locations": []}
 _NOT_ROUTED = "<!DOCTYPE html><html lang=en><title>Error 404 (Not Found)!!1</title><p>The requested URL was not found."
 
 
@@ -43,7 +43,7 @@ class _App(Quart):
 
 
 def create_emulator(
-    path: Path, *, clock: Clock, entropy: Entropy, world: Document | None, guard: Guard | None = None
+    path: Path, *, clock: Clock, entropy: Entropy, world: JsonObject | None, guard: Guard | None = None
 ) -> Quart:
     """Return the emulator over the database file at `path`. A new file is filled with the demo data `world`.
 
@@ -102,7 +102,7 @@ async def _record(response: Response) -> Response:
     if fault is not None and fault.after and (faulty := await fault.response()):
         response = faulty
     shared = emulator()
-    call: Document = {"time": iso(shared.clock.now()), "method": request.method, "path": request.path}
+    call: JsonObject = {"time": iso(shared.clock.now()), "method": request.method, "path": request.path}
     call |= {"query": request.args.to_dict(), "body": await _recorded_body(), "status": response.status_code}
     shared.calls.append(call)
     return response

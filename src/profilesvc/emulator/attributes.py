@@ -4,19 +4,20 @@ import json
 
 from quart import Blueprint
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.attributes import Attributes
 from profilesvc.emulator.errors import ApiError, bad_request, business, snake
 from profilesvc.emulator.locations import find_location
 from profilesvc.emulator.state import count_edit, emulator
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorLocationRow
-from profilesvc.emulator.wire import Document, page, read_message, read_query
+from profilesvc.emulator.wire import page, read_message, read_query
 
 attributes = Blueprint("attributes", __name__)
 _VALUE_FIELD = {"BOOL": "values", "ENUM": "values", "URL": "uriValues", "REPEATED_ENUM": "repeatedEnumValue"}
 
 
-def _available(region: str = "", category_names: set[str] | None = None) -> dict[str, Document]:
+def _available(region: str = "", category_names: set[str] | None = None) -> dict[str, JsonObject]:
     """Return the metadata by attribute id, optionally only of one region and some categories."""
     metadata = {}
     for entry in emulator().world.get("attribute_metadata", []):
@@ -27,7 +28,7 @@ def _available(region: str = "", category_names: set[str] | None = None) -> dict
     return metadata
 
 
-def _available_for(row: EmulatorLocationRow) -> dict[str, Document]:
+def _available_for(row: EmulatorLocationRow) -> dict[str, JsonObject]:
     document = json.loads(row.document)
     named = document.get("categories", {})
     every = [named.get("primaryCategory", {}), *named.get("additionalCategories", [])]
@@ -35,14 +36,14 @@ def _available_for(row: EmulatorLocationRow) -> dict[str, Document]:
     return _available(document.get("storefrontAddress", {}).get("regionCode", ""), names)
 
 
-def _rendered(row: EmulatorLocationRow) -> Document:
+def _rendered(row: EmulatorLocationRow) -> JsonObject:
     stored = json.loads(row.attributes)
     return {"name": f"{row.name}/attributes", **({"attributes": stored} if stored else {})}
 
 
 @attributes.get("/v1/locations/<name:location>/attributes")
 @attributes.get("/v1/locations/<name:location>/attributes:getGoogleUpdated")
-async def get_attributes(location: str) -> Document:
+async def get_attributes(location: str) -> JsonObject:
     """Return the location's attributes. Consumers see the same."""
     read_query()
     async with emulator().store.read() as session:
@@ -50,7 +51,7 @@ async def get_attributes(location: str) -> Document:
 
 
 @attributes.patch("/v1/locations/<name:location>/attributes")
-async def update_attributes(location: str) -> Document:
+async def update_attributes(location: str) -> JsonObject:
     """Set the attributes in the mask: remove those that the body lacks, ignore those outside the mask."""
     mask = [part for part in read_query("attributeMask").get("attributeMask", "").split(",") if part]
     if not mask:
@@ -73,7 +74,7 @@ async def update_attributes(location: str) -> Document:
     return _rendered(row)
 
 
-def _check(name: str, attribute: Document | None, available: dict[str, Document]) -> None:
+def _check(name: str, attribute: JsonObject | None, available: dict[str, JsonObject]) -> None:
     """Reject an attribute that is not available for the location, or a value of another type."""
     if name not in available:
         reason = "ATTRIBUTE_NOT_AVAILABLE" if name in _available() else "INVALID_ATTRIBUTE_NAME"
@@ -100,7 +101,7 @@ def _wrong_type(name: str) -> ApiError:
 
 
 @attributes.get("/v1/attributes")
-async def list_attributes() -> Document:
+async def list_attributes() -> JsonObject:
     """Return the available attributes: of a location, of a category and region, or of a whole region."""
     query = read_query("parent", "categoryName", "regionCode", "languageCode", "showAll", "pageSize", "pageToken")
     if "parent" in query:
@@ -115,7 +116,7 @@ async def list_attributes() -> Document:
     return {**({"attributeMetadata": chunk} if chunk else {}), **more}
 
 
-async def _available_for_parent(query: dict[str, str]) -> dict[str, Document]:
+async def _available_for_parent(query: dict[str, str]) -> dict[str, JsonObject]:
     for name in ("languageCode", "regionCode", "categoryName", "showAll"):
         if name in query:
             raise bad_request(snake(name), "Field must not be set when parent is set.")

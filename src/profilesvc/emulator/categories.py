@@ -2,9 +2,10 @@
 
 from quart import Blueprint, request
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.emulator.errors import bad_request, snake
 from profilesvc.emulator.state import emulator
-from profilesvc.emulator.wire import Document, page, read_query
+from profilesvc.emulator.wire import page, read_query
 
 categories = Blueprint("categories", __name__)
 _FULL_ONLY = {"serviceTypes", "moreHoursTypes"}
@@ -18,7 +19,7 @@ def _required(query: dict[str, str], *names: str) -> None:
         raise bad_request("view", "Must be BASIC or FULL")
 
 
-def _rendered(entry: Document, query: dict[str, str]) -> Document:
+def _rendered(entry: JsonObject, query: dict[str, str]) -> JsonObject:
     """Return the category in the requested language if there is a translation. BASIC omits the types."""
     language = query["languageCode"].partition("-")[0]
     category = entry["category"]
@@ -27,7 +28,7 @@ def _rendered(entry: Document, query: dict[str, str]) -> Document:
 
 
 @categories.get("/v1/categories")
-async def list_categories() -> Document:
+async def list_categories() -> JsonObject:
     """Return all categories, or those whose name starts with the filter `displayName=…`."""
     query = read_query("regionCode", "languageCode", "view", "filter", "pageSize", "pageToken")
     _required(query, "regionCode", "languageCode", "view")
@@ -43,7 +44,7 @@ async def list_categories() -> Document:
 
 
 @categories.get("/v1/categories:batchGet")
-async def batch_get_categories() -> Document:
+async def batch_get_categories() -> JsonObject:
     """Return the named categories without unknown ones (our choice: the provider's response is not documented)."""
     query = read_query("names", "regionCode", "languageCode", "view")
     _required(query, "names", "languageCode", "view")

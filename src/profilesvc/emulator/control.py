@@ -31,6 +31,7 @@ from quart import Blueprint, ResponseReturnValue, request
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.attributes import Attribute
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.provider.post import LocalPost
@@ -52,7 +53,6 @@ from profilesvc.emulator.tables import (
     EmulatorStateRow,
     EmulatorTable,
 )
-from profilesvc.emulator.wire import Document
 
 Row = TypeVar("Row", bound=EmulatorTable)
 control = Blueprint("control", __name__, url_prefix="/__emulator")
@@ -65,15 +65,15 @@ class StateChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    switches: Document = {}
-    locations: dict[str, Document] = {}
-    google_updated: dict[str, Document] = {}
-    voice_of_merchant: dict[str, Document] = {}
-    verifications: dict[str, list[Document]] = {}
+    switches: JsonObject = {}
+    locations: dict[str, JsonObject] = {}
+    google_updated: dict[str, JsonObject] = {}
+    voice_of_merchant: dict[str, JsonObject] = {}
+    verifications: dict[str, list[JsonObject]] = {}
     attributes: dict[str, list[Attribute]] = {}
     blocked: dict[str, dict[str, Literal["THROTTLED", "STALE_DATA"]]] = {}
-    posts: dict[str, Document] = {}
-    reviews: dict[str, Document | None] = {}
+    posts: dict[str, JsonObject] = {}
+    reviews: dict[str, JsonObject | None] = {}
 
 
 _CENTURY = 100 * 366 * 86_400  # seconds
@@ -109,14 +109,14 @@ async def validation_error(error: ValidationError) -> ResponseReturnValue:
 
 
 @control.get("/state")
-async def get_state() -> Document:
+async def get_state() -> JsonObject:
     """Return the whole state."""
     shared = emulator()
     async with shared.store.read() as session:
         return await _state(session, shared)
 
 
-async def _state(session: AsyncSession, shared: Emulator) -> Document:
+async def _state(session: AsyncSession, shared: Emulator) -> JsonObject:
     switches = await load_switches(session)
     now = shared.clock.now() + switches.clock_offset_ms
     locations = (await session.exec(select(EmulatorLocationRow))).all()
@@ -136,7 +136,7 @@ async def _state(session: AsyncSession, shared: Emulator) -> Document:
 
 
 @control.put("/state")
-async def put_state() -> Document:
+async def put_state() -> JsonObject:
     """Change the named fields, all or none."""
     change = StateChange.model_validate_json(await request.get_data())
     shared = emulator()
@@ -166,25 +166,25 @@ async def _require(session: AsyncSession, table: type[Row], name: str) -> Row:
     return row
 
 
-async def _set_switches(session: AsyncSession, values: Document) -> None:
+async def _set_switches(session: AsyncSession, values: JsonObject) -> None:
     row = (await session.exec(select(EmulatorStateRow))).one()
     row.document = Switches.model_validate(values).model_dump_json()
 
 
-def _merged(model: type[BaseModel], document: Document, fields: Document) -> Document:
+def _merged(model: type[BaseModel], document: JsonObject, fields: JsonObject) -> JsonObject:
     merged = {key: value for key, value in {**document, **fields}.items() if value is not None}
     model.model_validate(merged)
     return merged
 
 
-def _change_post(row: EmulatorPostRow, fields: Document) -> None:
+def _change_post(row: EmulatorPostRow, fields: JsonObject) -> None:
     merged = _merged(LocalPost, json.loads(row.document), fields)
     if state := merged.pop("state", None):
         row.verdict, row.review_ends, row.publish_at = state, 0, 0
     row.document = dump(merged)
 
 
-async def _change_review(session: AsyncSession, name: str, review: Document | None) -> None:
+async def _change_review(session: AsyncSession, name: str, review: JsonObject | None) -> None:
     parent, _, ident = name.partition("/reviews/")
     location = await _require(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
     if not ident or parent != f"{location.account}/{location.name}":
@@ -199,7 +199,7 @@ async def _change_review(session: AsyncSession, name: str, review: Document | No
 
 
 @control.post("/faults")
-async def post_faults() -> Document:
+async def post_faults() -> JsonObject:
     """Queue a fault, or a list of them."""
     body: Fault | list[Fault] = TypeAdapter(Fault | list[Fault]).validate_json(await request.get_data())
     for fault in body if isinstance(body, list) else [body]:
@@ -208,14 +208,14 @@ async def post_faults() -> Document:
 
 
 @control.delete("/faults")
-async def delete_faults() -> Document:
+async def delete_faults() -> JsonObject:
     """Empty the queue."""
     emulator().faults.clear()
     return {}
 
 
 @control.post("/clock")
-async def post_clock() -> Document:
+async def post_clock() -> JsonObject:
     """Advance or set the emulator's clock."""
     change = ClockChange.model_validate_json(await request.get_data())
     shared = emulator()
@@ -241,20 +241,20 @@ def _instant(text: str) -> int:
 
 
 @control.get("/requests")
-async def get_requests() -> Document:
+async def get_requests() -> JsonObject:
     """Return the last 1000 calls."""
     return {"requests": list(emulator().calls)}
 
 
 @control.delete("/requests")
-async def delete_requests() -> Document:
+async def delete_requests() -> JsonObject:
     """Delete the recorded calls."""
     emulator().calls.clear()
     return {}
 
 
 @control.post("/reset")
-async def reset() -> Document:
+async def reset() -> JsonObject:
     """Restore the demo data, the switches and the clock. Delete faults, recorded calls and counts of limits."""
     shared = emulator()
     shared.faults.clear()

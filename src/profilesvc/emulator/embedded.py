@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import httpx
 from quart import Quart
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.time import Clock
 from profilesvc.emulator.app import create_emulator
@@ -27,7 +27,7 @@ async def open_emulator(
     *,
     clock: Clock,
     entropy: Entropy,
-    world: dict[str, Any] | None,
+    world: JsonObject | None,
     guard: Guard | None = None,
     observe: Observe = unobserved,
 ) -> AsyncIterator[tuple[Provider, Quart]]:

@@ -1,9 +1,10 @@
 """Errors in the provider's envelope: google.rpc.Status with details by `@type`."""
 
 import re
-from typing import Any
 
 from pydantic import ValidationError
+
+from profilesvc.contract.json import JsonObject
 
 INVALID = "Request contains an invalid argument."
 STATUS_NAMES = {
@@ -26,16 +27,16 @@ _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 class ApiError(Exception):
     """An error of the API: HTTP status, message and details. `status` overrides the name of the HTTP status."""
 
-    def __init__(self, http_status: int, message: str, *details: dict[str, Any], status: str = "") -> None:
+    def __init__(self, http_status: int, message: str, *details: JsonObject, status: str = "") -> None:
         super().__init__(message)
         self.http_status = http_status
         self.message = message
         self.details = list(details)
         self.status = status or STATUS_NAMES.get(http_status, "UNKNOWN")
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JsonObject:
         """Return the error envelope."""
-        error: dict[str, Any] = {"code": self.http_status, "message": self.message, "status": self.status}
+        error: JsonObject = {"code": self.http_status, "message": self.message, "status": self.status}
         return {"error": {**error, "details": self.details} if self.details else error}
 
 

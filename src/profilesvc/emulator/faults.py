@@ -4,11 +4,12 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from quart import Response
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.emulator.errors import ApiError
 
 _HUGE_CHUNK, _HUGE_CHUNKS = b"x" * 1_048_576, 12
@@ -54,7 +55,7 @@ class Fault(BaseModel):
     status: int = Field(503, ge=400, le=599)
     message: str = "Injected fault."
     reason: str = ""
-    details: list[dict[str, Any]] = []
+    details: list[JsonObject] = []
     headers: dict[str, str] = {}
     seconds: float = Field(1, ge=0, le=60)
     after: bool = False
@@ -132,6 +133,6 @@ class Faults:
                 return fault if must_fail else None
         return None
 
-    def listing(self) -> list[dict[str, Any]]:
+    def listing(self) -> list[JsonObject]:
         """Return the faults in the queue."""
         return [fault.model_dump() for fault in self._queue]

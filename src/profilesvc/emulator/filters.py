@@ -4,10 +4,11 @@ import math
 import re
 from collections.abc import Callable
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.emulator.errors import ApiError, bad_request
-from profilesvc.emulator.wire import Document, camel
+from profilesvc.emulator.wire import camel
 
-Test = Callable[[Document], bool]
+Test = Callable[[JsonObject], bool]
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>AND\b|OR\b|[()])"
     r"|distance\(\s*latlng\s*,\s*geopoint\(\s*(?P<lat>-?[\d.]+)\s*,\s*(?P<lng>-?[\d.]+)\s*\)\s*\)\s*<\s*(?P<far>[\d.]+)"
@@ -105,7 +106,7 @@ def _restriction(field: str, operator: str, value: str) -> Test:
     return lambda place: any(_words(value) <= _words(text) for text in _strings(place, field))
 
 
-def _strings(place: Document, field: str) -> list[str]:
+def _strings(place: JsonObject, field: str) -> list[str]:
     if field == "categories":
         named = place.get("categories", {})
         every = [named.get("primaryCategory", {}), *named.get("additionalCategories", [])]
@@ -131,7 +132,7 @@ def _near(token: re.Match[str]) -> Test:
     except ValueError:
         raise _invalid() from None
 
-    def test(place: Document) -> bool:
+    def test(place: JsonObject) -> bool:
         if "latlng" not in place:
             return False
         place_lat, place_lng = place["latlng"].get("latitude", 0), place["latlng"].get("longitude", 0)
@@ -142,7 +143,7 @@ def _near(token: re.Match[str]) -> Test:
     return test
 
 
-def location_order(text: str) -> Callable[[Document], list[object]]:
+def location_order(text: str) -> Callable[[JsonObject], list[object]]:
     """Return the sort key of an orderBy. It ends with the name, so that keys are unique."""
     columns = []
     for part in filter(None, (part.strip() for part in text.split(","))):

@@ -6,6 +6,7 @@ from quart import Blueprint
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
 from profilesvc.emulator.errors import bad_request, not_found
 from profilesvc.emulator.filters import location_filter, location_order
@@ -14,7 +15,7 @@ from profilesvc.emulator.rules import check_blocked, check_location, check_servi
 from profilesvc.emulator.state import count_edit, emulator, now, switches
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorAccountRow, EmulatorLocationRow
-from profilesvc.emulator.wire import Document, page, pruned, read_message, read_query
+from profilesvc.emulator.wire import page, pruned, read_message, read_query
 
 locations = Blueprint("locations", __name__)
 EVERY_ACCOUNT = "-"
@@ -33,21 +34,21 @@ async def find_location(session: AsyncSession, location: str) -> EmulatorLocatio
     return row
 
 
-def _pending(row: EmulatorLocationRow) -> dict[str, Document]:
+def _pending(row: EmulatorLocationRow) -> dict[str, JsonObject]:
     """Return the edits in review, by field."""
     return {name: edit for name, edit in json.loads(row.pending).items() if now() < edit["ends"]}
 
 
-def _visible(row: EmulatorLocationRow, mask: list[Path]) -> Document:
+def _visible(row: EmulatorLocationRow, mask: list[Path]) -> JsonObject:
     document = json.loads(row.document)
     flags = {"hasGoogleUpdated": row.google_updated != "{}", "hasPendingEdits": bool(_pending(row))}
     document["metadata"] = {**document.get("metadata", {}), **{flag: True for flag, set_ in flags.items() if set_}}
-    result: Document = pruned(trimmed(document, mask))
+    result: JsonObject = pruned(trimmed(document, mask))
     return result
 
 
 @locations.get("/v1/accounts/<name:account>/locations")
-async def list_locations(account: str) -> Document:
+async def list_locations(account: str) -> JsonObject:
     """Return the locations of an account, or of all accounts for `-`. `totalSize` is present only with a filter."""
     query = read_query("readMask", "pageSize", "pageToken", "filter", "orderBy")
     mask = read_mask(query.get("readMask"), Location)
@@ -69,7 +70,7 @@ async def list_locations(account: str) -> Document:
 
 
 @locations.get("/v1/locations/<name:location>")
-async def get_location(location: str) -> Document:
+async def get_location(location: str) -> JsonObject:
     """Return the location as the merchant last set it, only the masked fields."""
     mask = read_mask(read_query("readMask").get("readMask"), Location)
     async with emulator().store.read() as session:
@@ -77,7 +78,7 @@ async def get_location(location: str) -> Document:
 
 
 @locations.get("/v1/locations/<name:location>:getGoogleUpdated")
-async def get_google_updated(location: str) -> Document:
+async def get_google_updated(location: str) -> JsonObject:
     """Return the location as consumers see it, the fields that differ, and the fields whose edits are in review.
 
     A client that has read it can again edit fields that were rejected as STALE_DATA.
@@ -91,12 +92,12 @@ async def get_google_updated(location: str) -> Document:
     shown = {name: edit["shown"] for name, edit in pending.items()}
     seen = pruned(trimmed({**json.loads(row.document), **shown, **updated}, mask))
     masks = {"diffMask": ",".join(sorted({*shown, *updated})), "pendingMask": ",".join(sorted(pending))}
-    response: Document = pruned({"location": seen, **masks})
+    response: JsonObject = pruned({"location": seen, **masks})
     return response
 
 
 @locations.patch("/v1/locations/<name:location>")
-async def patch_location(location: str) -> Document:
+async def patch_location(location: str) -> JsonObject:
     """Set the masked fields to the body's values, and clear those that the body lacks."""
     query = read_query("updateMask", "validateOnly")
     strict = switches().strict
@@ -121,7 +122,7 @@ async def patch_location(location: str) -> Document:
     return response
 
 
-def _store(row: EmulatorLocationRow, before: Document, after: Document, mask: list[Path]) -> None:
+def _store(row: EmulatorLocationRow, before: JsonObject, after: JsonObject, mask: list[Path]) -> None:
     """Store the merchant's values, which replace the provider's own changes. Consumers see them after a review."""
     row.document = dump(after)
     edited = {path[0] for path in mask}
@@ -135,7 +136,7 @@ def _store(row: EmulatorLocationRow, before: Document, after: Document, mask: li
     row.pending = dump(pending)
 
 
-def _reverify(row: EmulatorLocationRow, before: Document) -> None:
+def _reverify(row: EmulatorLocationRow, before: JsonObject) -> None:
     """Remove the voice of merchant after a change of title or address. The response of the patch does not show it."""
     after = json.loads(row.document)
     changed = any(before.get(name) != after.get(name) for name in ("title", "storefrontAddress"))
@@ -143,7 +144,7 @@ def _reverify(row: EmulatorLocationRow, before: Document) -> None:
         set_voice_of_merchant(row, {"hasBusinessAuthority": True, "verify": {}})
 
 
-def set_voice_of_merchant(row: EmulatorLocationRow, state: Document) -> None:
+def set_voice_of_merchant(row: EmulatorLocationRow, state: JsonObject) -> None:
     """Store the state and set metadata.hasVoiceOfMerchant to match, as the provider does."""
     row.voice_of_merchant = dump(state)
     document = json.loads(row.document)

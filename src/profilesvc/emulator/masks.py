@@ -1,8 +1,9 @@
 """Field masks: parse them, and apply them to documents and updates."""
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, access_of, message_of
 from profilesvc.emulator.errors import ApiError, bad_request
-from profilesvc.emulator.wire import Document, camel
+from profilesvc.emulator.wire import camel
 
 Path = tuple[str, ...]
 _SENT_TOGETHER = {
@@ -64,9 +65,9 @@ def update_mask(text: str | None, model: type[Message], *, strict: bool) -> list
     return paths
 
 
-def trimmed(document: Document, paths: list[Path]) -> Document:
+def trimmed(document: JsonObject, paths: list[Path]) -> JsonObject:
     """Return the fields of a document that the mask names."""
-    result: Document = {}
+    result: JsonObject = {}
     for path in paths:
         source, target = document, result
         for name in path[:-1]:
@@ -79,14 +80,14 @@ def trimmed(document: Document, paths: list[Path]) -> Document:
     return result
 
 
-def _lookup(document: Document, path: Path) -> object:
+def _lookup(document: JsonObject, path: Path) -> object:
     value: object = document
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def applied(document: Document, body: Document, paths: list[Path]) -> Document:
+def applied(document: JsonObject, body: JsonObject, paths: list[Path]) -> JsonObject:
     """Return a new document in which every masked field has the body's value, or is absent if the body has none."""
     result = {**document}
     for path in paths:

@@ -6,6 +6,7 @@ from quart import Blueprint
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.time import iso, parse_iso
 from profilesvc.emulator.errors import bad_request, not_found
@@ -15,7 +16,7 @@ from profilesvc.emulator.rules import check_post
 from profilesvc.emulator.state import count_edit, emulator, now, switches
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorPostRow
-from profilesvc.emulator.wire import Document, page, read_message, read_query
+from profilesvc.emulator.wire import page, read_message, read_query
 
 posts = Blueprint("posts", __name__, url_prefix="/v4/accounts/<name:account>/locations/<name:location>/localPosts")
 _OUTPUT_ONLY = {"name", "state", "createTime", "updateTime", "searchUrl", "recurringInstanceTime"}
@@ -30,12 +31,12 @@ def state_of(row: EmulatorPostRow, at: int) -> str:
     return "SCHEDULED" if row.verdict != "REJECTED" and at < row.publish_at else row.verdict
 
 
-def rendered(row: EmulatorPostRow, at: int) -> Document:
+def rendered(row: EmulatorPostRow, at: int) -> JsonObject:
     """Return the post as the provider returns it."""
     return {**json.loads(row.document), "state": state_of(row, at)}
 
 
-def _submit(row: EmulatorPostRow, document: Document) -> None:
+def _submit(row: EmulatorPostRow, document: JsonObject) -> None:
     """Store a document and start its review. The current switches determine the verdict."""
     row.document = dump({**document, "updateTime": iso(now())})
     row.review_ends = now() + round(switches().review_seconds * 1000)
@@ -68,7 +69,7 @@ async def _free_name(session: AsyncSession, parent: str) -> str:
             return name
 
 
-def _hosted(name: str, document: Document) -> Document:
+def _hosted(name: str, document: JsonObject) -> JsonObject:
     """Return the photos as the provider stores them: with its own name and address next to the source."""
     parent, _, post = name.partition("/localPosts/")
     media = []
@@ -83,7 +84,7 @@ def _hosted(name: str, document: Document) -> Document:
 
 
 @posts.post("")
-async def create_post(account: str, location: str) -> Document:
+async def create_post(account: str, location: str) -> JsonObject:
     """Create a post and start its review."""
     read_query()
     body = await read_message(LocalPost, "local_post")
@@ -102,7 +103,7 @@ async def create_post(account: str, location: str) -> Document:
 
 
 @posts.get("")
-async def list_posts(account: str, location: str) -> Document:
+async def list_posts(account: str, location: str) -> JsonObject:
     """Return the posts of a location, newest first (our choice: the provider's order is not documented)."""
     query = read_query("pageSize", "pageToken")
     async with emulator().store.read() as session:
@@ -115,7 +116,7 @@ async def list_posts(account: str, location: str) -> Document:
 
 
 @posts.get("/<name:post>")
-async def get_post(account: str, location: str, post: str) -> Document:
+async def get_post(account: str, location: str, post: str) -> JsonObject:
     """Return a post."""
     read_query()
     async with emulator().store.read() as session:
@@ -124,7 +125,7 @@ async def get_post(account: str, location: str, post: str) -> Document:
 
 
 @posts.patch("/<name:post>")
-async def patch_post(account: str, location: str, post: str) -> Document:
+async def patch_post(account: str, location: str, post: str) -> JsonObject:
     """Change the masked fields and start a new review. Media cannot be replaced."""
     mask = update_mask(read_query("updateMask").get("updateMask"), LocalPost, strict=switches().strict)
     if any(path[0] == "media" for path in mask):
@@ -142,7 +143,7 @@ async def patch_post(account: str, location: str, post: str) -> Document:
 
 
 @posts.delete("/<name:post>")
-async def delete_post(account: str, location: str, post: str) -> Document:
+async def delete_post(account: str, location: str, post: str) -> JsonObject:
     """Delete a post."""
     read_query()
     async with emulator().store.write() as session:

@@ -7,6 +7,7 @@ from quart import Blueprint
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import BatchGetReviewsRequest, ReviewReply
 from profilesvc.domain.time import iso
 from profilesvc.emulator.errors import MISSING_VALUE, bad_request, failed_precondition, not_found, post_error
@@ -14,12 +15,12 @@ from profilesvc.emulator.locations import find_location
 from profilesvc.emulator.state import emulator, now, switches
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorReviewRow
-from profilesvc.emulator.wire import Document, page, read_message, read_query
+from profilesvc.emulator.wire import page, read_message, read_query
 
 reviews = Blueprint("reviews", __name__, url_prefix="/v4/accounts/<name:account>")
 _STARS = {"ONE": 1, "TWO": 2, "THREE": 3, "FOUR": 4, "FIVE": 5}
 _PAGE_SIZES = (50, 50)
-Key = Callable[[tuple[EmulatorReviewRow, Document]], list[object]]
+Key = Callable[[tuple[EmulatorReviewRow, JsonObject]], list[object]]
 _ORDERS: dict[str, Key] = {
     "": lambda pair: [-pair[0].updated, pair[0].name],
     "updateTime desc": lambda pair: [-pair[0].updated, pair[0].name],
@@ -28,13 +29,13 @@ _ORDERS: dict[str, Key] = {
 }
 
 
-def _stars(review: Document) -> int:
+def _stars(review: JsonObject) -> int:
     return _STARS.get(review.get("starRating", ""), 0)
 
 
-def rendered(row: EmulatorReviewRow, at: int) -> Document:
+def rendered(row: EmulatorReviewRow, at: int) -> JsonObject:
     """Return the review as the provider returns it. A reply is PENDING until its review ends."""
-    document: Document = json.loads(row.document)
+    document: JsonObject = json.loads(row.document)
     if "reviewReply" in document:
         verdict = "PENDING" if at < row.reply_ends else row.reply_verdict
         document["reviewReply"]["reviewReplyState"] = verdict
@@ -60,7 +61,7 @@ async def _find(session: AsyncSession, parent: str, review: str) -> EmulatorRevi
     return row
 
 
-async def _read(session: AsyncSession, parents: list[str], order: str) -> list[tuple[EmulatorReviewRow, Document]]:
+async def _read(session: AsyncSession, parents: list[str], order: str) -> list[tuple[EmulatorReviewRow, JsonObject]]:
     if order not in _ORDERS:
         raise bad_request("order_by", "Invalid order by provided")
     statement = select(EmulatorReviewRow).where(col(EmulatorReviewRow.parent).in_(parents))
@@ -69,7 +70,7 @@ async def _read(session: AsyncSession, parents: list[str], order: str) -> list[t
 
 
 @reviews.get("/locations/<name:location>/reviews")
-async def list_reviews(account: str, location: str) -> Document:
+async def list_reviews(account: str, location: str) -> JsonObject:
     """Return one page. The average and the count include all reviews of the location."""
     query = read_query("pageSize", "pageToken", "orderBy")
     async with emulator().store.read() as session:
@@ -84,7 +85,7 @@ async def list_reviews(account: str, location: str) -> Document:
 
 
 @reviews.get("/locations/<name:location>/reviews/<name:review>")
-async def get_review(account: str, location: str, review: str) -> Document:
+async def get_review(account: str, location: str, review: str) -> JsonObject:
     """Return a review."""
     read_query()
     async with emulator().store.read() as session:
@@ -93,7 +94,7 @@ async def get_review(account: str, location: str, review: str) -> Document:
 
 
 @reviews.put("/locations/<name:location>/reviews/<name:review>/reply")
-async def update_reply(account: str, location: str, review: str) -> Document:
+async def update_reply(account: str, location: str, review: str) -> JsonObject:
     """Set or replace the reply and start its review."""
     read_query()
     comment = (await read_message(ReviewReply, "review_reply")).get("comment")
@@ -107,12 +108,12 @@ async def update_reply(account: str, location: str, review: str) -> Document:
         flagged = switches().reject_phrase and switches().reject_phrase in comment
         row.reply_verdict = "REJECTED" if flagged else "APPROVED"
         session.add(row)
-    updated: Document = rendered(row, now())["reviewReply"]
+    updated: JsonObject = rendered(row, now())["reviewReply"]
     return updated
 
 
 @reviews.delete("/locations/<name:location>/reviews/<name:review>/reply")
-async def delete_reply(account: str, location: str, review: str) -> Document:
+async def delete_reply(account: str, location: str, review: str) -> JsonObject:
     """Remove the reply.
 
     Raises:
@@ -130,7 +131,7 @@ async def delete_reply(account: str, location: str, review: str) -> Document:
 
 
 @reviews.post("/locations:batchGetReviews")
-async def batch_get_reviews(account: str) -> Document:
+async def batch_get_reviews(account: str) -> JsonObject:
     """Return the reviews of several locations of the account."""
     read_query()
     body = await read_message(BatchGetReviewsRequest, "request")

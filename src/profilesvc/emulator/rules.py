@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.emulator.errors import (
     MISSING_VALUE,
     PHOTO_FETCH_FAILED,
@@ -14,7 +15,6 @@ from profilesvc.emulator.errors import (
     snake,
 )
 from profilesvc.emulator.masks import Path
-from profilesvc.emulator.wire import Document
 
 _URL = re.compile(r"https?://|www\.", re.IGNORECASE)
 _SCHEDULE = {"startDate", "startTime", "endDate", "endTime"}
@@ -37,7 +37,7 @@ def check_blocked(blocked: dict[str, str], mask: list[Path]) -> None:
             raise business(blocked[path[0]], field_mask=snake(path[0]))
 
 
-def check_service_area(before: Document, mask: list[Path], *, strict: bool) -> None:
+def check_service_area(before: JsonObject, mask: list[Path], *, strict: bool) -> None:
     """Reject half of a service area, as the provider did for integrators."""
     named = {path[1] for path in mask if path[0] == "serviceArea" and len(path) > 1}
     if not strict or not named or ("serviceArea",) in mask:
@@ -48,7 +48,7 @@ def check_service_area(before: Document, mask: list[Path], *, strict: bool) -> N
         raise bad_request("service_area", "Field is required")
 
 
-def settled(after: Document, mask: list[Path]) -> Document:
+def settled(after: JsonObject, mask: list[Path]) -> JsonObject:
     """Apply the changes that the provider makes to an update silently.
 
     A hybrid business whose address is not in the mask loses its storefront. One without a storefront has no address.
@@ -62,7 +62,7 @@ def settled(after: Document, mask: list[Path]) -> Document:
     return after
 
 
-def check_location(before: Document, after: Document, *, strict: bool) -> None:
+def check_location(before: JsonObject, after: JsonObject, *, strict: bool) -> None:
     """Reject an update whose result violates a rule."""
     if not after.get("title"):
         raise bad_request("title", "Field is required")
@@ -73,7 +73,7 @@ def check_location(before: Document, after: Document, *, strict: bool) -> None:
         _check_location_strictly(before, after)
 
 
-def _check_location_strictly(before: Document, after: Document) -> None:
+def _check_location_strictly(before: JsonObject, after: JsonObject) -> None:
     old_region = before.get("storefrontAddress", {}).get("regionCode")
     has_storefront = after.get("serviceArea", {}).get("businessType") != CUSTOMERS_ONLY
     if old_region and has_storefront and "storefrontAddress" not in after:
@@ -93,7 +93,7 @@ def _check_location_strictly(before: Document, after: Document) -> None:
         raise business("TOO_MANY_ENTRIES", field_mask="service_area.places", max_count=str(_MAX_PLACES))
 
 
-def check_post(post: Document, *, strict: bool) -> None:
+def check_post(post: JsonObject, *, strict: bool) -> None:
     """Reject a post that violates a rule. Lenient mode accepts ALERT, and EVENT and OFFER without event and offer."""
     if "topicType" not in post:
         raise post_error(MISSING_VALUE, "topic_type", "Topic type is required for post creation.")
@@ -111,7 +111,7 @@ def check_post(post: Document, *, strict: bool) -> None:
     _check_extras(post, topic)
 
 
-def _check_media(item: Document, field: str, *, strict: bool) -> None:
+def _check_media(item: JsonObject, field: str, *, strict: bool) -> None:
     """Check photos by their URL. A host under .invalid simulates a photo that cannot be fetched."""
     if item.get("mediaFormat") == "VIDEO":
         raise ApiError(500, "Internal error encountered.")
@@ -124,7 +124,7 @@ def _check_media(item: Document, field: str, *, strict: bool) -> None:
         raise post_error(UNSUPPORTED, f"{field}.location_association", "Must not be set for post media.")
 
 
-def _check_event(event: Document) -> None:
+def _check_event(event: JsonObject) -> None:
     if not event:
         raise post_error(MISSING_VALUE, "event", "Event is required for this topic type.")
     if not event.get("title"):
@@ -133,7 +133,7 @@ def _check_event(event: Document) -> None:
         raise post_error(MISSING_VALUE, "event.schedule", f"Event schedule lacks {missing[0]}.")
 
 
-def _check_extras(post: Document, topic: str) -> None:
+def _check_extras(post: JsonObject, topic: str) -> None:
     if topic == "STANDARD" and "event" in post:
         raise post_error(UNSUPPORTED, "event", "Event must not be set for this topic type.")
     if topic != "OFFER" and "offer" in post:

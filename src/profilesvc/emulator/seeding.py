@@ -3,6 +3,7 @@
 from sqlmodel import delete
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import parse_iso
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import (
@@ -12,7 +13,6 @@ from profilesvc.emulator.tables import (
     EmulatorReviewRow,
     EmulatorStateRow,
 )
-from profilesvc.emulator.wire import Document
 
 
 async def clear(session: AsyncSession) -> None:
@@ -21,7 +21,7 @@ async def clear(session: AsyncSession) -> None:
         await session.exec(delete(row))
 
 
-def fill(session: AsyncSession, world: Document, now: int) -> None:
+def fill(session: AsyncSession, world: JsonObject, now: int) -> None:
     """Add the accounts, locations, posts and reviews of the demo data as the provider has them.
 
     The review of a PROCESSING post ends `seed_review_seconds` from now.
@@ -39,7 +39,7 @@ def fill(session: AsyncSession, world: Document, now: int) -> None:
         session.add_all(review_row(review) for review in world.get("reviews", {}).get(name, []))
 
 
-def _location_row(location: Document, attributes: list[Document]) -> EmulatorLocationRow:
+def _location_row(location: JsonObject, attributes: list[JsonObject]) -> EmulatorLocationRow:
     return EmulatorLocationRow(
         name=location["profile"]["name"],
         account=location["account"],
@@ -50,7 +50,7 @@ def _location_row(location: Document, attributes: list[Document]) -> EmulatorLoc
     )
 
 
-def _post_row(parent: str, post: Document, review_ends: int) -> EmulatorPostRow:
+def _post_row(parent: str, post: JsonObject, review_ends: int) -> EmulatorPostRow:
     in_review = post["state"] == "PROCESSING"
     return EmulatorPostRow(
         name=post["name"],
@@ -62,7 +62,7 @@ def _post_row(parent: str, post: Document, review_ends: int) -> EmulatorPostRow:
     )
 
 
-def review_row(review: Document) -> EmulatorReviewRow:
+def review_row(review: JsonObject) -> EmulatorReviewRow:
     """Return the row of a review. The state of a reply is stored in columns."""
     reply = {key: value for key, value in review.get("reviewReply", {}).items() if key != "reviewReplyState"}
     return EmulatorReviewRow(

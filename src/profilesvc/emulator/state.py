@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from quart import current_app, g, request
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import MINUTE, Clock
@@ -15,7 +16,6 @@ from profilesvc.emulator.faults import Faults
 from profilesvc.emulator.guard import Guard
 from profilesvc.emulator.store import Store
 from profilesvc.emulator.tables import EmulatorStateRow
-from profilesvc.emulator.wire import Document
 from profilesvc.limits.counters import MemoryWindows
 
 SERVICES = {
@@ -66,11 +66,11 @@ class Emulator:
     store: Store
     clock: Clock
     entropy: Entropy
-    world: Document
+    world: JsonObject
     guard: Guard | None = None
     faults: Faults = field(default_factory=Faults)
     limiter: MemoryWindows = field(default_factory=lambda: MemoryWindows(RequestClock()))
-    calls: deque[Document] = field(default_factory=lambda: deque(maxlen=1000))
+    calls: deque[JsonObject] = field(default_factory=lambda: deque(maxlen=1000))
 
 
 def emulator() -> Emulator:

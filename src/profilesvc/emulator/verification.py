@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from quart import Blueprint
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.verification import (
     CompleteVerificationRequest,
     FetchVerificationOptionsRequest,
@@ -17,7 +18,7 @@ from profilesvc.emulator.rules import CUSTOMERS_ONLY, host_of
 from profilesvc.emulator.state import emulator, now, switches
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorLocationRow
-from profilesvc.emulator.wire import Document, page, pruned, read_message, read_query
+from profilesvc.emulator.wire import page, pruned, read_message, read_query
 
 verification = Blueprint("verification", __name__, url_prefix="/v1/locations")
 _GRANTED = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
@@ -25,17 +26,17 @@ _POSTAL_DAYS = 14
 
 
 @verification.get("/<name:location>/VoiceOfMerchantState")
-async def get_voice_of_merchant(location: str) -> Document:
+async def get_voice_of_merchant(location: str) -> JsonObject:
     """Return whether the merchant controls the listing and, if not, the required action."""
     read_query()
     async with emulator().store.read() as session:
         row = await find_location(session, location)
-    state: Document = pruned(json.loads(row.voice_of_merchant))
+    state: JsonObject = pruned(json.loads(row.voice_of_merchant))
     return state
 
 
 @verification.get("/<name:location>/verifications")
-async def list_verifications(location: str) -> Document:
+async def list_verifications(location: str) -> JsonObject:
     """Return the verifications, oldest first."""
     query = read_query("pageSize", "pageToken")
     async with emulator().store.read() as session:
@@ -45,12 +46,12 @@ async def list_verifications(location: str) -> Document:
     return {**({"verifications": chunk} if chunk else {}), **more}
 
 
-def _key(item: Document) -> list[str]:
+def _key(item: JsonObject) -> list[str]:
     return [item.get("createTime", ""), item.get("name", "")]
 
 
 @verification.post("/<name:location>:fetchVerificationOptions")
-async def fetch_options(location: str) -> Document:
+async def fetch_options(location: str) -> JsonObject:
     """Return the methods by which the location can be verified; none if it is verified."""
     read_query()
     body = await read_message(FetchVerificationOptionsRequest, "request")
@@ -63,12 +64,12 @@ async def fetch_options(location: str) -> Document:
     return {"options": options} if options else {}
 
 
-def _check_context(row: EmulatorLocationRow, body: Document) -> None:
+def _check_context(row: EmulatorLocationRow, body: JsonObject) -> None:
     if "context" in body and json.loads(row.document).get("serviceArea", {}).get("businessType") != CUSTOMERS_ONLY:
         raise bad_request("context", "Field must not be set for this location")
 
 
-def _options(row: EmulatorLocationRow) -> Iterator[Document]:
+def _options(row: EmulatorLocationRow) -> Iterator[JsonObject]:
     """Return the methods that the profile's phone, website domain and address allow."""
     document = json.loads(row.document)
     if json.loads(row.voice_of_merchant).get("hasVoiceOfMerchant"):
@@ -87,7 +88,7 @@ def _options(row: EmulatorLocationRow) -> Iterator[Document]:
 
 
 @verification.post("/<name:location>:verify")
-async def verify(location: str) -> Document:
+async def verify(location: str) -> JsonObject:
     """Start a verification by an offered method. AUTO completes it immediately."""
     read_query()
     body = await read_message(VerifyLocationRequest, "request")
@@ -111,7 +112,7 @@ async def verify(location: str) -> Document:
     return {"verification": started}
 
 
-def _check_offered(row: EmulatorLocationRow, body: Document) -> None:
+def _check_offered(row: EmulatorLocationRow, body: JsonObject) -> None:
     offered = {option["verificationMethod"]: option for option in _options(row)}
     if body["method"] not in offered:
         raise failed_precondition("The verification method is not available for this location.")
@@ -124,7 +125,7 @@ def _check_offered(row: EmulatorLocationRow, body: Document) -> None:
 
 
 @verification.post("/<name:location>/verifications/<name:attempt>:complete")
-async def complete(location: str, attempt: str) -> Document:
+async def complete(location: str, attempt: str) -> JsonObject:
     """Complete a pending verification by the PIN of the switches. The error for a wrong PIN is a guess."""
     read_query()
     pin = (await read_message(CompleteVerificationRequest, "request")).get("pin")

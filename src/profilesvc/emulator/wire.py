@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from quart import request
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message
 from profilesvc.emulator.errors import ApiError, bad_request, body_error
 
-Document = dict[str, Any]
 Item = TypeVar("Item")
 
 _DEFAULTS: tuple[Any, ...] = (None, False, "", [])  # 0 equals False; an empty message, {}, is not a default
@@ -46,7 +46,7 @@ def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-async def read_json() -> Document:
+async def read_json() -> JsonObject:
     """Return the request's JSON object. An empty body is `{}`."""
     try:
         body = camelized(json.loads(await request.get_data() or b"{}", parse_constant=_reject_constant))
@@ -57,7 +57,7 @@ async def read_json() -> Document:
     return body
 
 
-async def read_message(model: type[Message], root: str) -> Document:
+async def read_message(model: type[Message], root: str) -> JsonObject:
     """Return the request's body without default values, checked against the model.
 
     Raises:
@@ -68,7 +68,7 @@ async def read_message(model: type[Message], root: str) -> Document:
         model.model_validate(body)
     except ValidationError as error:
         raise body_error(error, root) from None
-    document: Document = pruned(body)
+    document: JsonObject = pruned(body)
     return document
 
 
@@ -95,7 +95,7 @@ def _page_size(query: dict[str, str], default: int, maximum: int) -> int:
 
 def page(
     items: list[Item], key: Callable[[Item], list[Any]], query: dict[str, str], sizes: tuple[int, int]
-) -> tuple[list[Item], Document]:
+) -> tuple[list[Item], JsonObject]:
     """Return one page of items that are sorted by `key`, and `{nextPageToken}` or `{}`.
 
     `sizes` are the default and the maximum. The token contains the list and the last key, so that the next page starts

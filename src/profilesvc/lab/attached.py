@@ -2,10 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.lab.guard import Guard, Guarded
 from profilesvc.lab.journal import FOLDER, Journal, name_of
 from profilesvc.lab.preflight import look
@@ -49,7 +49,7 @@ class Attached:
         except BaseException:
             self._client.close()
             raise
-        self._baseline: dict[str, Any] = self._journal.entries()[0]["baseline"]
+        self._baseline: JsonObject = self._journal.entries()[0]["baseline"]
         self._guard = Guard(self._journal, settings.write, self._client.get)
 
     def _own_journal(self) -> Journal:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import Any
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.times import parse_timestamp
 from profilesvc.lab.response import MASKED_NOTE
 from profilesvc.lab.view import GREEN, GREY, View, box, columns, in_line, small, table, without_secrets, words
@@ -28,8 +29,8 @@ def key_card(key: Any) -> View:
     return View(columns(rows) + (f"\n{note}" if note else ""), box(GREEN, html, small(escape(note)) if note else ""))
 
 
-def _part(text: str) -> dict[str, Any]:
-    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+def _part(text: str) -> JsonObject:
+    claims: JsonObject = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     return claims
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import httpx
 
 from profilesvc.bootstrap import Runtime, create_app
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.plans import load_catalogue
 from profilesvc.domain.time import FrozenClock, parse_iso
@@ -59,7 +60,7 @@ class _LogList(logging.Handler):
 class Embedded:
     """The app on a thread and a free port. `close` stops it and removes its folder."""
 
-    def __init__(self, posts_a_month: int | None, separate: bool, overrides: dict[str, Any]) -> None:
+    def __init__(self, posts_a_month: int | None, separate: bool, overrides: JsonObject) -> None:
         self.clock = FrozenClock(parse_iso(START))
         self._server: EmbeddedServer | None = None
         self._separate: SeparateProvider | None = None
@@ -79,10 +80,10 @@ class Embedded:
             self.close()
             raise
 
-    def _settings(self, posts_a_month: int | None, overrides: dict[str, Any]) -> Settings:
+    def _settings(self, posts_a_month: int | None, overrides: JsonObject) -> Settings:
         folder = Path(self._folder.name)
         plans = None if posts_a_month is None else _small_plans(folder / "plans.toml", posts_a_month)
-        values: dict[str, Any] = {
+        values: JsonObject = {
             "base_url": BASE_URL,
             "data_dir": folder,
             "plans_file": plans,
@@ -234,7 +235,7 @@ class Embedded:
         """Wait for the work that the service does after a response, so that notebooks show the same on every run."""
         self.run(self.services.background.drain())
 
-    def provider_calls(self) -> list[dict[str, Any]]:
+    def provider_calls(self) -> list[JsonObject]:
         """Return the calls to the provider since the last call of this method."""
         calls = self._provider.app.extensions["emulator"].calls
         return [calls.popleft() for _ in range(len(calls))]

@@ -8,12 +8,13 @@ from urllib.parse import quote
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.lab.lab import Lab
 from profilesvc.lab.view import hide_in
 
 _ADDRESS = "192.0.2.44"  # of the caller, from a range for documentation
 
-Named = dict[str, dict[str, Any]]  # by name: an OpenAPI example, so `summary` and `value`
+Named = dict[str, JsonObject]  # by name: an OpenAPI example, so `summary` and `value`
 
 
 @dataclass
@@ -21,7 +22,7 @@ class Examples:
     """The recorded requests and responses by operation, and errors that belong to no operation by group."""
 
     lab: Lab
-    operations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    operations: dict[str, JsonObject] = field(default_factory=dict)
     shared: dict[str, dict[str, Named]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -89,7 +90,7 @@ class Examples:
         method, path, media_types = self._routes[operation]
         for name in re.findall(r"{(\w+)}", path):
             path = path.replace(f"{{{name}}}", quote(str(values.pop(name)), safe=""))
-        sent: dict[str, Any] = {} if body is None else {"json": body}
+        sent: JsonObject = {} if body is None else {"json": body}
         if "application/x-www-form-urlencoded" in media_types:
             sent = {"data": body}
         request_id = f"req-{len(self.lab.calls()):06}"
@@ -102,5 +103,5 @@ def _name(summary: str) -> str:
     return "_".join(re.findall(r"[a-z0-9]+", summary.lower()))
 
 
-def _example(summary: str, value: Any) -> dict[str, Any]:
+def _example(summary: str, value: Any) -> JsonObject:
     return {"summary": summary, "value": json.loads(hide_in(json.dumps(value, ensure_ascii=False)))}

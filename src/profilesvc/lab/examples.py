@@ -6,10 +6,10 @@ seeded entropy and the demo data, so each run writes the same bytes.
 
 import json
 from pathlib import Path
-from typing import Any
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.example_recorder import Examples
 from profilesvc.lab.lab import Lab
@@ -18,7 +18,7 @@ from profilesvc.settings import LabSettings
 RECORDED = Path(__file__).parents[1] / "api" / "examples.json"
 POSTS_A_MONTH = 5
 LOCATION = "locations/111"
-HERE: dict[str, Any] = {"locationId": LOCATION}
+HERE: JsonObject = {"locationId": LOCATION}
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105  a type
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 PAIR = ("client_id", "client_secret")
@@ -55,11 +55,11 @@ def _run(examples: Examples) -> None:
     _revocation(examples, owner, site, key)
 
 
-def _keys(examples: Examples, owner: httpx.Client) -> dict[str, Any]:
+def _keys(examples: Examples, owner: httpx.Client) -> JsonObject:
     body = {"name": "Harbour Coffee website", "business_id": 10, "assigned_location_id": LOCATION}
     examples.ok("list_businesses", "The businesses of a user", owner)
     domains = {"primary_domain": "harbour.example", "allowed_domains": ["www.harbour.example"]}
-    key: dict[str, Any] = examples.ok("create_key", "A key for a website", owner, {**body, **domains})
+    key: JsonObject = examples.ok("create_key", "A key for a website", owner, {**body, **domains})
     limited = {"name": "Reports", "permissions": ["business.read"], "expires_at": "2026-07-01T00:00:00Z"}
     examples.ok("create_key", "A key that only reads and expires", owner, {**body, **limited})
     examples.ok("list_keys", "The newest key of two", owner, limit=1)
@@ -71,7 +71,7 @@ def _keys(examples: Examples, owner: httpx.Client) -> dict[str, Any]:
     return key
 
 
-def _tokens(examples: Examples, key: dict[str, Any]) -> httpx.Client:
+def _tokens(examples: Examples, key: JsonObject) -> httpx.Client:
     anyone, pair = examples.lab.anonymous, {name: key[name] for name in PAIR}
     grant = {"grant_type": "client_credentials", **pair}
     examples.ok("issue_token", "Client credentials", anyone, grant)
@@ -93,7 +93,7 @@ def _tokens(examples: Examples, key: dict[str, Any]) -> httpx.Client:
     return examples.lab.service(key)
 
 
-def _connection(examples: Examples, owner: httpx.Client, site: httpx.Client, key: dict[str, Any]) -> None:
+def _connection(examples: Examples, owner: httpx.Client, site: httpx.Client, key: JsonObject) -> None:
     client_id = key["client_id"]
     examples.ok("get_connection_status", "A key that was never used", owner, client_id=client_id)
     versions = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3.2"}
@@ -113,7 +113,7 @@ def _locations(examples: Examples, owner: httpx.Client) -> None:
     examples.ok("get_location", "The profile of a coffee shop", owner, **HERE)
     examples.ok("switch_sync", "Switch sync on", owner, {"syncEnabled": True}, **HERE)
     examples.ok("refresh_verification", "A verified location", owner, **HERE)
-    waiting: dict[str, Any] = {"locationId": "locations/113"}
+    waiting: JsonObject = {"locationId": "locations/113"}
     examples.ok("refresh_verification", "A verification that is under way", owner, **waiting)
     examples.fails("switch_sync", "A location that is not verified", owner, {"syncEnabled": True}, **waiting)
     examples.fails("switch_sync", "A misspelt field", owner, {"sync_enabled": True}, **HERE)
@@ -131,7 +131,7 @@ def _posts(examples: Examples, site: httpx.Client) -> None:
     invitation = {"topicType": "EVENT", "summary": "Learn to pour a swan.", "event": event}
     post = examples.ok("create_post", "An event", site, invitation, **HERE)
     examples.ok("list_posts", "The newest two posts", site, **HERE, pageSize=2)
-    one: dict[str, Any] = {"postId": post["name"].rpartition("/")[2], **HERE}
+    one: JsonObject = {"postId": post["name"].rpartition("/")[2], **HERE}
     examples.ok("change_post", "Another summary, no language", site, {"summary": "Pour a rosetta."}, **one)
     examples.fails("change_post", "A field that cannot be changed", site, {"media": []}, **one)
     examples.ok("delete_post", "A deleted post", site, **one)
@@ -143,7 +143,7 @@ def _posts(examples: Examples, site: httpx.Client) -> None:
 
 
 def _reviews(examples: Examples, site: httpx.Client) -> None:
-    one: dict[str, Any] = {"reviewId": "111003", **HERE}
+    one: JsonObject = {"reviewId": "111003", **HERE}
     examples.ok("list_reviews", "Two reviews", site, **HERE, pageSize=2)
     examples.ok("reply_to_review", "An apology", site, {"comment": "Sorry, Priya. The next one is on us."}, **one)
     examples.ok("get_review", "A review with a reply", site, **one)
@@ -174,7 +174,7 @@ def _sync(examples: Examples, owner: httpx.Client, site: httpx.Client) -> None:
     examples.fails("sync_profile", "Another body", site, {"title": "Pier"}, group="all", headers=once, **HERE)
 
 
-def _oauth(examples: Examples, owner: httpx.Client, key: dict[str, Any]) -> None:
+def _oauth(examples: Examples, owner: httpx.Client, key: JsonObject) -> None:
     anyone, pair = examples.lab.anonymous, {name: key[name] for name in PAIR}
     grant = {"grant_type": "client_credentials", **pair}
     examples.ok("issue_oauth_token", "Client credentials", anyone, grant)
@@ -196,9 +196,9 @@ def _oauth(examples: Examples, owner: httpx.Client, key: dict[str, Any]) -> None
     examples.ok("list_public_keys", "One key", anyone)
 
 
-def _callers(examples: Examples, owner: httpx.Client, site: httpx.Client, key: dict[str, Any]) -> None:
+def _callers(examples: Examples, owner: httpx.Client, site: httpx.Client, key: JsonObject) -> None:
     lab = examples.lab
-    read: dict[str, Any] = {"group": "all", **HERE}
+    read: JsonObject = {"group": "all", **HERE}
     examples.fails("get_location", "No token", lab.anonymous, **read)
     examples.fails("get_location", "A token that is not ours", lab.connect("guess", "guess"), **read)
     revoked = lab.service(key)
@@ -242,12 +242,12 @@ def _requests(examples: Examples, owner: httpx.Client, site: httpx.Client) -> No
 
 def _plans(examples: Examples) -> None:
     lab = examples.lab
-    other: dict[str, Any] = {"locationId": "locations/311"}
+    other: JsonObject = {"locationId": "locations/311"}
     owner = lab.user("carol")
     examples.fails("create_post", "The plan has no posts", owner, {"summary": "Hello"}, **other)
     examples.fails("change_post", "The plan has no posts", owner, {"summary": "Hello"}, **other, postId="31101")
     for operation in ("list_reviews", "get_review", "delete_reply"):
-        review: dict[str, Any] = {} if operation == "list_reviews" else {"reviewId": "311001"}
+        review: JsonObject = {} if operation == "list_reviews" else {"reviewId": "311001"}
         examples.fails(operation, "The plan has no reviews", owner, **other, **review)
     key = {"name": "Website", "business_id": 30, "assigned_location_id": "locations/311"}
     while (response := examples.call("create_key", owner, key)).is_success:
@@ -272,8 +272,8 @@ def _provider(examples: Examples, site: httpx.Client) -> None:
     lab.provider.behave(strict=False)
 
 
-def _changed_keys(examples: Examples, owner: httpx.Client, key: dict[str, Any]) -> None:
-    of_key: dict[str, Any] = {"client_id": key["client_id"]}
+def _changed_keys(examples: Examples, owner: httpx.Client, key: JsonObject) -> None:
+    of_key: JsonObject = {"client_id": key["client_id"]}
     examples.ok("roll_key", "A day for the old secret", owner, {}, **of_key)
     examples.fails("roll_key", "A third valid secret", owner, {"overlap_seconds": 3600}, **of_key)
     examples.fails("roll_key", "A week and a second", owner, {"overlap_seconds": 604_801}, **of_key)
@@ -282,8 +282,8 @@ def _changed_keys(examples: Examples, owner: httpx.Client, key: dict[str, Any]) 
     examples.ok("reactivate_key", "An active key", owner, **of_key)
 
 
-def _revocation(examples: Examples, owner: httpx.Client, site: httpx.Client, key: dict[str, Any]) -> None:
-    of_key: dict[str, Any] = {"client_id": key["client_id"]}
+def _revocation(examples: Examples, owner: httpx.Client, site: httpx.Client, key: JsonObject) -> None:
+    of_key: JsonObject = {"client_id": key["client_id"]}
     examples.ok("list_key_events", "The last two events of a key", owner, **of_key, limit=2)
     examples.ok("list_events", "The last two events of a user", owner, limit=2)
     examples.fails("list_events", "A limit of 0", owner, limit=0)

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles
 from profilesvc.lab.journal import Journal
 from profilesvc.lab.record import body_of
@@ -15,7 +16,6 @@ API = "/api/v1"
 _KEYS = f"{API}/developer/credentials"
 # Paths that change nothing visible to the owner or a customer: tokens, and the reports of the notebooks' own keys.
 _HARMLESS = (f"{API}/auth/", f"{API}/api-keys/", "/oauth2/", "/dev/issuer/")
-Document = dict[str, Any]
 
 
 class NeedsControl(RuntimeError):
@@ -82,7 +82,7 @@ class Guard:
             self._made.add(made.rpartition("/")[2])
         self._journal.write(of=entry, made=made, failed=response.is_error)
 
-    def _key(self, request: httpx.Request, path: str) -> Document | None:
+    def _key(self, request: httpx.Request, path: str) -> JsonObject | None:
         """Return the entry of a new key. Reject other locations and keys that the notebook has not created."""
         if path == _KEYS and request.method == "POST":
             body = body_of(request)
@@ -96,7 +96,7 @@ class Guard:
             raise NeedsControl(_sentence("other keys", "because this notebook has not created them"))
         return None
 
-    def _public(self, request: httpx.Request, path: str) -> Document | None:
+    def _public(self, request: httpx.Request, path: str) -> JsonObject | None:
         """Return the entry of a post, a reply, a sync or the sync switch, which customers or the owner see."""
         if not self._write:
             raise NeedsControl(f"Skipped here: this needs SMOKE_WRITE=1, because {request.method} {path} is public.")
@@ -116,7 +116,7 @@ class Guard:
             return None  # the service stores the same state at its next read anyway
         raise NeedsControl(_sentence("the service", f"because {request.method} {path} cannot be undone"))
 
-    def _post(self, method: str, name: str, body: Any) -> Document | None:
+    def _post(self, method: str, name: str, body: Any) -> JsonObject | None:
         if method == "POST":
             post = body if isinstance(body, dict) else {}
             return {"what": "post", "summary": post.get("summary"), "topic": post.get("topicType", "STANDARD")}
@@ -124,14 +124,14 @@ class Guard:
             raise NeedsControl(_sentence("other posts", "because this notebook has not created them"))
         return None
 
-    def _reply(self, parts: list[str]) -> Document:
+    def _reply(self, parts: list[str]) -> JsonObject:
         response = self._read(f"{API}/reviews/{parts[1]}", params={"locationId": self._location})
         if response.status_code not in {200, 404}:
             raise NeedsControl(_sentence("a review", "because its current reply cannot be read and restored"))
         data = body_of(response).get("data") or {}
         return {"what": "reply", "review": parts[1], "comment": data.get("reviewReply", {}).get("comment")}
 
-    def _sync(self, body: Any) -> Document:
+    def _sync(self, body: Any) -> JsonObject:
         values = body if isinstance(body, dict) else {}
         lost = irrevocable(values, self._baseline["profile"])
         if lost:
@@ -139,7 +139,7 @@ class Guard:
         return {"what": "sync", "body": values}
 
 
-def irrevocable(body: Document, profile: Document) -> list[str]:
+def irrevocable(body: JsonObject, profile: JsonObject) -> list[str]:
     """Return the leaves of a sync that no later sync can undo.
 
     A desired value can be replaced, but not removed. A null undoes a new leaf only if the provider had no value and the

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-Entry = dict[str, Any]
+from profilesvc.contract.json import JsonObject
+
 FOLDER = "smoke"  # in DATA_DIR
 
 
@@ -48,11 +49,11 @@ class Journal:
             os.write(self._descriptor, line)
             os.fsync(self._descriptor)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JsonObject]:
         """Return all entries, oldest first."""
         return list(self._parsed())
 
-    def _parsed(self) -> Iterator[Entry]:
+    def _parsed(self) -> Iterator[JsonObject]:
         for line in self.path.read_bytes().splitlines():
             try:
                 yield json.loads(line)

@@ -12,6 +12,7 @@ from typing import Any
 import nbformat
 from nbformat.sign import NotebookNotary
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.lab.notebooks import normalise
 
 FIRST = "00_start_here.ipynb"
@@ -73,9 +74,9 @@ def _page(text: str) -> Any:
     return nbformat.reads(text, as_version=4)
 
 
-def before_save(model: dict[str, Any], path: str, contents_manager: Any) -> None:
+def before_save(model: JsonObject, path: str, contents_manager: Any) -> None:
     """Normalise our notebooks on saving, without additions of the editor and of Python. Jupyter calls this hook."""
-    content: dict[str, Any] = (model["type"] == "notebook" and model.get("content")) or {}
+    content: JsonObject = (model["type"] == "notebook" and model.get("content")) or {}
     summary = content.get("metadata", {}).get("profilesvc")
     if summary is None:
         return

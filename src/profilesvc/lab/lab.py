@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import httpx
 
 from profilesvc.client import SyncOptions
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import iso
 from profilesvc.lab.attached import Attached
 from profilesvc.lab.clients import Clients, fields_of, frozen_time
@@ -46,7 +47,7 @@ class Lab:
     def __init__(self, target: LabSettings, embedded: Embedded | None) -> None:
         self._embedded, self._target = embedded, target
         self._calls: list[Call] = []
-        self._provider_calls: list[dict[str, Any]] = []
+        self._provider_calls: list[JsonObject] = []
         self._opened: list[httpx.BaseTransport] = []
         self._attached: Attached | None = None
         self._closed = self.in_block = False
@@ -197,7 +198,7 @@ class Lab:
         path = request.url.path
         self._calls.append(Call(caller, request.method, path, response.status_code, code_of(response), lines))
 
-    def _all_provider_calls(self) -> list[dict[str, Any]]:
+    def _all_provider_calls(self) -> list[JsonObject]:
         """Return all calls to the provider, including those of operator's commands."""
         if self._embedded is not None:
             self._provider_calls += self._embedded.provider_calls()
@@ -274,7 +275,7 @@ def _close_earlier(*, embedded: bool) -> None:
         earlier.close()
 
 
-def _reject_unknown(settings: dict[str, Any]) -> None:
+def _reject_unknown(settings: JsonObject) -> None:
     """Reject an argument or a field of a group that is not a setting, because it would have no effect."""
     fields = Settings.model_fields
     for name, value in settings.items():

@@ -21,6 +21,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.settings import PREFIX
 
 FOLDER = Path("notebooks")
@@ -38,7 +39,7 @@ def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)
 
 
-def _node(value: dict[str, Any]) -> Any:
+def _node(value: JsonObject) -> Any:
     return nbformat.from_dict(value)
 
 
@@ -68,7 +69,7 @@ def append_code(notebook: Any, source: str) -> Any:
     return cell
 
 
-def execute(notebook: Any, folder: Path) -> dict[str, Any]:
+def execute(notebook: Any, folder: Path) -> JsonObject:
     """Run all cells of a notebook in a new kernel. Return the summary of its lab.
 
     Raises:
@@ -80,7 +81,7 @@ def execute(notebook: Any, folder: Path) -> dict[str, Any]:
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
     notebook.cells.pop()
-    summary: dict[str, Any] = json.loads(summary_cell.outputs[0].text)
+    summary: JsonObject = json.loads(summary_cell.outputs[0].text)
     return summary
 
 
@@ -96,7 +97,7 @@ def _joined(outputs: list[Any]) -> list[Any]:
     return joined
 
 
-def normalise(notebook: Any, summary: dict[str, Any]) -> str:
+def normalise(notebook: Any, summary: JsonObject) -> str:
     """Return the notebook in its stored form: readable cell ids, and nothing that differs between machines."""
     section, counts = "start", Counter[str]()
     for cell in notebook.cells:

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.problems import counted
 from profilesvc.lab.guard import API
 from profilesvc.lab.record import body_of
@@ -21,7 +22,7 @@ class PreflightError(RuntimeError):
 class Found:
     """The initial state of the location: the first entry of the journal, and lines for the report."""
 
-    baseline: dict[str, Any]
+    baseline: JsonObject
     lines: list[str]
 
 
@@ -72,7 +73,7 @@ def _plan(write: bool) -> list[str]:
     return [*lines, "           no posts, replies, syncs or sync switch, which need SMOKE_WRITE=1"]
 
 
-def _for_writing(client: httpx.Client, target: str, entry: dict[str, Any]) -> dict[str, Any]:
+def _for_writing(client: httpx.Client, target: str, entry: JsonObject) -> JsonObject:
     """Return the state that a run with SMOKE_WRITE=1 must be able to restore."""
     location = entry["name"]
     if not (entry["syncEnabled"] and entry["locationState"]["isVerified"]):
@@ -92,7 +93,7 @@ def _for_writing(client: httpx.Client, target: str, entry: dict[str, Any]) -> di
     return {"posts": [post["name"] for post in posts], "profile": profile}
 
 
-def _entry(client: httpx.Client, target: str, location: str) -> dict[str, Any]:
+def _entry(client: httpx.Client, target: str, location: str) -> JsonObject:
     page, more = 1, True
     while more:
         data = _read(client, target, f"{API}/external-business/locations", page=page, limit=100)
@@ -105,7 +106,7 @@ def _entry(client: httpx.Client, target: str, location: str) -> dict[str, Any]:
     )
 
 
-def _read(client: httpx.Client, target: str, path: str, **params: Any) -> dict[str, Any]:
+def _read(client: httpx.Client, target: str, path: str, **params: Any) -> JsonObject:
     try:
         response = client.get(path, params=params)
     except httpx.HTTPError as error:

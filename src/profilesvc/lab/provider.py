@@ -3,28 +3,30 @@
 from collections.abc import Callable
 from typing import Any
 
+from profilesvc.contract.json import JsonObject
+
 Control = Callable[[str, str, object], Any]
 
 
 class ProviderControl:
     """The provider of the embedded service."""
 
-    def __init__(self, control: Control, calls: Callable[[], list[dict[str, Any]]]) -> None:
+    def __init__(self, control: Control, calls: Callable[[], list[JsonObject]]) -> None:
         self._control, self._calls = control, calls
 
     def _put(self, **change: object) -> None:
         self._control("PUT", "state", change)
 
-    def profile(self, location: str) -> dict[str, Any]:
+    def profile(self, location: str) -> JsonObject:
         """Return the location as the provider has it."""
-        document: dict[str, Any] = self._control("GET", "state", None)["locations"][location]["document"]
+        document: JsonObject = self._control("GET", "state", None)["locations"][location]["document"]
         return document
 
-    def document(self, name: str) -> dict[str, Any]:
+    def document(self, name: str) -> JsonObject:
         """Return a post or review as the provider has it, by the service's name."""
         return self._child(name)[1]
 
-    def _child(self, name: str) -> tuple[str, dict[str, Any]]:
+    def _child(self, name: str) -> tuple[str, JsonObject]:
         state = self._control("GET", "state", None)
         kind, plural = ("post", "posts") if "/localPosts/" in name else ("review", "reviews")
         for full, document in state[plural].items():
@@ -79,6 +81,6 @@ class ProviderControl:
         """Remove all faults."""
         self._control("DELETE", "faults", None)
 
-    def calls(self) -> list[dict[str, Any]]:
+    def calls(self) -> list[JsonObject]:
         """Return the service's calls to the provider, oldest first: method, path, query, body and status."""
         return self._calls()

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.lab.hints import HINTS
 from profilesvc.lab.record import body_of
 from profilesvc.lab.view import GREEN, HIDDEN, RED, View, badge, box, folded, hide, hide_in, pretty, small
@@ -57,7 +58,7 @@ def _body(message: httpx.Request | httpx.Response) -> str:
     return f"{kind or 'bytes'}, {len(message.content)} bytes"
 
 
-def _error(response: httpx.Response) -> dict[str, Any] | None:
+def _error(response: httpx.Response) -> JsonObject | None:
     body = body_of(response)
     error = body.get("error") if isinstance(body, dict) else None
     return error if isinstance(error, dict) else None

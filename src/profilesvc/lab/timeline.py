@@ -1,8 +1,8 @@
 """The connection of a site over time, as an inline SVG bar."""
 
 from html import escape
-from typing import Any
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.times import parse_timestamp
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View, columns, words
 
@@ -16,7 +16,7 @@ def _short(time: str) -> str:
     return f"{parse_timestamp(time):%Y-%m-%d %H:%M}"
 
 
-def timeline(history: list[dict[str, Any]]) -> View:
+def timeline(history: list[JsonObject]) -> View:
     """Show the periods of `status?history=true`: `[{state, from, to}]`, oldest first."""
     if not history:
         return View("no history yet", "<p>no history yet</p>")

@@ -3,17 +3,16 @@
 import json
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles
 from profilesvc.lab.guard import API
 from profilesvc.lab.journal import Journal
 from profilesvc.lab.record import body_of, code_of
 from profilesvc.lab.waiting import Waiting
 
-Document = dict[str, Any]
 _LISTED_SECONDS = 65.0  # the service reads a location's posts again after a minute
 _POLL_SECONDS = 5.0
 
@@ -35,7 +34,7 @@ class Undo:
     ) -> None:
         self._journal, self._patience, self._sleep = journal, patience, sleep
         self._token, self._transport = token, transport
-        self._baseline: Document = journal.entries()[0]["baseline"]
+        self._baseline: JsonObject = journal.entries()[0]["baseline"]
         self._location: str = self._baseline["location"]
         self._at = {"locationId": self._location}
         self._outcome: dict[str, str | None] = {}
@@ -46,16 +45,8 @@ class Undo:
         done = {note["done"] for note in notes if "done" in note} | {note["of"] for note in notes if note.get("failed")}
         self._outcome = {note["of"]: note["made"] for note in notes if "of" in note}
         pending = [note for note in notes if "what" in note and note["id"] not in done]
-        options: dict[str, Any] = {
-            "base_url": self._baseline["target"],
-            "headers": {"Authorization": f"Bearer {self._token}"},
-            "timeout": 30,
-        }
         problems: list[str] = []
-        with (
-            httpx.Client(transport=Waiting(self._transport(), self._patience, self._sleep), **options) as self._patient,
-            httpx.Client(transport=Waiting(self._transport(), 0, self._sleep), **options) as self._client,
-        ):
+        with self._open(self._patience) as self._patient, self._open(0) as self._client:
             for what, undo in self._steps():
                 changes = [note for note in pending if note["what"] == what]
                 if not changes:
@@ -70,7 +61,12 @@ class Undo:
                         self._journal.write(done=note["id"])
         return problems
 
-    def _steps(self) -> list[tuple[str, Callable[[list[Document]], Iterable[str]]]]:
+    def _open(self, patience: float) -> httpx.Client:
+        transport = Waiting(self._transport(), patience, self._sleep)
+        headers = {"Authorization": f"Bearer {self._token}"}
+        return httpx.Client(base_url=self._baseline["target"], headers=headers, timeout=30, transport=transport)
+
+    def _steps(self) -> list[tuple[str, Callable[[list[JsonObject]], Iterable[str]]]]:
         """Return the steps: the profile before the switch, because its sync needs the switch on; keys last."""
         return [
             ("sync", self._profile),
@@ -80,7 +76,7 @@ class Undo:
             ("key", self._keys),
         ]
 
-    def _keys(self, notes: list[Document]) -> Iterable[str]:
+    def _keys(self, notes: list[JsonObject]) -> Iterable[str]:
         made, unknown = self._sorted(notes)
         if unknown:
             listed = self._patient.get(f"{API}/developer/credentials")
@@ -98,7 +94,7 @@ class Undo:
             if response.is_error and response.status_code != 404:
                 yield f"key {client_id} is still live ({_why(response)}); revoke it: {self._curl('DELETE', path)}"
 
-    def _posts(self, notes: list[Document]) -> Iterable[str]:
+    def _posts(self, notes: list[JsonObject]) -> Iterable[str]:
         made, unknown = self._sorted(notes)
         for note in unknown:
             names, is_certain = self._find_post(note, made)
@@ -112,7 +108,7 @@ class Undo:
                 remedy = self._curl("DELETE", f"{path}?locationId={self._location}")
                 yield f"post {name} still exists ({_why(response)}); delete it: {remedy}"
 
-    def _find_post(self, note: Document, made: list[str]) -> tuple[list[str], bool]:
+    def _find_post(self, note: JsonObject, made: list[str]) -> tuple[list[str], bool]:
         """Return the post whose creation has an unknown outcome, and whether the list of posts was current."""
         until = time.time() + min(self._patience, _LISTED_SECONDS)
         while True:
@@ -129,13 +125,13 @@ class Undo:
                 return names, is_certain
             self._sleep(_POLL_SECONDS)
 
-    def _sorted(self, notes: list[Document]) -> tuple[list[str], list[Document]]:
+    def _sorted(self, notes: list[JsonObject]) -> tuple[list[str], list[JsonObject]]:
         """Return the names of created resources, and the notes with an unknown outcome."""
         made = [self._outcome.get(note["id"]) for note in notes]
         unknown = [note for note in notes if note["id"] not in self._outcome]
         return list(dict.fromkeys(name for name in made if name)), unknown
 
-    def _replies(self, notes: list[Document]) -> Iterable[str]:
+    def _replies(self, notes: list[JsonObject]) -> Iterable[str]:
         comments: dict[str, str | None] = {}
         for note in notes:
             comments.setdefault(note["review"], note["comment"])
@@ -148,7 +144,7 @@ class Undo:
             if response.is_error and not (comment is None and response.status_code == 404):
                 yield f"the reply to review {review} is not restored ({_why(response)}); it was: {comment!r}"
 
-    def _switch_back(self, _: list[Document]) -> Iterable[str]:
+    def _switch_back(self, _: list[JsonObject]) -> Iterable[str]:
         enabled = self._baseline["entry"]["syncEnabled"]
         response = self._switch(enabled)
         if response.is_error:
@@ -158,9 +154,9 @@ class Undo:
         path = f"{API}/external-business/{self._location}/sync"
         return self._patient.patch(path, json={"syncEnabled": enabled})
 
-    def _profile(self, notes: list[Document]) -> Iterable[str]:
+    def _profile(self, notes: list[JsonObject]) -> Iterable[str]:
         """Sync the initial values. A sync that the provider rejects still restores the desired values."""
-        was, touched = self._baseline["profile"], Document()
+        was, touched = self._baseline["profile"], JsonObject()
         for note in notes:
             touched = profiles.merge(touched, note["body"])
         back = profiles.split(restoring(touched, profiles.merge(was["provider"], was["source"])), None)[0]
@@ -185,7 +181,7 @@ class Undo:
         if left:
             yield f"the profile of {self._location} is not restored at {', '.join(dict.fromkeys(left))}; {remedy}"
 
-    def _curl(self, method: str, path: str, body: Document | None = None) -> str:
+    def _curl(self, method: str, path: str, body: JsonObject | None = None) -> str:
         """Return a command for a shell in which USER_TOKEN is set."""
         data = "" if body is None else f" -H 'Content-Type: application/json' -d {_quoted(json.dumps(body))}"
         url = f"{self._baseline['target']}{path}"
@@ -195,9 +191,9 @@ class Undo:
 _NAMES = {"sync": "syncs", "switch": "the sync switch", "post": "posts", "reply": "replies", "key": "keys"}
 
 
-def restoring(touched: Document, was: Document) -> Document:
+def restoring(touched: JsonObject, was: JsonObject) -> JsonObject:
     """Return the sync body that restores all changed fields. null clears fields that did not exist."""
-    body: Document = {}
+    body: JsonObject = {}
     for name, value in touched.items():
         before = was.get(name)
         nested = isinstance(before, dict) and isinstance(value, dict) and value
@@ -205,7 +201,7 @@ def restoring(touched: Document, was: Document) -> Document:
     return body
 
 
-def _data(response: httpx.Response) -> Document:
+def _data(response: httpx.Response) -> JsonObject:
     body = body_of(response)
     data = body.get("data") if response.is_success and isinstance(body, dict) else None
     return data if isinstance(data, dict) else {}

@@ -13,7 +13,7 @@ from profilesvc.contract.errors import CONFLICT
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.keys import client_id, new_secret, secret_digest
+from profilesvc.domain.keys import new_client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
@@ -106,7 +106,7 @@ class _Generator:
         for site in self._sites():
             name = f"Site {site.key_id}"
             allowed = orjson.dumps(allowed_domains(site.host, [], development=False)).decode()
-            named = (site.key_id, client_id(site.user_id, site.created_at, name), site.user_id, site.business_id)
+            named = (site.key_id, new_client_id(site.user_id, site.created_at, name), site.user_id, site.business_id)
             yield (*named, site.location, name, permissions, site.host, allowed, site.created_at, self._now - HOUR)
 
     def secrets(self) -> Rows:

@@ -1,11 +1,11 @@
 """Load the demo data into an empty database."""
 
 import json
-from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.sync_ids import new_sync_id
@@ -13,10 +13,8 @@ from profilesvc.domain.time import parse_iso
 from profilesvc.services.context import Services
 from profilesvc.storage import locations, sync, users
 
-World = dict[str, Any]
 
-
-async def load(services: Services, world: World) -> None:
+async def load(services: Services, world: JsonObject) -> None:
     """Load users, businesses and locations; posts come from the provider.
 
     Raises:
@@ -26,7 +24,7 @@ async def load(services: Services, world: World) -> None:
         raise ServiceError(CONFLICT, "The database is not empty.")
 
 
-async def load_if_empty(services: Services, world: World) -> bool:
+async def load_if_empty(services: Services, world: JsonObject) -> bool:
     """Load the demo data unless there are users. Return whether it was loaded."""
     now = services.clock.now()
     async with services.storage.write() as session:
@@ -38,7 +36,7 @@ async def load_if_empty(services: Services, world: World) -> bool:
     return True
 
 
-async def _location(services: Services, session: AsyncSession, location: World, now: int) -> None:
+async def _location(services: Services, session: AsyncSession, location: JsonObject, now: int) -> None:
     profile = location["profile"]
     is_verified, state = verification.derive(location["voice_of_merchant"], location["verifications"])
     business_id, last_sync = location["business_id"], location.get("last_sync")

@@ -4,8 +4,9 @@ import asyncio
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import Clock
-from profilesvc.provider.port import Document, ProviderError
+from profilesvc.provider.port import ProviderError
 from profilesvc.provider.responses import json_object, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
@@ -46,7 +47,7 @@ class TokenSource:
         self._token, self._expires = token, requested_at + seconds * 1000
 
 
-def login_error(document: Document | None = None) -> ProviderError:
+def login_error(document: JsonObject | None = None) -> ProviderError:
     """Return the error of the service's own login. Its status is not passed on, because it is not the caller's."""
     reason = (document or {}).get("error")
     return ProviderError(

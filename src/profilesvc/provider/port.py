@@ -5,9 +5,10 @@ operations whose v4 paths contain an account have it as a parameter.
 """
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-Document = dict[str, Any]
+from profilesvc.contract.json import JsonObject
+
 Reason = Literal["rejected", "unavailable", "timeout", "rate_limited"]
 
 
@@ -50,26 +51,26 @@ class ProviderError(Exception):
 class Verification:
     """The resources that decide the verification state: VoiceOfMerchantState and the verifications, oldest first."""
 
-    voice_of_merchant: Document
-    verifications: list[Document] = field(default_factory=list)
+    voice_of_merchant: JsonObject
+    verifications: list[JsonObject] = field(default_factory=list)
 
 
 class Provider(Protocol):
     """The interface that the services use. Every method raises only ProviderError."""
 
-    async def accounts(self) -> list[Document]:
+    async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""
         ...
 
-    async def locations(self, account: str) -> list[Document]:
+    async def locations(self, account: str) -> list[JsonObject]:
         """Return all locations of an account, from all pages."""
         ...
 
-    async def location(self, name: str) -> Document:
+    async def location(self, name: str) -> JsonObject:
         """Return one location with all its fields."""
         ...
 
-    async def patch_location(self, name: str, body: Document, update_mask: list[str]) -> Document:
+    async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
         """Change the fields in the mask. Return the location from the provider's response."""
         ...
 
@@ -77,17 +78,17 @@ class Provider(Protocol):
         """Return VoiceOfMerchantState and the verifications of a location."""
         ...
 
-    async def posts(self, account: str, location: str) -> list[Document]:
+    async def posts(self, account: str, location: str) -> list[JsonObject]:
         """Return all posts of a location, from all pages, with the provider's names."""
         ...
 
-    async def create_post(self, account: str, location: str, body: Document) -> Document:
+    async def create_post(self, account: str, location: str, body: JsonObject) -> JsonObject:
         """Create a post. A retry is made only if the provider did not carry the request out."""
         ...
 
     async def patch_post(
-        self, account: str, location: str, post_id: str, body: Document, update_mask: list[str]
-    ) -> Document:
+        self, account: str, location: str, post_id: str, body: JsonObject, update_mask: list[str]
+    ) -> JsonObject:
         """Change the fields in the mask. Return the whole post."""
         ...
 
@@ -101,18 +102,18 @@ class Provider(Protocol):
 
     async def reviews(
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
-    ) -> Document:
+    ) -> JsonObject:
         """Return a page of at most 50: `{reviews, averageRating, totalReviewCount, nextPageToken}`.
 
         Empty fields are absent. `order_by` is `rating`, `rating desc` or `updateTime desc`, which is the default.
         """
         ...
 
-    async def review(self, account: str, location: str, review_id: str) -> Document:
+    async def review(self, account: str, location: str, review_id: str) -> JsonObject:
         """Return one review with its reply, if it has one."""
         ...
 
-    async def reply(self, account: str, location: str, review_id: str, comment: str) -> Document:
+    async def reply(self, account: str, location: str, review_id: str, comment: str) -> JsonObject:
         """Set or replace the reply. Return the ReviewReply, which the provider reviews before it is public."""
         ...
 

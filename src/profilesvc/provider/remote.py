@@ -4,9 +4,10 @@ from urllib.parse import quote
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
 from profilesvc.domain.time import Clock
-from profilesvc.provider.port import Document, Verification
+from profilesvc.provider.port import Verification
 from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Observe, Request, Transport, unobserved
 from profilesvc.settings import ProviderSettings
 
@@ -29,23 +30,23 @@ class RemoteProvider:
     ) -> None:
         self._transport = Transport(client, settings, origin=origin, clock=clock, observe=observe)
 
-    async def accounts(self) -> list[Document]:
+    async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""
         request = Request("accounts", "accounts", "GET", "/v1/accounts", IMPORT, {"pageSize": "20"})
         return await self._transport.pages(request, "accounts")
 
-    async def locations(self, account: str) -> list[Document]:
+    async def locations(self, account: str) -> list[JsonObject]:
         """Return all locations of an account."""
         params = {"readMask": READ_MASK, "pageSize": "100"}
         request = Request("locations", _INFORMATION, "GET", f"/v1/{quote(account)}/locations", IMPORT, params)
         return await self._transport.pages(request, "locations")
 
-    async def location(self, name: str) -> Document:
+    async def location(self, name: str) -> JsonObject:
         """Return one location as the merchant last set it."""
         request = Request("location", _INFORMATION, "GET", f"/v1/{quote(name)}", params={"readMask": READ_MASK})
         return await self._transport.call(request)
 
-    async def patch_location(self, name: str, body: Document, update_mask: list[str]) -> Document:
+    async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
         """Change the fields in the mask."""
         params = {"updateMask": ",".join(update_mask)}
         request = Request("patch_location", _INFORMATION, "PATCH", f"/v1/{quote(name)}", WRITE, params, body, name)
@@ -60,12 +61,12 @@ class RemoteProvider:
         listing = Request("verification", _VERIFICATIONS, "GET", f"{base}/verifications", LIST, params)
         return Verification(state, await self._transport.pages(listing, "verifications"))
 
-    async def posts(self, account: str, location: str) -> list[Document]:
+    async def posts(self, account: str, location: str) -> list[JsonObject]:
         """Return all posts of a location."""
         request = Request("posts", "posts", "GET", _path(account, location, "localPosts"), LIST, {"pageSize": "100"})
         return await self._transport.pages(request, "localPosts")
 
-    async def create_post(self, account: str, location: str, body: Document) -> Document:
+    async def create_post(self, account: str, location: str, body: JsonObject) -> JsonObject:
         """Create a post."""
         path = _path(account, location, "localPosts")
         return await self._transport.call(
@@ -73,8 +74,8 @@ class RemoteProvider:
         )
 
     async def patch_post(
-        self, account: str, location: str, post_id: str, body: Document, update_mask: list[str]
-    ) -> Document:
+        self, account: str, location: str, post_id: str, body: JsonObject, update_mask: list[str]
+    ) -> JsonObject:
         """Change the fields in the mask."""
         path, params = _path(account, location, "localPosts", post_id), {"updateMask": ",".join(update_mask)}
         return await self._transport.call(Request("patch_post", "posts", "PATCH", path, WRITE, params, body, location))
@@ -86,7 +87,7 @@ class RemoteProvider:
 
     async def reviews(
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
-    ) -> Document:
+    ) -> JsonObject:
         """Return one page of reviews."""
         query = {"pageSize": str(page_size), "pageToken": page_token, "orderBy": order_by}
         params = {name: value for name, value in query.items() if value}
@@ -94,13 +95,13 @@ class RemoteProvider:
             Request("reviews", "posts", "GET", _path(account, location, "reviews"), params=params)
         )
 
-    async def review(self, account: str, location: str, review_id: str) -> Document:
+    async def review(self, account: str, location: str, review_id: str) -> JsonObject:
         """Return one review."""
         return await self._transport.call(
             Request("review", "posts", "GET", _path(account, location, "reviews", review_id))
         )
 
-    async def reply(self, account: str, location: str, review_id: str, comment: str) -> Document:
+    async def reply(self, account: str, location: str, review_id: str, comment: str) -> JsonObject:
         """Set or replace the reply."""
         path, body = f"{_path(account, location, 'reviews', review_id)}/reply", {"comment": comment}
         return await self._transport.call(Request("reply", "posts", "PUT", path, WRITE, body=body))

@@ -4,12 +4,12 @@ import json
 import math
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import DAY, HOUR, SECOND, Clock
-from profilesvc.provider.port import Document, ProviderError
+from profilesvc.provider.port import ProviderError, Reason
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
 _MAX_MESSAGE = 500
@@ -44,7 +44,7 @@ def _retry_after(text: str, clock: Clock) -> float | None:
     return seconds if 0 <= seconds <= DAY / SECOND else None
 
 
-def read_document(received: Received) -> Document:
+def read_document(received: Received) -> JsonObject:
     """Return the JSON object of a 200.
 
     Raises:
@@ -60,7 +60,7 @@ def read_document(received: Received) -> Document:
     return document
 
 
-def json_object(body: bytes) -> Document | None:
+def json_object(body: bytes) -> JsonObject | None:
     """Return the body as a JSON object, or None."""
     try:
         document = json.loads(body, parse_constant=_not_json, parse_float=_finite, parse_int=_int64)
@@ -86,29 +86,32 @@ def _int64(text: str) -> int:
     return number
 
 
-def _error_of(received: Received, document: Document) -> ProviderError:
+def _error_of(received: Received, document: JsonObject) -> ProviderError:
     """Build the error from `@type` of the details and the HTTP status, because the provider's messages change."""
-    status = received.status
     error = document.get("error")
     error = error if isinstance(error, dict) else {}
     details = _Details(error.get("details"))
-    arguments: dict[str, Any] = {
-        "http_status": status,
-        "provider_code": _text(error.get("status")),
-        "provider_reason": details.reason,
-        "provider_message": details.message or _text(error.get("message")),
-        "fields": tuple(details.fields),
-        "retry_after": received.retry_after,
-    }
-    if status < 400:
-        return ProviderError("unavailable", retryable=False, **arguments)
+    reason, retryable = _reason_of(received.status)
+    is_throttled = reason == "rejected" and details.reason == "THROTTLED"  # the field cannot be edited for hours
+    return ProviderError(
+        reason,
+        retryable=retryable or is_throttled,
+        http_status=received.status,
+        provider_code=_text(error.get("status")),
+        provider_reason=details.reason,
+        provider_message=details.message or _text(error.get("message")),
+        fields=tuple(details.fields),
+        retry_after=HOUR / SECOND if is_throttled else received.retry_after,
+    )
+
+
+def _reason_of(status: int) -> tuple[Reason, bool]:
+    """Return the reason for an HTTP status, and whether the request may be sent again."""
     if status == 429:
-        return ProviderError("rate_limited", retryable=True, **arguments)
-    if status >= 500:
-        return ProviderError("unavailable", retryable=status != _RETIRED, **arguments)
-    if details.reason == "THROTTLED":  # the field cannot be edited for hours, not only for seconds
-        return ProviderError("rejected", retryable=True, **{**arguments, "retry_after": HOUR / SECOND})
-    return ProviderError("rejected", retryable=False, **arguments)
+        return "rate_limited", True
+    if 400 <= status < 500:
+        return "rejected", False
+    return "unavailable", status >= 500 and status != _RETIRED
 
 
 class _Details:
@@ -121,7 +124,7 @@ class _Details:
         for detail in _objects(details):
             self._read(detail)
 
-    def _read(self, detail: Document) -> None:
+    def _read(self, detail: JsonObject) -> None:
         kind = str(detail.get("@type", "")).rpartition(".")[2]
         if kind == "ErrorInfo":
             self.reason = _text(detail.get("reason"))
@@ -141,7 +144,7 @@ class _Details:
         self.message = self.message or _text(message)
 
 
-def _objects(value: object) -> list[Document]:
+def _objects(value: object) -> list[JsonObject]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

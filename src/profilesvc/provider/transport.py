@@ -15,12 +15,13 @@ from typing import Literal
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import MINUTE, SECOND, Clock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.provider.breaker import Breaker, Unreachable
 from profilesvc.provider.oauth import TokenSource, login_error
-from profilesvc.provider.port import Document, ProviderError
+from profilesvc.provider.port import ProviderError
 from profilesvc.provider.responses import Received, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
@@ -46,7 +47,7 @@ class Request:
     path: str
     share: float = READ
     params: dict[str, str] = field(default_factory=dict)
-    body: Document | None = None
+    body: JsonObject | None = None
     edits: str = ""
 
 
@@ -88,18 +89,18 @@ class Transport:
         """Release connections."""
         await self._client.aclose()
 
-    async def call(self, request: Request) -> Document:
+    async def call(self, request: Request) -> JsonObject:
         """Send a request, with retries."""
         async with self._operation(request) as deadline:
             return await self._with_retries(request, deadline)
 
-    async def pages(self, request: Request, name: str) -> list[Document]:
+    async def pages(self, request: Request, name: str) -> list[JsonObject]:
         """Return the items of the field `name` from all pages, as one operation. Pages can be empty.
 
         Raises:
             ProviderError: A page token repeats, or the provider fails.
         """
-        items: list[Document] = []
+        items: list[JsonObject] = []
         seen: set[str] = set()
         async with self._operation(request) as deadline:
             while True:
@@ -123,7 +124,7 @@ class Transport:
             except TimeoutError:
                 raise Unreachable("timeout", "no response in time") from None
 
-    async def _with_retries(self, request: Request, deadline: float) -> Document:
+    async def _with_retries(self, request: Request, deadline: float) -> JsonObject:
         def out_of_time(state: RetryCallState) -> bool:
             return asyncio.get_running_loop().time() + state.upcoming_sleep >= deadline
 
@@ -141,7 +142,7 @@ class Transport:
                 return {}  # an earlier attempt succeeded, and its response was lost
             raise
 
-    async def _attempt(self, request: Request) -> Document:
+    async def _attempt(self, request: Request) -> JsonObject:
         await self._count_edit(request.edits)
         started, outcome = time.monotonic(), "unreachable"
         try:
@@ -221,7 +222,7 @@ def _pause(state: RetryCallState) -> float:
     return max(_full_jitter(state), retry_after or 0)
 
 
-def _items(value: object) -> list[Document]:
+def _items(value: object) -> list[JsonObject]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise ProviderError("unavailable", retryable=True, provider_message="response has an invalid list")
     return value

@@ -10,11 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.audit import MAX_LIMIT, AuditEntry, AuditQuery, AuditTrail, Event
 from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.addresses import network
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import DAY, HOUR, iso
 from profilesvc.storage import audit, keys
+from profilesvc.storage.audit import CountedRow, EventRow
 from profilesvc.storage.keys import KeyState
 
 if TYPE_CHECKING:  # `services.context` imports this module
@@ -39,7 +41,7 @@ async def record_each(
     await audit.add(session, [_row(now, event, user_id, key_id, details) for key_id in key_ids])
 
 
-def _row(at: int, event: Event, user_id: int, key_id: int | None, details: dict[str, Any]) -> dict[str, Any]:
+def _row(at: int, event: Event, user_id: int, key_id: int | None, details: JsonObject) -> EventRow:
     request = current_request()
     return {
         "at": at,
@@ -78,7 +80,7 @@ class PendingEvents:
     """
 
     def __init__(self) -> None:
-        self._events: list[dict[str, Any]] = []
+        self._events: list[EventRow] = []
         self._failures: _Counts = {}
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
@@ -120,15 +122,28 @@ class PendingEvents:
             await services.storage.commit(audit.recording(services.storage.dialect, issued, in_order))
 
 
-def _failures(counted: _Counts) -> dict[str, dict[str, Any]]:
+def _failures(counted: _Counts) -> dict[str, CountedRow]:
     """Return one row per key, network and hour, by its unique name; `at` is the first failure."""
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, CountedRow] = {}
     for (user_id, key_id, hour, ip), count in sorted(counted.items(), key=lambda item: item[1].first):
-        row = _row(count.first, "auth.failed", user_id, key_id, {}) | {"actor": "client", "request_id": None}
-        row["ip_prefix"] = None if ip is None else network(ip, 24, 48)
-        name = f"failed:{key_id}:{hour * HOUR}:{row['ip_prefix']}"
-        row = rows.setdefault(name, row | {"once": name, "times": 0, "details": ""})
-        row["details"] = max(row["details"], orjson.dumps({"last_at": iso(count.last)}).decode())
+        prefix = None if ip is None else network(ip, 24, 48)
+        name = f"failed:{key_id}:{hour * HOUR}:{prefix}"
+        row = rows.setdefault(
+            name,
+            {
+                "at": count.first,
+                "event": "auth.failed",
+                "user_id": user_id,
+                "key_id": key_id,
+                "actor": "client",
+                "ip_prefix": prefix,
+                "request_id": None,
+                "details": "",
+                "once": name,
+                "times": 0,
+            },
+        )
+        row["details"] = max(row["details"] or "", orjson.dumps({"last_at": iso(count.last)}).decode())
         row["times"] += count.times
     return rows
 

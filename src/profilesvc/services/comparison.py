@@ -2,10 +2,11 @@
 
 import json
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import Difference, FilteredField, SyncComparison, SyncPreview
 from profilesvc.domain import profiles
 from profilesvc.domain.time import iso
-from profilesvc.provider.port import Document, ProviderError
+from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.locations import load
 from profilesvc.services.provider_errors import provider_failure
@@ -35,7 +36,7 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
     )
 
 
-async def preview(services: Services, location: AllowedLocation, body: Document) -> SyncPreview:
+async def preview(services: Services, location: AllowedLocation, body: JsonObject) -> SyncPreview:
     """Return what a sync of the body would do now, without a patch or an entry in the history.
 
     Raises:

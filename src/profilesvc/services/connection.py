@@ -1,7 +1,6 @@
 """Heartbeats, the connection status of a key, and the credential check."""
 
 import json
-from typing import Any
 
 from profilesvc.contract.connection import (
     Capabilities,
@@ -17,6 +16,7 @@ from profilesvc.contract.connection import (
     HeartbeatReceived,
 )
 from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain import connection as rules
 from profilesvc.domain.domains import domain_allowed, site_host
 from profilesvc.domain.errors import ServiceError
@@ -128,7 +128,7 @@ async def _valid(services: Services, key: KeyState) -> CredentialsValid:
     )
 
 
-def _address_line(address: dict[str, Any]) -> str:
+def _address_line(address: JsonObject) -> str:
     """Return an address on one line: lines, locality, administrative area, postal code."""
     parts = [*(address.get("addressLines") or []), *(address.get(name) for name in _ADDRESS_ORDER)]
     return ", ".join(part for part in parts if part)

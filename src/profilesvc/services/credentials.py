@@ -1,16 +1,16 @@
 """Operations that show a secret once: create a key, and give a key a new secret."""
 
 import json
-from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import SECRET_WARNING, KeyCreate, KeyCreated, KeyRoll, KeyRolled
 from profilesvc.contract.times import parse_timestamp
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_of
-from profilesvc.domain.keys import clean_name, client_id, new_secret, secret_digest
+from profilesvc.domain.keys import clean_name, new_client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL, grant
 from profilesvc.domain.time import SECOND, iso, parse_iso
 from profilesvc.services import audit
@@ -19,7 +19,7 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import hold
 from profilesvc.services.locations import assign_within_plan
 from profilesvc.storage import holds, keys, locations, users
-from profilesvc.storage.keys import KeyState
+from profilesvc.storage.keys import KeyState, NewKey
 from profilesvc.storage.users import UserState
 
 _END_OF_TIME = 253_402_300_800_000  # the first millisecond of the year 10000, which RFC 3339 cannot write
@@ -32,57 +32,57 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
         ServiceError: VALIDATION_ERROR; NOT_FOUND for a business or location that is not the caller's; CONFLICT for a
             location of another business or too many live keys; PLAN_RESTRICTION if the location is beyond the plan.
     """
-    now = services.clock.now()
     fields = body.model_dump()
     if invalid_values := problems(services, fields):
         raise invalid_many(invalid_values)
-    allowed = _allowed(services, fields)
-    name, expires_at = clean_name(body.name), _expiry(body.expires_at, now)
-    permissions = grant(ALL, body.permissions)
-    secret = new_secret(services.entropy)
+    new, secret = _new_key(services, caller, body, _allowed(services, fields)), new_secret(services.entropy)
     await services.limiter.creation(caller.user_id)
     async with services.storage.write() as session:
         business = await users.business_name(session, body.business_id, caller.user_id)
         if business is None:
             raise missing("business or location")
         owner = await _assign_location(services, session, caller, body)
-        values: dict[str, Any] = {
-            "client_id": await _free_client_id(session, caller.user_id, now, name),
-            "user_id": caller.user_id,
-            "business_id": body.business_id,
-            "location_name": body.assigned_location_id,
-            "name": name,
-            "permissions": " ".join(permissions),
-            "primary_domain": allowed[0] if body.primary_domain is not None else None,
-            "allowed_domains": json.dumps(allowed),
-            "created_at": now,
-            "expires_at": expires_at,
-            "billing_version": owner.billing_version,
-        }
-        key_id = await keys.add(session, values, secret_digest(secret, services.pepper))
-        location = body.assigned_location_id
-        await audit.record(services, session, "key.created", caller.user_id, key_id, location=location)
+        client_id = await _free_client_id(session, caller.user_id, new.created_at, new.name)
+        new = new._replace(client_id=client_id, billing_version=owner.billing_version)
+        key_id = await keys.add(session, new, secret_digest(secret, services.pepper))
+        await audit.record(services, session, "key.created", caller.user_id, key_id, location=new.location_name)
         if owner.unpaid_since is not None:  # while an invoice is unpaid, new keys are held too
             await hold(services, session, caller.user_id, holds.of_key(key_id), "billing_issue")
     return KeyCreated(
-        client_id=values["client_id"],
+        client_id=new.client_id,
         client_secret=secret,
         service_client_id=key_id,
-        name=name,
+        name=new.name,
         plan=caller.plan.name,
-        business_id=body.business_id,
+        business_id=new.business_id,
         business_name=business,
-        assigned_location_id=body.assigned_location_id,
-        primary_domain=values["primary_domain"],
-        allowed_domains=allowed,
-        created_at=iso(now),
+        assigned_location_id=new.location_name,
+        primary_domain=new.primary_domain,
+        allowed_domains=keys.domains_of(new.allowed_domains),
+        created_at=iso(new.created_at),
         warning=SECRET_WARNING,
-        permissions=permissions,
-        expires_at=None if expires_at is None else iso(expires_at),
+        permissions=grant(ALL, body.permissions),
+        expires_at=None if new.expires_at is None else iso(new.expires_at),
     )
 
 
-def problems(services: Services, body: dict[str, Any]) -> list[Problem]:
+def _new_key(services: Services, caller: Caller, body: KeyCreate, allowed: list[str]) -> NewKey:
+    """Return the row of a key before its client id and its owner's billing version are known."""
+    now = services.clock.now()
+    return NewKey(
+        user_id=caller.user_id,
+        business_id=body.business_id,
+        location_name=body.assigned_location_id,
+        name=clean_name(body.name),
+        permissions=" ".join(grant(ALL, body.permissions)),
+        primary_domain=allowed[0] if body.primary_domain is not None else None,
+        allowed_domains=json.dumps(allowed),
+        created_at=now,
+        expires_at=_expiry(body.expires_at, now),
+    )
+
+
+def problems(services: Services, body: JsonObject) -> list[Problem]:
     """Return every problem with the values of a KeyCreate, also if some of them have a wrong type."""
     name, expires_at, now = body.get("name"), body.get("expires_at"), services.clock.now()
     return problems_of(
@@ -92,7 +92,7 @@ def problems(services: Services, body: dict[str, Any]) -> list[Problem]:
     )
 
 
-def _allowed(services: Services, body: dict[str, Any]) -> list[str]:
+def _allowed(services: Services, body: JsonObject) -> list[str]:
     primary, extras = body.get("primary_domain"), body.get("allowed_domains")
     return allowed_domains(
         primary if isinstance(primary, str) else None,
@@ -134,7 +134,7 @@ async def _assign_location(services: Services, session: AsyncSession, caller: Ca
 
 async def _free_client_id(session: AsyncSession, user_id: int, now: int, name: str) -> str:
     """Return a free id, because two keys of the same name may be created in the same millisecond."""
-    while await keys.client_id_taken(session, candidate := client_id(user_id, now, name)):
+    while await keys.client_id_taken(session, candidate := new_client_id(user_id, now, name)):
         now += 1
     return candidate
 

@@ -7,13 +7,14 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.locations import MAX_LIMIT, LocationListQuery, SyncSwitched, VerificationRefreshed
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.problems import counted
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
-from profilesvc.provider.port import Document, ProviderError, Verification
+from profilesvc.provider.port import ProviderError, Verification
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import locations, sync, users
@@ -38,7 +39,7 @@ async def list_page(services: Services, caller: Caller, query: LocationListQuery
     return Rendered(orjson.dumps({"locations": entries, "pagination": pagination}))
 
 
-def _entry(row: Any) -> Document:
+def _entry(row: Any) -> JsonObject:
     profile = orjson.loads(row.profile)
     entry = {"name": row.name, **{name: profile[name] for name in ("title", "storefrontAddress") if name in profile}}
     return entry | {
@@ -75,7 +76,7 @@ async def load(services: Services, location: AllowedLocation) -> LocationState:
     return row
 
 
-def title_of(profile: Document) -> str:
+def title_of(profile: JsonObject) -> str:
     """Return the title to sort by, empty if the provider's is not a string."""
     title = profile.get("title")
     return title if isinstance(title, str) else ""
@@ -118,7 +119,7 @@ async def store_verification(
 ) -> VerificationRefreshed:
     """Store a location's verification."""
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
-    values: dict[str, Any] = {"is_verified": is_verified, "verification_state": state}
+    values: dict[str, object] = {"is_verified": is_verified, "verification_state": state}
     if not is_verified:
         values["sync_enabled"] = False
     async with services.storage.write() as session:
@@ -183,13 +184,13 @@ async def import_account(services: Services, email: str, account: str) -> list[s
     return [profile["name"] for profile, _ in imported]
 
 
-async def _read(services: Services, profile: Document) -> tuple[Document, Document]:
+async def _read(services: Services, profile: JsonObject) -> tuple[JsonObject, JsonObject]:
     current = await services.provider.verification(profile["name"])
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     return profile, {"is_verified": is_verified, "verification_state": state}
 
 
-async def _import_one(services: Services, session: AsyncSession, values: Document, profile: Document) -> None:
+async def _import_one(services: Services, session: AsyncSession, values: JsonObject, profile: JsonObject) -> None:
     name, now = profile["name"], services.clock.now()
     old = await locations.state(session, name)
     if old is not None and old.user_id != values["user_id"]:

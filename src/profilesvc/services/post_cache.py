@@ -3,7 +3,7 @@
 import orjson
 
 from profilesvc.contract.common import post_id, without_account
-from profilesvc.domain.messages import Document
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import SECOND, parse_iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import AllowedLocation, Services
@@ -13,7 +13,7 @@ from profilesvc.storage.posts import CacheAge, StoredPost
 PROCESSING_MAX_AGE = 5 * SECOND
 
 
-def stored(location: str, document: Document) -> StoredPost:
+def stored(location: str, document: JsonObject) -> StoredPost:
     """Return a provider's post as the cache stores it: no resource name contains the account (D-74).
 
     Raises:
@@ -30,7 +30,7 @@ def stored(location: str, document: Document) -> StoredPost:
         raise ProviderError("unavailable", retryable=True, provider_message="unreadable post") from None
 
 
-def _without_account(item: Document) -> Document:
+def _without_account(item: JsonObject) -> JsonObject:
     ours = {"name": without_account(item["name"])} if "name" in item else {}
     return {**item, **ours}
 

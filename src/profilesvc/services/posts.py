@@ -6,10 +6,11 @@ import orjson
 
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, QUOTA_EXCEEDED
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.messages import Document, normal
+from profilesvc.domain.messages import normal
 from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start
@@ -79,7 +80,7 @@ def _position(services: Services, location: AllowedLocation, token: str) -> Posi
 
 
 async def create(
-    services: Services, caller: Caller, location: AllowedLocation, body: Document, key: IdempotencyKey | None
+    services: Services, caller: Caller, location: AllowedLocation, body: JsonObject, key: IdempotencyKey | None
 ) -> Rendered:
     """Create a post; its state in the response is PROCESSING even if the provider was faster (D-76).
 
@@ -94,7 +95,7 @@ async def create(
     )
 
 
-async def _create(services: Services, location: AllowedLocation, post: Document, claim: Claim | None) -> Rendered:
+async def _create(services: Services, location: AllowedLocation, post: JsonObject, claim: Claim | None) -> Rendered:
     _require_plan(location)
     now = services.clock.now()
     await _reserve(services, location, now)
@@ -144,7 +145,7 @@ async def _reserve(services: Services, location: AllowedLocation, now: int) -> N
 
 
 async def _send(
-    services: Services, location: AllowedLocation, post: Document, claim: Claim | None
+    services: Services, location: AllowedLocation, post: JsonObject, claim: Claim | None
 ) -> tuple[StoredPost, bool]:
     """Create the post, or return the one that an interrupted attempt with the same key created (D-40)."""
     existing = None
@@ -154,7 +155,9 @@ async def _send(
     return stored(location.name, {**document, "state": "PROCESSING"}), existing is not None
 
 
-async def _created_before(services: Services, location: AllowedLocation, post: Document, since: int) -> Document | None:
+async def _created_before(
+    services: Services, location: AllowedLocation, post: JsonObject, since: int
+) -> JsonObject | None:
     """Return a post with the same fields that was created since the attempt started and was not cached before.
 
     Media is not compared, because the provider changes it. The provider's clock may be a little behind ours.
@@ -172,7 +175,7 @@ async def _created_before(services: Services, location: AllowedLocation, post: D
     return None
 
 
-def _matches(document: Document, post: Document) -> bool:
+def _matches(document: JsonObject, post: JsonObject) -> bool:
     """Return whether the provider's document has the fields that were sent; a missing field has its default."""
     annotations = {name: field.annotation for name, field in LocalPost.model_fields.items() if name != "media"}
     return all(
@@ -182,7 +185,7 @@ def _matches(document: Document, post: Document) -> bool:
     )
 
 
-async def change(services: Services, location: AllowedLocation, post_id: str, body: Document) -> Rendered:
+async def change(services: Services, location: AllowedLocation, post_id: str, body: JsonObject) -> Rendered:
     """Change the fields of the body and return the whole post (D-78).
 
     Raises:

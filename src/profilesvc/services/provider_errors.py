@@ -1,9 +1,9 @@
 """Translate errors of the provider to errors for the caller."""
 
 import math
-from typing import Any
 
 from profilesvc.contract.errors import PROVIDER_API_ERROR
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import ServiceError
 from profilesvc.provider.port import ProviderError
 
@@ -29,7 +29,7 @@ def provider_failure(error: ProviderError) -> ServiceError:
         "provider_message": error.provider_message if is_rejected else None,  # otherwise our own words
         "fields": list(error.fields),
     }
-    details: dict[str, Any] = {"reason": error.reason, "retryable": error.retryable}
+    details: JsonObject = {"reason": error.reason, "retryable": error.retryable}
     details |= {name: value for name, value in optional.items() if value}
     message = _MESSAGES[error.reason]
     if not error.retryable:

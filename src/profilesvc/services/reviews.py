@@ -7,9 +7,9 @@ import orjson
 from profilesvc.contract.common import review_id as checked_id
 from profilesvc.contract.common import without_account
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.reviews import MAX_PAGE_SIZE, ReplyDeleted, ReviewListQuery
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.messages import Document
 from profilesvc.domain.reviews import check_reply
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.context import AllowedLocation, Rendered, Services
@@ -57,7 +57,7 @@ async def get(services: Services, location: AllowedLocation, review_id: str) -> 
     return Rendered(orjson.dumps(review))
 
 
-async def reply(services: Services, location: AllowedLocation, review_id: str, body: Document) -> Rendered:
+async def reply(services: Services, location: AllowedLocation, review_id: str, body: JsonObject) -> Rendered:
     """Set or replace the reply, which the provider checks before it is public.
 
     Raises:
@@ -96,13 +96,13 @@ def _require_plan(location: AllowedLocation) -> None:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include reviews.")
 
 
-def _page(location: AllowedLocation, documents: object) -> list[Document]:
+def _page(location: AllowedLocation, documents: object) -> list[JsonObject]:
     if not isinstance(documents, list):
         raise _unreadable()
     return [_ours(location, document) for document in documents]
 
 
-def _ours(location: AllowedLocation, document: Document) -> Document:
+def _ours(location: AllowedLocation, document: JsonObject) -> JsonObject:
     """Return the provider's document with our resource name.
 
     Raises:

@@ -4,17 +4,18 @@ import asyncio
 import json
 import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PLAN_RESTRICTION, SYNC_DISABLED
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import MAX_LIMIT, SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND, iso
-from profilesvc.provider.port import Document, ProviderError
+from profilesvc.provider.port import ProviderError
 from profilesvc.services import idempotency
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
@@ -34,8 +35,8 @@ _FIRST_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
 class Push:
     """A checked sync request: the whole body, the part that may be sent, and the fields that are dropped."""
 
-    body: Document
-    sendable: Document
+    body: JsonObject
+    sendable: JsonObject
     filtered: list[str]
 
 
@@ -79,7 +80,7 @@ class _Lease:
 
     async def end(self, session: AsyncSession) -> None:
         """End the lease; a failed push stays in the history, and its body stays the desired state (D-84)."""
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         if self.failed is not None and self.row is not None:
             values["source"] = _desired(self.row, self.failed.body)
             now = self._services.clock.now()
@@ -89,7 +90,7 @@ class _Lease:
 
 
 async def run(
-    services: Services, caller: Caller, location: AllowedLocation, body: Document, key: IdempotencyKey | None
+    services: Services, caller: Caller, location: AllowedLocation, body: JsonObject, key: IdempotencyKey | None
 ) -> Rendered:
     """Sync once per idempotency key, or at every request without one.
 
@@ -111,7 +112,7 @@ async def run(
     return await idempotency.run_once(services, caller, ("sync", location), key, push_once, lease)
 
 
-def checked(location: AllowedLocation, body: Document) -> Push:
+def checked(location: AllowedLocation, body: JsonObject) -> Push:
     """Split the body into the part that may be sent, which is checked, and the part that is dropped (D-81).
 
     Raises:
@@ -149,7 +150,7 @@ def require_syncable(row: LocationState) -> LocationState:
 async def _push(
     services: Services, location: AllowedLocation, row: LocationState, push: Push, lease: _Lease, claim: Claim | None
 ) -> Rendered:
-    changed, after = list[str](), Document()
+    changed, after = list[str](), JsonObject()
     if push.sendable:
         try:
             current = await services.provider.location(location.name)
@@ -163,7 +164,7 @@ async def _push(
     return await _finish(services, row, push, Outcome(changed, after), lease, claim)
 
 
-async def _require_verified(services: Services, location: AllowedLocation, current: Document) -> None:
+async def _require_verified(services: Services, location: AllowedLocation, current: JsonObject) -> None:
     """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73).
 
     Raises:
@@ -178,7 +179,7 @@ async def _require_verified(services: Services, location: AllowedLocation, curre
         raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=verification.verificationState)
 
 
-def _desired(row: LocationState, body: Document) -> str:
+def _desired(row: LocationState, body: JsonObject) -> str:
     """Merge the body over the stored source. If it gets too large, drop the fields that no sync can send."""
     earlier = json.loads(row.source or "{}")
     desired = json.dumps(profiles.merge(earlier, body))
@@ -192,7 +193,7 @@ class Outcome:
     """The leaves that the provider changed, and its profile afterwards."""
 
     changed: list[str]
-    after: Document
+    after: JsonObject
 
 
 async def _finish(
@@ -210,7 +211,7 @@ async def _finish(
         timestamp=iso(now),
     )
     data = result.model_dump_json().encode()
-    values: dict[str, Any] = {"source": _desired(row, push.body)}
+    values: dict[str, object] = {"source": _desired(row, push.body)}
     if push.sendable:
         values["last_sync"] = json.dumps(profiles.merge(json.loads(row.last_sync or "{}"), push.sendable))
         profile = json.dumps(outcome.after)

@@ -1,22 +1,42 @@
 """Queries on the audit trail."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy import Row, String, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.audit import Event
 from profilesvc.database.dialect import insert_by, insert_into
 from profilesvc.database.engine import Executor
 from profilesvc.database.prepared import PreparedWrite
 from profilesvc.database.writers import Executions
 from profilesvc.storage.tables import audit, keys
 
-Event = dict[str, Any]
-COLUMNS = ("at", "event", "user_id", "key_id", "actor", "ip_prefix", "request_id", "details")
+
+class EventRow(TypedDict):
+    """The columns of an event."""
+
+    at: int
+    event: Event
+    user_id: int
+    key_id: int | None
+    actor: str
+    ip_prefix: str | None
+    request_id: str | None
+    details: str | None
+
+
+class CountedRow(EventRow):
+    """An event that is counted: `once` is unique, and `times` is added to that of the stored event."""
+
+    once: str
+    times: int
+
+
 Position = tuple[int, int]  # time and id of an event
 
 
-async def add(session: AsyncSession, events: list[Event]) -> None:
+async def add(session: AsyncSession, events: list[EventRow]) -> None:
     """Append events."""
     if events:
         await session.execute(insert(audit), events)
@@ -35,13 +55,14 @@ def _count(dialect: str) -> Any:
     return statement.on_conflict_do_update(index_elements=[audit.c.once], set_=counted)
 
 
-_ADD = PreparedWrite(lambda _dialect: insert(audit).inline(), COLUMNS)
-_COUNT = PreparedWrite(_count, (*COLUMNS, "once", "times"))
+_ADD = PreparedWrite(lambda _dialect: insert(audit).inline(), tuple(EventRow.__annotations__))
+_COUNT = PreparedWrite(_count, tuple(CountedRow.__annotations__))
 
 
-def recording(dialect: str, added: list[Event], counted: list[Event]) -> list[Executions]:
+def recording(dialect: str, added: list[EventRow], counted: list[CountedRow]) -> list[Executions]:
     """Return the statements that append events, and append or count those that have `once`."""
-    return [write.executions(dialect, events) for write, events in ((_ADD, added), (_COUNT, counted)) if events]
+    writes = [_ADD.executions(dialect, added)] if added else []
+    return [*writes, *([_COUNT.executions(dialect, counted)] if counted else [])]
 
 
 async def record_expired(session: AsyncSession, now: int, since: int) -> None:

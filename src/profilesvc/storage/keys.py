@@ -149,11 +149,27 @@ async def credentials(session: Executor, client_id: str, now: int) -> tuple[KeyS
     return (key if key.client_id == client_id else None), valid, stamp
 
 
-async def add(session: AsyncSession, values: dict[str, Any], digest: str) -> int:
+class NewKey(NamedTuple):
+    """The columns of a new key."""
+
+    user_id: int
+    business_id: int
+    location_name: str
+    name: str
+    permissions: str
+    primary_domain: str | None
+    allowed_domains: str
+    created_at: int
+    expires_at: int | None
+    client_id: str = ""
+    billing_version: int = 0
+
+
+async def add(session: AsyncSession, new: NewKey, digest: str) -> int:
     """Add a key with its first secret and its domains."""
-    key_id = int((await session.execute(insert(keys).values(values).returning(keys.c.id))).scalar_one())
-    await session.execute(insert(secrets).values(key_id=key_id, digest=digest, created_at=values["created_at"]))
-    await domains.add(session, key_id, domains_of(values["allowed_domains"]), values["expires_at"])
+    key_id = int((await session.execute(insert(keys).values(new._asdict()).returning(keys.c.id))).scalar_one())
+    await session.execute(insert(secrets).values(key_id=key_id, digest=digest, created_at=new.created_at))
+    await domains.add(session, key_id, domains_of(new.allowed_domains), new.expires_at)
     return key_id
 
 

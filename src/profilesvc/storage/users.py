@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.database.engine import Executor
 from profilesvc.database.prepared import Prefetch, Prepared, fetch_one
 from profilesvc.storage import revocations
@@ -114,7 +115,7 @@ async def is_empty(session: Executor) -> bool:
 
 
 async def add_with_ids(
-    session: AsyncSession, new_users: list[dict[str, Any]], new_businesses: list[dict[str, Any]], now: int
+    session: AsyncSession, new_users: list[JsonObject], new_businesses: list[JsonObject], now: int
 ) -> None:
     """Add users and businesses with their ids, and continue the sequences after them."""
     for user_values in new_users:

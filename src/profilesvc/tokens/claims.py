@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from profilesvc.contract.common import LOCATION_ID, PermissionName
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.keys import CLIENT_ID
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import DAY, SECOND
@@ -61,7 +62,7 @@ AccessClaims = ServiceClaims | UserClaims
 RefreshClaims = ServiceClaims
 
 
-def check(claims: dict[str, Any], typ: TokenType, issuer: str, audience: str) -> None:
+def check(claims: JsonObject, typ: TokenType, issuer: str, audience: str) -> None:
     """Check that the service would have issued these claims in a token of this type.
 
     Raises:
@@ -84,7 +85,7 @@ def check(claims: dict[str, Any], typ: TokenType, issuer: str, audience: str) ->
         raise ValueError("subject")
 
 
-def _names_subject(claims: dict[str, Any]) -> bool:
+def _names_subject(claims: JsonObject) -> bool:
     """Return whether `sub` and `client_id` name a key, or a user of the dashboard."""
     if claims["scope"] == "service":
         return claims["sub"] == claims["client_id"] and CLIENT_ID.match(claims["sub"]) is not None

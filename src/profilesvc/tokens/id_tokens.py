@@ -3,11 +3,12 @@
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict, cast
+from typing import Protocol, TypedDict, cast
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.tokens.jose import is_compact, is_instant, unverified
 from profilesvc.tokens.signer import IAT_LEEWAY_SECONDS, TokenRejected
 
@@ -91,7 +92,7 @@ class TrustedIssuer:
         digest = hashlib.sha256(token.rpartition(".")[0].encode()).hexdigest()
         return Identity(self.issuer, claims["sub"], digest, end * 1000, claims)
 
-    async def _verify(self, token: str) -> dict[str, Any]:
+    async def _verify(self, token: str) -> JsonObject:
         """Return the claims of a token that the issuer has signed. Their values are not checked yet."""
         if not is_compact(token, MAX_LENGTH):
             raise TokenRejected("malformed")
@@ -109,7 +110,7 @@ class TrustedIssuer:
             raise TokenRejected("invalid") from error
         return claims
 
-    def _check_unsigned(self, header: dict[str, Any], claims: dict[str, Any]) -> None:
+    def _check_unsigned(self, header: JsonObject, claims: JsonObject) -> None:
         """Check everything that needs no key.
 
         Raises:
@@ -125,7 +126,7 @@ class TrustedIssuer:
         if claims.get("iss") != self.issuer:
             raise ValueError("iss")
 
-    def _check_claims(self, claims: dict[str, Any], nonce: str | None, now: int) -> None:
+    def _check_claims(self, claims: JsonObject, nonce: str | None, now: int) -> None:
         """Check the claims, except the age, which has its own error; `now` is in seconds.
 
         Raises:

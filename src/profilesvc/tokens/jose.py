@@ -5,6 +5,8 @@ import json
 import re
 from typing import Any, TypeGuard
 
+from profilesvc.contract.json import JsonObject
+
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
 
 
@@ -13,7 +15,7 @@ def is_compact(token: str, limit: int) -> bool:
     return len(token) <= limit and _COMPACT.match(token) is not None
 
 
-def unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def unverified(token: str) -> tuple[JsonObject, JsonObject]:
     """Return the header and payload of a compact token without verifying the signature.
 
     Raises:
@@ -43,7 +45,7 @@ def b64_decode(part: str) -> bytes:
     return raw
 
 
-def json_object(raw: bytes) -> dict[str, Any]:
+def json_object(raw: bytes) -> JsonObject:
     """Parse a JSON object in UTF-8.
 
     Raises:
@@ -57,7 +59,7 @@ def json_object(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> JsonObject:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("duplicate field")

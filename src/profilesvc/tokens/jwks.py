@@ -9,6 +9,7 @@ import httpx
 import jwt
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import HOUR, MINUTE, SECOND, Clock
 from profilesvc.tokens.id_tokens import PublicKey
@@ -138,7 +139,7 @@ async def _read(url: str) -> bytes:
         return bytes(body)
 
 
-def _keys(document: dict[str, Any]) -> list[_Key]:
+def _keys(document: JsonObject) -> list[_Key]:
     """Return the usable keys of a JWK set. Keys that cannot be read are skipped (RFC 7517 §5)."""
     entries = document.get("keys")
     if not isinstance(entries, list):

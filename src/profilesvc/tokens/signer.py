@@ -3,10 +3,11 @@
 import hashlib
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal, cast, overload
+from typing import Literal, cast, overload
 
 import orjson
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.tokens.claims import AccessClaims, RefreshClaims, TokenType, check
 from profilesvc.tokens.jose import b64, is_compact, unverified
@@ -113,5 +114,5 @@ class Signer:
         except Exception as error:  # a forged token may cause any error in a parser
             raise TokenRejected("invalid") from error
         # Many claims are cached, so they share one string per name.
-        interned: dict[str, Any] = {sys.intern(name): value for name, value in claims.items()}
+        interned: JsonObject = {sys.intern(name): value for name, value in claims.items()}
         return cast(AccessClaims, {**interned, "kid": key.kid})

@@ -1,10 +1,10 @@
 """Local posts: list, create, change, delete."""
 
-from typing import Any
-
 from profilesvc.api.endpoint import Routes
+from profilesvc.contract.common import LocationQuery
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR, QUOTA_EXCEEDED
-from profilesvc.contract.posts import Post, PostDeleted, PostList, PostListQuery, PostTarget
+from profilesvc.contract.json import JsonObject
+from profilesvc.contract.posts import Post, PostDeleted, PostList, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import posts
@@ -41,7 +41,7 @@ async def list_posts(services: Services, caller: Caller, location: AllowedLocati
 @routes.endpoint(
     "POST /posts",
     access=either(Permission.WRITE),
-    query=PostTarget,
+    query=LocationQuery,
     body=dict,
     body_schema=LocalPost,
     data=Post,
@@ -53,7 +53,7 @@ async def create_post(
     services: Services,
     caller: Caller,
     location: AllowedLocation,
-    body: dict[str, Any],
+    body: JsonObject,
     idempotency: IdempotencyKey | None,
 ) -> Rendered:
     """Create a post.
@@ -67,13 +67,13 @@ async def create_post(
 @routes.endpoint(
     "PATCH /posts/<post:postId>",
     access=either(Permission.WRITE),
-    query=PostTarget,
+    query=LocationQuery,
     body=dict,
     body_schema=LocalPost,
     data=Post,
     errors=(PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR),
 )
-async def change_post(services: Services, location: AllowedLocation, post_id: str, body: dict[str, Any]) -> Rendered:
+async def change_post(services: Services, location: AllowedLocation, post_id: str, body: JsonObject) -> Rendered:
     """Change a post.
 
     Only the fields in the body change; null clears one. Returns the whole post.
@@ -84,7 +84,7 @@ async def change_post(services: Services, location: AllowedLocation, post_id: st
 @routes.endpoint(
     "DELETE /posts/<post:postId>",
     access=either(Permission.WRITE),
-    query=PostTarget,
+    query=LocationQuery,
     data=PostDeleted,
     errors=(NOT_FOUND, PROVIDER_API_ERROR),
 )

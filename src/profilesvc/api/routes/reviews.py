@@ -1,11 +1,11 @@
 """Reviews: list, read, reply, in the provider's format."""
 
-from typing import Any
-
 from profilesvc.api.endpoint import Routes
+from profilesvc.contract.common import LocationQuery
 from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, PROVIDER_API_ERROR
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import ReviewReply
-from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery, ReviewTarget
+from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import reviews
 from profilesvc.services.access import either
@@ -30,7 +30,7 @@ async def list_reviews(services: Services, location: AllowedLocation, query: Rev
 @routes.endpoint(
     "GET /reviews/<review:reviewId>",
     access=either(Permission.READ),
-    query=ReviewTarget,
+    query=LocationQuery,
     data=ReviewDetail,
     errors=_ERRORS,
 )
@@ -47,15 +47,13 @@ async def get_review(services: Services, location: AllowedLocation, review_id: s
 @routes.endpoint(
     "PUT /reviews/<review:reviewId>/reply",
     access=either(Permission.WRITE),
-    query=ReviewTarget,
+    query=LocationQuery,
     body=dict,
     body_schema=ReplyBody,
     data=ReviewReply,
     errors=_ERRORS,
 )
-async def reply_to_review(
-    services: Services, location: AllowedLocation, review_id: str, body: dict[str, Any]
-) -> Rendered:
+async def reply_to_review(services: Services, location: AllowedLocation, review_id: str, body: JsonObject) -> Rendered:
     """Reply to a review.
 
     Set the reply, or replace it. It has at most 4,096 bytes. The provider checks it: it is public once its
@@ -69,7 +67,7 @@ async def reply_to_review(
 @routes.endpoint(
     "DELETE /reviews/<review:reviewId>/reply",
     access=either(Permission.WRITE),
-    query=ReviewTarget,
+    query=LocationQuery,
     data=ReplyDeleted,
     errors=_ERRORS,
 )

@@ -1,7 +1,5 @@
 """Sync: compare, push, history."""
 
-from typing import Any
-
 from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import (
     CONFLICT,
@@ -10,6 +8,7 @@ from profilesvc.contract.errors import (
     PROVIDER_API_ERROR,
     SYNC_DISABLED,
 )
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncPreview, SyncQuery, SyncResult
 from profilesvc.domain.permissions import Permission
@@ -49,7 +48,7 @@ async def sync_profile(
     caller: Caller,
     location: AllowedLocation,
     query: SyncQuery,
-    body: dict[str, Any],
+    body: JsonObject,
     idempotency: IdempotencyKey | None,
 ) -> Rendered | SyncPreview:
     """Sync a profile.
