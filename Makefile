@@ -144,8 +144,8 @@ openapi: $(DEV) ## record the examples of the API and write openapi.json
 	$(BIN)/python -m profilesvc.lab.examples
 	$(BIN)/profilesvc openapi -o openapi.json
 
-reference: $(DEV) ## write what comes from the code: the tables of docs/, the texts of the plugin
-	cd tests && ../$(BIN)/python -m support.page_tables && ../$(BIN)/python -m support.translations
+reference: $(DEV) ## write what comes from the code: tables and examples of docs/, the texts of the plugin
+	cd tests && for each in page_tables page_regions translations; do ../$(BIN)/python -m support.$$each || exit 1; done
 
 clean: ## remove .venv, caches and builds; var/ stays
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

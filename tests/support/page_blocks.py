@@ -11,6 +11,7 @@ The line before a block is a comment that names its proof:
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,9 +76,10 @@ def excerpt(argument: str) -> str:
     text = (ROOT / path).read_text("utf-8")
     if not name:
         return text
-    inside = re.search(rf"^.*\[{re.escape(name)}\].*\n(.*?)^.*\[/{re.escape(name)}\]", text, re.MULTILINE | re.DOTALL)
+    start, end = (rf"^[^\n]*\[{mark}{re.escape(name)}\][^\n]*" for mark in ("", "/"))
+    inside = re.search(rf"{start}\n(.+?){end}$", text, re.MULTILINE | re.DOTALL)
     assert inside, f"{path} has no lines between [{name}] and [/{name}]"
-    return inside[1]
+    return textwrap.dedent(inside[1])
 
 
 def same_text(shown: str, printed: str) -> bool:

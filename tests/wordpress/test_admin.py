@@ -54,6 +54,9 @@ def test_the_owner_connects_saves_and_disconnects(owner: httpx.Client, key: Key,
     connected = sent(owner, "connect", **pair)
     assert "Connected to Harbour Coffee, Pier" in connected
     assert key.client_secret not in connected
+    assert owner.get("/wp-cron.php").status_code == 200
+    status = lab.user("alice").get(f"/api/v1/api-keys/{key.client_id}/status").json()["data"]
+    assert status["connection_status"] == "online"
     fields = {
         "title": 'Harbour "Coffee" <b>& Tea</b>',
         "phone": "+81 45-555-0123",
@@ -66,7 +69,8 @@ def test_the_owner_connects_saves_and_disconnects(owner: httpx.Client, key: Key,
     assert "<b>" not in saved
     profile = lab.provider.profile("locations/111")
     assert (profile["title"], len(profile["regularHours"]["periods"])) == ('Harbour "Coffee" & Tea', 1)
-    assert 'name="client_secret"' in sent(owner, "disconnect")
+    assert "Connected to" in sent(owner, "connect", **pair)  # with a new secret, for example
+    assert 'name="title"' not in sent(owner, "disconnect")
 
 
 def test_a_form_needs_a_nonce_and_an_administrator(

@@ -40,6 +40,18 @@ def test_processes_that_renew_at_once_send_one_refresh(connected: Site, service:
     assert connected.beat() == "OK"
 
 
+def test_processes_that_learn_of_a_revocation_at_once_try_the_credentials_once(
+    connected: Site, lab: Lab, key: Key, service: RecordingProxy
+) -> None:
+    assert lab.user("alice").delete(f"/api/v1/developer/credentials/{key.client_id}").is_success
+    service.requests.clear()
+    service.delay = 0.3
+    processes = [connected.start("return $heartbeat->beat()->code;") for _ in range(3)]
+    codes = {connected.wordpress.finish(process) for process in processes}
+    assert codes <= {"AUTH_INVALID_TOKEN", "STOPPED"}
+    assert grants(service) == ["refresh_token", "client_credentials"]
+
+
 def test_the_lock_is_the_sites_own(connected: Site) -> None:
     held = connected.wordpress.root / "held"
     hold = f"touch('{held}'); while (file_exists('{held}')) {{ usleep(1000); clearstatcache(); }}"

@@ -33,13 +33,13 @@ final class Connector
             return Result::failure($result->data['reason']); // invalid_credentials or domain_not_allowed
         }
         if ($result->isOk()) {
-            $this->disconnect(); // forget the token, the problems and the stop of the credentials before
-            $this->store->set(Store::CREDENTIALS, [
+            $location = $result->data['location'];
+            $this->replace([
                 'client_id'     => trim($clientId),
                 'client_secret' => trim($clientSecret),
                 'site'          => Site::host(),
-                'location'      => $result->data['location']['id'],
-                'location_name' => $result->data['location']['name'],
+                'location'      => $location['id'],
+                'location_name' => $location['name'],
             ]);
             $this->heartbeat->schedule();
             $this->heartbeat->scheduleOnce(0);
@@ -49,16 +49,25 @@ final class Connector
 
     public function disconnect(): void
     {
-        Store::unschedule();
-        $this->store->forget(
-            Store::CREDENTIALS,
-            Store::TOKEN,
-            Store::STOPPED,
-            Store::PAUSE,
-            Store::PROBLEMS,
-            Store::LAST_HEARTBEAT,
-            Store::PENDING
-        );
+        $this->replace([]);
+    }
+
+    /**
+     * Replace the credentials, and forget what belongs to the old ones. The lock keeps out a process that renews the
+     * token and would store it after this.
+     *
+     * @param array<string, string> $credentials
+     */
+    private function replace(array $credentials): void
+    {
+        Lock::run('token', function () use ($credentials): void {
+            Store::unschedule();
+            $this->store->forget(Store::CREDENTIALS, Store::TOKEN, Store::STOPPED, Store::PAUSE, Store::PROBLEMS);
+            $this->store->forget(Store::LAST_HEARTBEAT, Store::PENDING);
+            if ($credentials) {
+                $this->store->set(Store::CREDENTIALS, $credentials);
+            }
+        });
     }
     // [/connect]
 }

@@ -115,9 +115,9 @@ final class SettingsPage
         if ($credentials) {
             $this->renderConnected((string) $credentials['location_name']);
             ProfileForm::render($this->store->get(Store::PROFILE), (bool) $this->store->get(Store::POSTS));
-        } else {
-            $this->renderConnect();
+            echo '<h2>' . esc_html__('Connect again, for example with a new client secret', 'profilesvc') . '</h2>';
         }
+        $this->renderConnect();
         echo '</div>';
     }
 
@@ -130,7 +130,7 @@ final class SettingsPage
             . '<td><input class="regular-text" id="client_id" name="client_id" required autocomplete="off"></td></tr>',
             esc_html__('Client id', 'profilesvc')
         );
-        // The secret is never printed again, also not into this form.
+        // The secret is never printed again, not even into this form.
         printf(
             '<tr><th><label for="client_secret">%s</label></th><td><input class="regular-text" type="password" '
             . 'id="client_secret" name="client_secret" required autocomplete="new-password"></td></tr></table>',

@@ -62,8 +62,9 @@ final class Store
         self::CREDENTIALS, self::TOKEN, self::STOPPED, self::PAUSE, self::PROBLEMS, self::LAST_HEARTBEAT, self::PROFILE,
         self::PENDING, self::POSTS,
     ];
-    private const EVENTS  = ['profilesvc_heartbeat', 'profilesvc_sync', 'profilesvc_publish'];
+    private const EVENTS = ['profilesvc_heartbeat', 'profilesvc_sync', 'profilesvc_publish'];
 
+    // [erase]
     public static function unschedule(): void
     {
         array_map('wp_unschedule_hook', self::EVENTS);
@@ -89,4 +90,5 @@ final class Store
             restore_current_blog();
         }
     }
+    // [/erase]
 }

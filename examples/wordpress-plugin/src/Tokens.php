@@ -35,6 +35,9 @@ final class Tokens
             if (self::isUsable($token, $rejected)) {
                 return $token['access']; // another process was faster
             }
+            if ($this->store->read(Store::STOPPED) || !$this->store->read(Store::CREDENTIALS)) {
+                throw new Refused(Result::failure('STOPPED')); // by another process
+            }
             return $this->renewed($token);
         });
     }
@@ -63,7 +66,7 @@ final class Tokens
             $result = $this->grant(['grant_type' => 'refresh_token', 'refresh_token' => $token['refresh']]);
         }
         if (null === $result || 'AUTH_INVALID_TOKEN' === $result->code) {
-            $credentials = $this->store->get(Store::CREDENTIALS);
+            $credentials = $this->store->read(Store::CREDENTIALS);
             $result      = $this->grant([
                 'grant_type'    => 'client_credentials',
                 'client_id'     => $credentials['client_id'],
