@@ -61,7 +61,7 @@ TESTS: dict[str, list[str]] = {
         "api/test_signing_keys.py::TestRemoval",
         "api/test_audit.py",
     ],
-    "services/idempotency.py": ["storage/test_run_once.py"],
+    "services/idempotency.py": ["storage/test_run_once.py", "api/test_sync_failures.py"],
     "services/origins.py": [
         "api/test_origin.py::TestPreflight",
         "api/test_origin.py::TestTokenRoute",

@@ -265,3 +265,18 @@ async def test_what_breaks_within_lets_go_at_once(desk: Desk) -> None:
         await desk.ask(failing=RuntimeError())
     await desk.fails(IDEMPOTENCY_KEY_REUSED, request=2)
     assert (await desk.ask()).data == b"2"
+
+
+async def test_a_rejection_after_a_takeover_is_not_the_response(desk: Desk) -> None:
+    """The response of the request is the other holder's; the caller of this one repeats and gets it."""
+    rejected = provider_says("rejected", retryable=False, http_status=400, provider_code="INVALID_ARGUMENT")
+
+    async def slow(claim: Claim | None) -> Rendered:
+        desk.clock.advance(milliseconds=60_000)
+        assert (await desk.ask()).data == b"1"
+        raise rejected
+
+    with pytest.raises(ServiceError) as conflict:
+        await run_once(desk, ALICE, ("push", HERE), idempotency_key([["k"]], 1), slow)  # type: ignore[arg-type]
+    assert conflict.value.kind is IDEMPOTENCY_IN_PROGRESS
+    assert (await desk.ask()).data == b"1"

@@ -160,6 +160,21 @@ class TestKey:
             with pytest.raises(ValueError, match="2048"):
                 rsa_key(pem)
 
+    def test_is_checked_once(self) -> None:
+        """Parts that do not belong together are rejected, unless this key was checked before."""
+        good = rsa_key(fixture_path("signing_key.pem").read_bytes())
+        numbers = good.private.private_numbers()
+        bad = rsa.RSAPrivateNumbers(
+            numbers.p, numbers.q, numbers.d + 2, numbers.dmp1, numbers.dmq1, numbers.iqmp, numbers.public_numbers
+        ).private_key(unsafe_skip_rsa_key_validation=True)
+        pem = bad.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        for checked in ((), {"another"}):
+            with pytest.raises(ValueError, match=r"[Ii]nvalid"):
+                rsa_key(pem, checked=checked)
+        assert rsa_key(pem, checked={good.kid}).kid == good.kid
+
 
 class TestKeyFile:
     """The development issuer keeps its key in one."""
