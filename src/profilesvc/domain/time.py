@@ -11,6 +11,7 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UTC_EPOCH = _EPOCH.replace(tzinfo=None)  # to write instants: with a zone that takes twice as long
 
 
 class Clock(Protocol):
@@ -43,8 +44,7 @@ class FrozenClock:
 
 def iso(instant: int) -> str:
     """Return the instant as `2026-01-02T03:04:05.678Z`."""
-    moment = _EPOCH + timedelta(milliseconds=instant)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant % 1000:03d}Z"
+    return (_UTC_EPOCH + timedelta(milliseconds=instant)).isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_iso(text: str) -> int:
