@@ -48,17 +48,8 @@ class ProfileApp(FastApp):
         return empty
 
 
-def build(
-    open_services: OpenServices,
-    entropy: Entropy,
-    more: Iterable[Blueprint] = (),
-    around: Around = lambda app: app,
-) -> Quart:
-    """Return the app; `open_services` is entered when it starts serving and left when it stops.
-
-    `more` blueprints are served next to the API. `around` wraps everything after the guard, which reads its limits from
-    the app's configuration (see `RequestGuard`).
-    """
+def _configured_app() -> ProfileApp:
+    """Return the app without routes and services."""
     app = ProfileApp("profilesvc", static_folder=None)
     app.config.update(
         MAX_CONTENT_LENGTH=1024 * 1024,
@@ -79,6 +70,21 @@ def build(
     )
     # Every handler returns a Response, so quart-schema has nothing to convert.
     del app.make_response
+    return app
+
+
+def build(
+    open_services: OpenServices,
+    entropy: Entropy,
+    more: Iterable[Blueprint] = (),
+    around: Around = lambda app: app,
+) -> Quart:
+    """Return the app; `open_services` is entered when it starts serving and left when it stops.
+
+    `more` blueprints are served next to the API. `around` wraps everything after the guard, which reads its limits from
+    the app's configuration (see `RequestGuard`).
+    """
+    app = _configured_app()
     app.register_blueprint(health.blueprint)
     for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown):
         app.register_blueprint(noun.routes.blueprint)
