@@ -60,9 +60,6 @@ async def _open_signing_keys(services: Services) -> None:
     """Load the keys from the table and the configured files.
 
     On the first start, the RSA key is read from the file of an earlier version, or a new one is made.
-
-    Raises:
-        SettingsError: A key cannot be used.
     """
     settings = services.settings
     old = settings.data_dir / SIGNING_KEY_FILE
@@ -82,11 +79,7 @@ def _key_file(settings: Settings, alg: Algorithm) -> Path | None:
 
 
 def _read_key_file(settings: Settings, alg: Algorithm, path: Path, checked: set[str]) -> SigningKey:
-    """Read the key in a file. A key with one of the `checked` ids is not checked again.
-
-    Raises:
-        SettingsError: The file cannot be used, or it is a published test key in production.
-    """
+    """Read the key in a file. A key with one of the `checked` ids is not checked again."""
     variable = f"{PREFIX}TOKENS__{'SIGNING' if alg == 'RS256' else 'REFRESH'}_KEY_FILE"
     passphrase = settings.tokens.key_passphrase.get_secret_value().encode() or None
     try:
@@ -99,11 +92,7 @@ def _read_key_file(settings: Settings, alg: Algorithm, path: Path, checked: set[
 
 
 async def _reject_demo_data(services: Services) -> None:
-    """Reject demo data in production before any of it is used or changed.
-
-    Raises:
-        SettingsError: There is demo data; the message lists it.
-    """
+    """Reject demo data in production before any of it is used or changed."""
     settings = services.settings
     traces = await demo_data.traces(services, [user["email"] for user in load_world()["users"]], TEST_KEY_IDS)
     demo_key, signing_key = (settings.data_dir / name for name in (DEMO_KEY_FILE, SIGNING_KEY_FILE))
@@ -222,11 +211,7 @@ async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[S
 
 
 async def _require_migrated(storage: Storage) -> None:
-    """Reject a database that is older than this code or too much newer. SQLite was migrated before.
-
-    Raises:
-        SettingsError: The message names the remedy.
-    """
+    """Reject a database that is older than this code or too much newer. SQLite was migrated before."""
     current, head = await migrate.current(storage.engine), migrate.head()
     if migrate.ahead(current) > migrate.LEAD:
         raise SettingsError(

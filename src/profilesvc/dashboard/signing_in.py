@@ -178,11 +178,7 @@ class Provider:
         return cast(JsonObject, metadata)
 
     def _check(self, url: str) -> None:
-        """Check that codes and secrets are sent over TLS; development also allows plain HTTP.
-
-        Raises:
-            ValueError: The address is not allowed.
-        """
+        """Check that codes and secrets are sent over TLS; development also allows plain HTTP."""
         parts, production = urlsplit(url), self.services.settings.production
         if parts.scheme != "https" and (production or parts.scheme != "http"):
             raise ValueError("address")

@@ -146,11 +146,7 @@ def _sign_in() -> Response:
 
 
 async def _require_own_form(visit: Visit) -> None:
-    """Reject a form that is not from one of our pages, even if it is sent with a valid cookie.
-
-    Raises:
-        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
-    """
+    """Reject a form that is not from one of our pages, even if it is sent with a valid cookie."""
     require_own_origin(visit.services)
     if not visit.is_own_form((await request.form).get("csrf", "")):
         raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "This form is not from your session. Reload the page.")

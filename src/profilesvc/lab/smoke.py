@@ -55,11 +55,7 @@ def _stoppable() -> Iterator[None]:
 
 @contextmanager
 def _journal(lab: LabSettings, folder: Path) -> Iterator[Journal]:
-    """Undo earlier runs and create a journal that starts with the current state of the location.
-
-    Raises:
-        PreflightError: Notebooks must not run on this service or location.
-    """
+    """Undo earlier runs and create a journal that starts with the current state of the location."""
     _finish_earlier(lab, folder)
     with client_of(lab) as client:
         report = look(client, target_of(lab), location_of(lab), lab.write)
@@ -72,11 +68,7 @@ def _journal(lab: LabSettings, folder: Path) -> Iterator[Journal]:
 
 
 def _finish_earlier(lab: LabSettings, folder: Path) -> None:
-    """Undo the changes of killed runs at this location, and print a note of changes at other locations.
-
-    Raises:
-        PreflightError: Changes at this location are left.
-    """
+    """Undo the changes of killed runs at this location, and print a note of changes at other locations."""
     own = journal_path(lab, folder)
     folders = {own.parent.resolve(), (NOTEBOOKS / own.parent).resolve()}  # the latter for notebooks that a person runs
     for path in sorted(path for each in folders for path in each.glob("*.jsonl")):

@@ -88,11 +88,7 @@ class Limiter:
         self._count(Counted(name, window, standing), is_full=not granted)
 
     def _count(self, counted: Counted, is_full: bool) -> None:
-        """Add the bucket to the response's headers.
-
-        Raises:
-            ServiceError: RATE_LIMITED, with the seconds until every empty bucket has room again.
-        """
+        """Add the bucket to the response's headers."""
         buckets = current_request().buckets
         buckets.append(counted)
         if is_full:

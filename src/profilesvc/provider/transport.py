@@ -165,11 +165,7 @@ class Transport:
         return read_document(received)
 
     async def _count_edit(self, profile: str) -> None:
-        """Count an edit of a profile towards the provider's limit per minute.
-
-        Raises:
-            ProviderError: `rate_limited`, with the time to wait.
-        """
+        """Count an edit of a profile towards the provider's limit per minute."""
         limit = self._settings.edits_per_minute
         if not profile or not limit:
             return

@@ -108,11 +108,7 @@ async def _claim(services: Services, scope: str, fingerprint: str, lock: Lock | 
 
 
 async def _repeated(session: AsyncSession, scope: str, fingerprint: str, now: int) -> Claim | Rendered:
-    """Replay the response of an earlier attempt, or take over from one that has ended without a response.
-
-    Raises:
-        ServiceError: IDEMPOTENCY_KEY_REUSED, IDEMPOTENCY_IN_PROGRESS, PROVIDER_API_ERROR as the first time.
-    """
+    """Replay the response of an earlier attempt, or take over from one that has ended without a response."""
     previous = await idempotency.find(session, scope)
     if previous is None:  # it has just been removed
         raise _in_progress()
@@ -138,11 +134,7 @@ def _replay(status: int, response: str) -> Rendered:
 
 
 async def _fail(services: Services, claim: Claim | None, lock: Lock | None, error: BaseException) -> None:
-    """Settle the claim and end the lock in one transaction, the claim first: two orders could deadlock.
-
-    Raises:
-        ServiceError: IDEMPOTENCY_IN_PROGRESS, because another holder has taken over the claim.
-    """
+    """Settle the claim and end the lock in one transaction, the claim first: two orders could deadlock."""
     if claim is None and (lock is None or not lock.must_end):
         return
     is_settled = True

@@ -67,11 +67,7 @@ def _rejection(cause: str) -> ServiceError:
 
 
 async def _user(services: Services, session: AsyncSession, identity: Identity) -> UserState:
-    """Return the user of the login, by its subject only, because e-mail addresses do not identify users (A036).
-
-    Raises:
-        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS if there is no user and none may or can be created.
-    """
+    """Return the user of the login, by its subject only, because e-mail addresses do not identify users (A036)."""
     user = await identities.user_of(session, identity.issuer, identity.subject)
     if user is not None:
         return user

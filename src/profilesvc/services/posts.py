@@ -122,11 +122,7 @@ def _require_plan(location: AllowedLocation) -> None:
 
 
 async def _reserve(services: Services, location: AllowedLocation, now: int) -> None:
-    """Count the post before it is sent, because the provider is never awaited inside a transaction (D-52).
-
-    Raises:
-        ServiceError: QUOTA_EXCEEDED.
-    """
+    """Count the post before it is sent, because the provider is never awaited inside a transaction (D-52)."""
     month, limit = month_start(now), location.plan.monthly_posts
     async with services.storage.write() as session:
         if await posts.reserve(session, location.owner_id, month, limit):

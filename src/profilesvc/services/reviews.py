@@ -87,11 +87,7 @@ async def delete_reply(services: Services, location: AllowedLocation, review_id:
 
 
 def _require_plan(location: AllowedLocation) -> None:
-    """Reject a caller whose plan does not include reviews (D-90).
-
-    Raises:
-        ServiceError: PLAN_RESTRICTION.
-    """
+    """Reject a caller whose plan does not include reviews (D-90)."""
     if not location.plan.reviews:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include reviews.")
 
@@ -103,11 +99,7 @@ def _page(location: AllowedLocation, documents: object) -> list[JsonObject]:
 
 
 def _ours(location: AllowedLocation, document: JsonObject) -> JsonObject:
-    """Return the provider's document with our resource name.
-
-    Raises:
-        ProviderError: The document is not a review of the location.
-    """
+    """Return the provider's document with our resource name."""
     try:
         ident = checked_id(without_account(document["name"]), location.name)
     except (KeyError, TypeError, ValueError):

@@ -165,12 +165,7 @@ async def _push(
 
 
 async def _require_verified(services: Services, location: AllowedLocation, current: JsonObject) -> None:
-    """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73).
-
-    Raises:
-        ServiceError: LOCATION_NOT_VERIFIED.
-        ProviderError: the verification could not be read.
-    """
+    """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73)."""
     metadata = current.get("metadata")
     if isinstance(metadata, dict) and metadata.get("hasVoiceOfMerchant"):
         return

@@ -70,12 +70,7 @@ async def access_token(services: Services, body: ClientCredentialsGrant) -> Acce
 
 
 async def _grant(services: Services, body: ClientCredentialsGrant) -> tuple[KeyState, rotation.Pair]:
-    """Return the key and its first pair of tokens.
-
-    Raises:
-        ServiceError: AUTH_INVALID_TOKEN; AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key (only with the right
-            secret, D-28), for a page of another origin, and if no permission can be granted.
-    """
+    """Return the key and its first pair of tokens."""
     key = await verify_secret(services, body.client_id, body.client_secret)
     if key is None:
         raise _bad_credentials()

@@ -111,11 +111,7 @@ class TrustedIssuer:
         return claims
 
     def _check_unsigned(self, header: JsonObject, claims: JsonObject) -> None:
-        """Check everything that needs no key.
-
-        Raises:
-            ValueError: The header or the issuer is not as configured.
-        """
+        """Check everything that needs no key."""
         kid, typ = header.get("kid"), header.get("typ", "JWT")
         if not header.keys() <= _HEADER or header.get("alg") not in self.algorithms:
             raise ValueError("header or algorithm")
@@ -127,11 +123,7 @@ class TrustedIssuer:
             raise ValueError("iss")
 
     def _check_claims(self, claims: JsonObject, nonce: str | None, now: int) -> None:
-        """Check the claims, except the age, which has its own error; `now` is in seconds.
-
-        Raises:
-            ValueError: A claim is not accepted; the message names it.
-        """
+        """Check the claims, except the age, which has its own error; `now` is in seconds."""
         audience = claims.get("aud")
         audiences = [audience] if isinstance(audience, str) else audience
         if not (isinstance(audiences, list) and self.client_id in audiences):

@@ -119,11 +119,7 @@ class RemoteKeys:
 
 
 async def _read(url: str) -> bytes:
-    """Return the body of the response.
-
-    Raises:
-        ValueError: The response is not 200, is compressed, or is too large.
-    """
+    """Return the body of the response."""
     async with (
         httpx.AsyncClient(follow_redirects=False, timeout=TIMEOUT_SECONDS) as client,
         # Reject compressed responses, because their size is unknown before they are decompressed.
