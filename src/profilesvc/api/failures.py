@@ -29,7 +29,6 @@ NOT_CACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5
 
 
 def failure_body(kind: ErrorKind, message: str, details: JsonObject) -> bytes:
-    """Return the Failure envelope."""
     error: JsonObject = {"code": kind.code, "message": message}
     if details:
         error["details"] = details

@@ -98,7 +98,6 @@ class Slot:
         return self._capacity.active.fits(self._owner, 1, earlier - self._capacity.waiting)
 
     def enter(self) -> None:
-        """Count the request as active."""
         self._capacity.active.add(self._owner, 1)
         self._is_active = True
 

@@ -43,7 +43,6 @@ def limit_headers() -> JsonObject:
 
 
 def header_references(*names: str) -> JsonObject:
-    """Return references to header components."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 

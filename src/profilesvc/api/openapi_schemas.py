@@ -112,12 +112,10 @@ def _without_null(schema: JsonObject) -> JsonObject:
 
 
 def reference(name: str) -> dict[str, str]:
-    """Return a reference to a schema."""
     return {"$ref": _REF.format(model=name)}
 
 
 def body_model(endpoint: Endpoint) -> type[BaseModel]:
-    """Return the model that describes a body."""
     model = endpoint.body_schema or endpoint.body
     assert model is not None and issubclass(model, BaseModel), f"{endpoint.path} needs a body schema"  # noqa: PT018
     return model

@@ -59,7 +59,6 @@ class FastConnection(ASGIHTTPConnection):
     """
 
     async def __call__(self, receive: Any, send: Any) -> None:
-        """Serve the request."""
         request = self._create_request_from_scope(send)
         limit = self.app.config["MAX_CONTENT_LENGTH"]
         request.body = cast(Any, AwaitedBody(request.content_length, limit, self.scope, receive))

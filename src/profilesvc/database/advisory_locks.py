@@ -34,9 +34,7 @@ class AdvisoryLocks(Protocol):
         """Use a new connection from now on, because the server of the old one became read-only."""
         ...
 
-    async def close(self) -> None:
-        """Close the connection."""
-        ...
+    async def close(self) -> None: ...
 
 
 class SingleProcessLocks:
@@ -119,6 +117,5 @@ class PostgresAdvisoryLocks:
         self._connection = None
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             await self._connection.close()

@@ -270,7 +270,6 @@ class Storage:
         current_request().database_seconds = BUSY_SECONDS
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.advisory_locks.close()
         await self.readers.close()
         await self._writer.close()

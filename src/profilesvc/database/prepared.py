@@ -83,7 +83,6 @@ class PreparedWrite:
         self._by_dialect: dict[str, tuple[str, Positionals]] = {}
 
     def executions(self, dialect: str, rows: Sequence[Mapping[str, object]]) -> Executions:
-        """Return the statement and its values for a database."""
         compiled = self._by_dialect.get(dialect)
         if compiled is None:
             compiled = self._by_dialect[dialect] = _compiled(self._build(dialect), dialect, self._columns)

@@ -54,7 +54,6 @@ class SqliteReader:
         self._driver: Any = None
 
     def open(self, _seconds: float) -> Self:
-        """Return the one connection as a unit."""
         return self
 
     def usage(self) -> None:
@@ -80,7 +79,6 @@ class SqliteReader:
         return self._connection.execute(statement, parameters)
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
         self._engine.dispose()
@@ -102,7 +100,6 @@ class PostgresReaders:
         return self._pool.usage()
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._pool.close()
 
 

@@ -83,9 +83,7 @@ class Windows(Protocol):
         """
         ...
 
-    async def close(self) -> None:
-        """Close connections."""
-        ...
+    async def close(self) -> None: ...
 
 
 def _read(value: Any) -> Any:

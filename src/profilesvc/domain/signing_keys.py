@@ -57,7 +57,6 @@ def announced(keys: Iterable[KeyDates], now: int) -> list[KeyDates]:
 
 
 def state(key: KeyDates, keys: Iterable[KeyDates], now: int) -> State:
-    """Return the state of one of the keys."""
     if key.removed_at is not None:
         return "removed"
     if key == active(keys, now):

@@ -110,7 +110,6 @@ async def validation_error(error: ValidationError) -> ResponseReturnValue:
 
 @control.get("/state")
 async def get_state() -> JsonObject:
-    """Return the whole state."""
     shared = emulator()
     async with shared.store.read() as session:
         return await _state(session, shared)

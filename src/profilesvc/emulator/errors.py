@@ -35,7 +35,6 @@ class ApiError(Exception):
         self.status = status or STATUS_NAMES.get(http_status, "UNKNOWN")
 
     def body(self) -> JsonObject:
-        """Return the error envelope."""
         error: JsonObject = {"code": self.http_status, "message": self.message, "status": self.status}
         return {"error": {**error, "details": self.details} if self.details else error}
 

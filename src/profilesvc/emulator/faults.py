@@ -116,11 +116,9 @@ class Faults:
         self._queue: list[Fault] = []
 
     def add(self, fault: Fault) -> None:
-        """Queue a fault."""
         self._queue.append(fault)
 
     def clear(self) -> None:
-        """Remove all faults."""
         self._queue.clear()
 
     def take(self, method: str, path: str) -> Fault | None:
@@ -134,5 +132,4 @@ class Faults:
         return None
 
     def listing(self) -> list[JsonObject]:
-        """Return the faults in the queue."""
         return [fault.model_dump() for fault in self._queue]

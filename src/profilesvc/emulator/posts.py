@@ -117,7 +117,6 @@ async def list_posts(account: str, location: str) -> JsonObject:
 
 @posts.get("/<name:post>")
 async def get_post(account: str, location: str, post: str) -> JsonObject:
-    """Return a post."""
     read_query()
     async with emulator().store.read() as session:
         parent = await _require_parent(session, account, location)
@@ -144,7 +143,6 @@ async def patch_post(account: str, location: str, post: str) -> JsonObject:
 
 @posts.delete("/<name:post>")
 async def delete_post(account: str, location: str, post: str) -> JsonObject:
-    """Delete a post."""
     read_query()
     async with emulator().store.write() as session:
         parent = await _require_parent(session, account, location)

@@ -86,7 +86,6 @@ async def list_reviews(account: str, location: str) -> JsonObject:
 
 @reviews.get("/locations/<name:location>/reviews/<name:review>")
 async def get_review(account: str, location: str, review: str) -> JsonObject:
-    """Return a review."""
     read_query()
     async with emulator().store.read() as session:
         parent = await _require_parent(session, account, location)

@@ -80,7 +80,6 @@ def emulator() -> Emulator:
 
 
 async def load_switches(session: AsyncSession) -> Switches:
-    """Return the stored switches."""
     row = await session.get(EmulatorStateRow, 1)
     return Switches.model_validate_json(row.document if row else "{}")
 

@@ -18,7 +18,6 @@ VERSION = 1  # a file of another version is replaced by one with the demo data
 
 
 def dump(document: Any) -> str:
-    """Return a document as it is stored."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -29,5 +29,4 @@ class LocalDashboard:
         await self._app(scope, receive, send)
 
     def stop(self) -> None:
-        """Stop the server."""
         self._server.stop()

@@ -42,7 +42,6 @@ class Guarded(httpx.BaseTransport):
         return response
 
     def close(self) -> None:
-        """Close the connections."""
         self._inner.close()
 
 

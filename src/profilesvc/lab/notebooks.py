@@ -35,7 +35,6 @@ _METADATA = {
 
 
 def read(path: Path) -> Any:
-    """Return the notebook in a file."""
     return nbformat.read(path, as_version=4)
 
 

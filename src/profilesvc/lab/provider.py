@@ -18,7 +18,6 @@ class ProviderControl:
         self._control("PUT", "state", change)
 
     def profile(self, location: str) -> JsonObject:
-        """Return the location as the provider has it."""
         document: JsonObject = self._control("GET", "state", None)["locations"][location]["document"]
         return document
 

@@ -59,7 +59,6 @@ class Recording(httpx.BaseTransport):
         return response
 
     def close(self) -> None:
-        """Close the connections."""
         self._closed = True
         self._inner.close()
 

@@ -36,7 +36,6 @@ class SeparateProvider:
             yield client
 
     def stop(self) -> None:
-        """Stop the server."""
         self._server.stop()
 
 

@@ -86,7 +86,6 @@ def badge(colour: str, text: str) -> str:
 
 
 def small(html: str) -> str:
-    """Return a remark in HTML."""
     return f'<div style="opacity:.75;font-size:.9em">{html}</div>'
 
 

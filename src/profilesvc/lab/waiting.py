@@ -59,7 +59,6 @@ class Waiting(httpx.BaseTransport):
         return response, None
 
     def close(self) -> None:
-        """Close the connections."""
         self._inner.close()
 
 

@@ -22,7 +22,6 @@ class LibraryWindows:
         self._strategy = MovingWindowRateLimiter(storage)
 
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
-        """Implement `Windows.take`."""
         if window.limit == 0:
             return False, Standing(0, window.length)
         item = _item(window.limit, window.seconds)
@@ -32,7 +31,6 @@ class LibraryWindows:
         return granted, Standing(max(remaining, 0) if granted else 0, wait)
 
     async def strike(self, bucket: str, window: Window) -> int:
-        """Implement `Windows.strike`."""
         counter, penalty = f"{_NAMESPACE}:{bucket}:strikes", f"{bucket}:penalty"
         strikes = await self._storage.get(counter)
         if strikes == 0:

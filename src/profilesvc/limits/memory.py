@@ -89,7 +89,6 @@ class ClockStorage(Storage, MovingWindowSupport):
         return count
 
     async def clear(self, key: str) -> None:
-        """Remove a key."""
         self._logs.pop(key, None)
 
     def __len__(self) -> int:

@@ -53,15 +53,12 @@ class SharedWindows:
         self._paused_until = self._logged_at = float("-inf")
 
     async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
-        """Implement `Windows.take`."""
         return await self._with_fallback(self._shared.take, self._fallback.take, bucket, window)
 
     async def strike(self, bucket: str, window: Window) -> int:
-        """Implement `Windows.strike`."""
         return await self._with_fallback(self._shared.strike, self._fallback.strike, bucket, window)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._pool.aclose()
 
     async def _with_fallback(

@@ -36,7 +36,6 @@ class RemoteProvider:
         return await self._transport.pages(request, "accounts")
 
     async def locations(self, account: str) -> list[JsonObject]:
-        """Return all locations of an account."""
         params = {"readMask": READ_MASK, "pageSize": "100"}
         request = Request("locations", _INFORMATION, "GET", f"/v1/{quote(account)}/locations", IMPORT, params)
         return await self._transport.pages(request, "locations")
@@ -62,12 +61,10 @@ class RemoteProvider:
         return Verification(state, await self._transport.pages(listing, "verifications"))
 
     async def posts(self, account: str, location: str) -> list[JsonObject]:
-        """Return all posts of a location."""
         request = Request("posts", "posts", "GET", _path(account, location, "localPosts"), LIST, {"pageSize": "100"})
         return await self._transport.pages(request, "localPosts")
 
     async def create_post(self, account: str, location: str, body: JsonObject) -> JsonObject:
-        """Create a post."""
         path = _path(account, location, "localPosts")
         return await self._transport.call(
             Request("create_post", "posts", "POST", path, WRITE, body=body, edits=location)
@@ -81,14 +78,12 @@ class RemoteProvider:
         return await self._transport.call(Request("patch_post", "posts", "PATCH", path, WRITE, params, body, location))
 
     async def delete_post(self, account: str, location: str, post_id: str) -> None:
-        """Delete a post."""
         path = _path(account, location, "localPosts", post_id)
         await self._transport.call(Request("delete_post", "posts", "DELETE", path, WRITE, edits=location))
 
     async def reviews(
         self, account: str, location: str, *, page_size: int = 50, page_token: str = "", order_by: str = ""
     ) -> JsonObject:
-        """Return one page of reviews."""
         query = {"pageSize": str(page_size), "pageToken": page_token, "orderBy": order_by}
         params = {name: value for name, value in query.items() if value}
         return await self._transport.call(
@@ -96,7 +91,6 @@ class RemoteProvider:
         )
 
     async def review(self, account: str, location: str, review_id: str) -> JsonObject:
-        """Return one review."""
         return await self._transport.call(
             Request("review", "posts", "GET", _path(account, location, "reviews", review_id))
         )
@@ -107,7 +101,6 @@ class RemoteProvider:
         return await self._transport.call(Request("reply", "posts", "PUT", path, WRITE, body=body))
 
     async def delete_reply(self, account: str, location: str, review_id: str) -> None:
-        """Delete the reply."""
         path = f"{_path(account, location, 'reviews', review_id)}/reply"
         await self._transport.call(Request("delete_reply", "posts", "DELETE", path, WRITE))
 

@@ -216,7 +216,6 @@ class EmbeddedServer:
 
     @property
     def base_url(self) -> str:
-        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def _run(self) -> None:

@@ -65,7 +65,6 @@ class _Count:
         self.times = 0
 
     def add(self, now: int) -> None:
-        """Count one more."""
         self.first, self.last = min(self.first, now), max(self.last, now)
         self.times += 1
 
@@ -86,7 +85,6 @@ class PendingEvents:
         self._lock = asyncio.Lock()
 
     def token_issued(self, services: "Services", key: KeyState, permissions: Sequence[str]) -> None:
-        """Add the grant of a token to a key."""
         self._events.append(
             _row(services.clock.now(), "token.issued", key.user_id, key.id, {"permissions": list(permissions)})
         )

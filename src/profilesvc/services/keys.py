@@ -114,7 +114,6 @@ async def revoke(services: Services, caller: Caller | None, client_id: str) -> K
 
 
 async def businesses(services: Services, caller: Caller) -> BusinessList:
-    """Return the caller's businesses."""
     async with services.storage.read() as session:
         rows = await users.list_businesses(session, caller.user_id)
     return BusinessList(businesses=[BusinessEntry(id=row[0], name=row[2]) for row in rows])

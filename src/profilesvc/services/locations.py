@@ -117,7 +117,6 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
 async def store_verification(
     services: Services, location: AllowedLocation, current: Verification
 ) -> VerificationRefreshed:
-    """Store a location's verification."""
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     values: dict[str, object] = {"is_verified": is_verified, "verification_state": state}
     if not is_verified:

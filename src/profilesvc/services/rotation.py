@@ -49,7 +49,6 @@ class Pair:
 
     @property
     def permissions(self) -> list[PermissionName]:
-        """The permissions in both tokens."""
         return list(self.claims["permissions"])
 
     def access_token(self, services: Services) -> str:

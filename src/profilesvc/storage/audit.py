@@ -37,7 +37,6 @@ Position = tuple[int, int]  # time and id of an event
 
 
 async def add(session: AsyncSession, events: list[EventRow]) -> None:
-    """Append events."""
     if events:
         await session.execute(insert(audit), events)
 

@@ -24,7 +24,6 @@ def _matches(issuer: str, subject: str) -> tuple[ColumnElement[bool], ColumnElem
 
 
 async def user_of(session: Executor, issuer: str, subject: str) -> UserState | None:
-    """Return the user that a subject is linked to."""
     query = USER.join(identities, identities.c.user_id == users.c.id).where(*_matches(issuer, subject))
     row = (await session.execute(query)).one_or_none()
     return None if row is None else UserState._make(row)

@@ -246,7 +246,6 @@ async def listing(
 
 
 def listing_query(user_id: int | None, live_at: int | None, before: int | None, limit: int | None) -> Select[Any]:
-    """Return the statement of `listing`."""
     query = _listing().order_by(keys.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(keys.c.id < before)
@@ -256,7 +255,6 @@ def listing_query(user_id: int | None, live_at: int | None, before: int | None, 
 
 
 async def revoke(session: AsyncSession, key_id: int, now: int) -> None:
-    """Revoke a key."""
     await session.execute(update(keys).where(keys.c.id == key_id).values(revoked_at=now))
     await domains.drop(session, key_id)
 
@@ -282,7 +280,6 @@ async def raise_epoch(session: AsyncSession, key_id: int) -> None:
 
 
 def domains_of(stored: str) -> list[str]:
-    """Return the allowed domains as a list."""
     return [str(domain) for domain in json.loads(stored)]
 
 

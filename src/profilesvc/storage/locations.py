@@ -46,7 +46,6 @@ async def account_of(session: Executor, name: str, user_id: int) -> str | None:
 
 
 async def state(session: Executor, name: str) -> LocationState | None:
-    """Return a location by name."""
     return _state(await fetch(session, _STATE, location=name))
 
 
@@ -105,7 +104,6 @@ async def page(
 
 
 async def add(session: AsyncSession, **values: Any) -> None:
-    """Add a location."""
     await session.execute(insert(locations).values(**values))
 
 

@@ -111,7 +111,6 @@ def from_row(columns: Sequence[Any]) -> tuple[CacheAge, Page]:
 
 
 async def page(session: Executor, location: str, size: int, after: Position) -> Page:
-    """Return the posts that follow a position."""
     position = {"location": location, "before": after[0], "before_id": after[1]}
     return _to_page(*(await fetch(session, _NEXT_PAGE, **position, size=size, last=size - 1))[0])
 
@@ -122,7 +121,6 @@ def _to_page(documents: str | None, ends: str | None) -> Page:
 
 
 async def find(session: Executor, location: str, post_id: str) -> str | None:
-    """Return the document of a post."""
     query = select(posts.c.document).where(posts.c.location_name == location, posts.c.post_id == post_id)
     return (await session.execute(query)).scalar_one_or_none()
 
@@ -142,7 +140,6 @@ async def change(session: AsyncSession, location: str, post: StoredPost, now: in
 
 
 async def remove(session: AsyncSession, location: str, post_id: str) -> None:
-    """Remove a post."""
     await session.execute(delete(posts).where(posts.c.location_name == location, posts.c.post_id == post_id))
 
 

@@ -47,7 +47,6 @@ async def every(session: Executor) -> list[StoredKey]:
 
 
 async def add(session: AsyncSession, dates: KeyDates, private_pem: str) -> None:
-    """Add a key."""
     await session.execute(insert(signing_keys).values(**dates._asdict(), private_pem=private_pem))
 
 

@@ -32,7 +32,6 @@ _TOKEN_USER = Prepared(USER.where(users.c.id == bindparam("user_id"), ~revocatio
 
 
 async def user(session: Executor, user_id: int) -> UserState | None:
-    """Return a user by id."""
     return (await token_user(session, user_id, ()))[0]
 
 
@@ -90,7 +89,6 @@ async def raise_user_epoch(session: AsyncSession, user_id: int) -> None:
 
 
 async def add_business(session: AsyncSession, user_id: int, name: str, now: int) -> int:
-    """Add a business of a user; return its id."""
     values = {"user_id": user_id, "name": name, "created_at": now}
     return int((await session.execute(insert(businesses).values(values).returning(businesses.c.id))).scalar_one())
 

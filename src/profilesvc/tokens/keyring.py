@@ -201,7 +201,6 @@ class KeySet(Generic[Key]):
         self.dates: list[KeyDates] = []
 
     def replace(self, keys: list[tuple[KeyDates, Key]]) -> None:
-        """Replace all keys."""
         self._keys = {dates.kid: key for dates, key in keys}
         self.dates = signing_keys.in_order(dates for dates, _ in keys)
 
@@ -243,7 +242,6 @@ class Keyring:
         self.refresh.replace([(dates, key) for dates, key in pairs if isinstance(key, HmacKey)])
 
     def of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
-        """Return the keys of one algorithm."""
         return self.access if alg == "RS256" else self.refresh
 
     @property

@@ -35,5 +35,4 @@ class SingleFlight:
         return name in self._running
 
     async def drain(self) -> None:
-        """Wait for all runs."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
