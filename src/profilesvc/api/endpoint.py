@@ -146,7 +146,7 @@ class Routes:
         self._tag = tag([noun])
 
     def endpoint(
-        self, route: str, *, access: Access, data: Any, **options: Unpack[Options]
+        self, route: str, *, access: Access, data: object, **options: Unpack[Options]
     ) -> Callable[[Handler], Handler]:
         """Declare `METHOD /path` under /api/v1; return the handler unchanged."""
         method, path = route.split(" ", 1)

@@ -21,7 +21,7 @@ from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.rates import Counted
 from profilesvc.domain.request import RequestInfo, serving
-from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Send
+from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Scope, Send
 from profilesvc.services.context import Services
 
 access_log = logging.getLogger("profilesvc.access")  # a line per request, if `access_log` is set
@@ -86,7 +86,7 @@ class Slot:
 
     __slots__ = ("_capacity", "_is_active", "_owner", "address", "reads")
 
-    def __init__(self, capacity: Capacity, scope: Any, forwarded: list[bytes], hops: int) -> None:
+    def __init__(self, capacity: Capacity, scope: Scope, forwarded: list[bytes], hops: int) -> None:
         peer, entries = scope.get("client"), [value.decode("latin1") for value in forwarded]
         self.address = client_address(peer[0] if peer else None, entries, hops)
         self._owner = "local" if self.address is None else network(self.address, 32, 64)
@@ -160,7 +160,7 @@ class RequestGuard:
         """How many requests are active; those that wait for their bodies are not."""
         return self._capacity.active.held
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI call; pass on anything but HTTP unchanged."""
         if scope["type"] != "http":
             scope.get("state", {})[MALFORMED] = lambda: self._count_rejected(VALIDATION_ERROR)
@@ -190,7 +190,7 @@ class RequestGuard:
             slot.leave()
             serving.reset(outer)
 
-    def _with_headers(self, send: Send, scope: Any, request: RequestInfo, *, is_counted: bool = False) -> Send:
+    def _with_headers(self, send: Send, scope: Scope, request: RequestInfo, *, is_counted: bool = False) -> Send:
         """Return a `send` that adds the headers of every response, and measures and logs it."""
         names, slot, path, started_at = headers_of(scope), scope[SLOT], scope["path"], time.perf_counter()
         extra = [(b"x-request-id", (request.request_id or "").encode())]
@@ -223,7 +223,7 @@ class RequestGuard:
         if kind in {None, SERVICE_UNAVAILABLE}:
             services.metrics.limit_reached("in-flight")
 
-    def _problem(self, scope: Any, slot: Slot) -> tuple[ErrorKind, str] | None:
+    def _problem(self, scope: Scope, slot: Slot) -> tuple[ErrorKind, str] | None:
         if scope["path"] not in _NEVER_FULL and not slot.fits(scope.get(BEFORE, 0)):
             return SERVICE_UNAVAILABLE, FULL
         problem = _problem(scope)
@@ -240,7 +240,7 @@ class RequestGuard:
         return sent.decode() if _REQUEST_ID.match(sent) else self._entropy.token_bytes(8).hex()
 
 
-def _problem(scope: Any) -> tuple[ErrorKind, str] | None:
+def _problem(scope: Scope) -> tuple[ErrorKind, str] | None:
     names, version = headers_of(scope), scope.get("http_version", "1.1")
     if sum([len(name) + len(value) for name, value in scope["headers"]]) > MAX_HEADER_BYTES:
         return HEADERS_TOO_LARGE, HEADERS_TOO_LARGE.message
@@ -284,7 +284,7 @@ def _rate_limit(tightest: Counted | None) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _log(scope: Any, status: int, seconds: float, request: RequestInfo) -> None:
+def _log(scope: Scope, status: int, seconds: float, request: RequestInfo) -> None:
     """Log a response: the route and not the path, no query and no header, because they could contain secrets."""
     method, route = scope["method"], request.route
     fields = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}

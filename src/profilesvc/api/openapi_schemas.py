@@ -81,7 +81,7 @@ class Schema(GenerateJsonSchema):
         result.pop("discriminator", None)
         return result
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:
         """Leave out titles, because generators name types after them, and pydantic only repeats field names."""
         return False
 

@@ -88,7 +88,7 @@ def _too_deep() -> ServiceError:
     return invalid("body", "", f"must not be nested more than {MAX_DEPTH} deep")
 
 
-def _walk(value: Any, depth: int, counter: "count[int]") -> None:
+def _walk(value: object, depth: int, counter: "count[int]") -> None:
     """Reject a value that is nested too deep, contains too many values, or a string that is not Unicode."""
     if next(counter) > MAX_VALUES:
         raise invalid("body", "", f"must not contain more than {MAX_VALUES} values")
@@ -161,7 +161,7 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
     return values
 
 
-def idempotency_key(sent: list[list[str]], request: Any) -> IdempotencyKey | None:
+def idempotency_key(sent: list[list[str]], request: object) -> IdempotencyKey | None:
     """Return the key of a request from the values of both headers; `request` is what the fingerprint covers.
 
     Raises:

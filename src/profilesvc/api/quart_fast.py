@@ -64,7 +64,7 @@ class FastConnection(ASGIHTTPConnection):
         request.body = cast(Any, AwaitedBody(request.content_length, limit, self.scope, receive))
         await self.handle_request(request, send)
 
-    def _create_request_from_scope(self, send: Any) -> Request:
+    def _create_request_from_scope(self, send: object) -> Request:
         scope: Any = self.scope
         path = scope["path"]
         headers = unchecked([("Remote-Addr", (scope.get("client") or ("<local>",))[0])])
@@ -118,7 +118,7 @@ class RememberedRouting(MapAdapter):
 class NoSessions(SessionInterface):
     """No sessions, because every request has its own token."""
 
-    async def open_session(self, _app: Quart, _request: Any) -> Any:
+    async def open_session(self, _app: Quart, _request: object) -> Any:
         """Return the null session, which is never saved."""
         return _NO_SESSION
 

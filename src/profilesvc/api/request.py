@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import Any, NamedTuple, cast
 
 from quart import Request, after_this_request, current_app, request
@@ -12,7 +12,7 @@ from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, UNSUP
 from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
-from profilesvc.server.scope import ARRIVED
+from profilesvc.server.scope import ARRIVED, Receive, Scope
 from profilesvc.services import access, origins
 from profilesvc.services.context import Caller, Services
 
@@ -54,7 +54,7 @@ def quart_request() -> Request:
     return cast(Any, request)._get_current_object()  # type: ignore[no-any-return]
 
 
-def headers_of(scope: MutableMapping[str, Any]) -> dict[bytes, list[bytes]]:
+def headers_of(scope: Scope) -> dict[bytes, list[bytes]]:
     """Return the values of all headers by lower-case name, collected once for a request."""
     headers: dict[bytes, list[bytes]] | None = scope.get(_HEADERS)
     if headers is None:
@@ -142,7 +142,7 @@ class AwaitedBody:
     the endpoint had to wait for it.
     """
 
-    def __init__(self, announced: int | None, limit: int, scope: Any, receive: Callable[[], Any]) -> None:
+    def __init__(self, announced: int | None, limit: int, scope: Any, receive: Receive) -> None:
         self._announced, self._limit, self._scope, self._receive = announced, limit, scope, receive
         self._whole: bytes | None = None
         self.was_late = False

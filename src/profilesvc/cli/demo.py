@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from profilesvc.bootstrap import Runtime
     from profilesvc.dev_issuer.provider import DevIssuer
+    from profilesvc.server.scope import App, Receive, Scope, Send
     from profilesvc.services.context import Services
 
 HOST = "127.0.0.1"
@@ -86,10 +87,10 @@ class _Both:
         self._service, self._runtime = service, runtime
         self._provider_port = provider.getsockname()[1]
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Call the app of the port. The service's lifespan includes the emulator's."""
         on_provider = scope["type"] != "lifespan" and scope["server"][1] == self._provider_port
-        app = self._runtime.emulator if on_provider else self._service
+        app: App | None = self._runtime.emulator if on_provider else self._service
         assert app is not None, "the emulator runs as long as the service"
         await app(scope, receive, send)
 

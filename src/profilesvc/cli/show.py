@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -29,7 +29,7 @@ def utc(text: str) -> str:
     return _TIME.sub(r"\1 \2 UTC", text)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(utc(str(item)) for item in value) or "-"
     if isinstance(value, bool):

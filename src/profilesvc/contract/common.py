@@ -24,12 +24,12 @@ def _storable(value: str) -> str:
     return value
 
 
-def whole_number(value: Any) -> Any:
+def whole_number(value: object) -> Any:
     """Return 10 for 10.0, because PHP writes integers so; the strict check rejects everything else (D-23a)."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _query_number(value: Any) -> Any:
+def _query_number(value: object) -> Any:
     """Return a number written in plain ASCII digits; `int` would also accept signs, spaces and underscores (A097)."""
     if isinstance(value, str):
         if not DIGITS.match(value):

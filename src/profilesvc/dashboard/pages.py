@@ -1,7 +1,6 @@
 """Render pages from templates that escape everything, with headers that protect them."""
 
 from functools import cache
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from quart import Response, request
@@ -48,12 +47,12 @@ def _templates() -> Environment:
     return environment
 
 
-def text(template: str, **shown: Any) -> str:
+def text(template: str, **shown: object) -> str:
     """Render a template; `visit` is None if no user is signed in."""
     return _templates().get_template(template).render(**{"visit": None, **shown})
 
 
-def page(template: str, status: int | None = None, *, problems: Problems = NONE, **shown: Any) -> Response:
+def page(template: str, status: int | None = None, *, problems: Problems = NONE, **shown: object) -> Response:
     """Return a page that only the browser may cache; its status is that of its problems, unless one is given."""
     return Response(
         text(template, problems=problems, **shown),

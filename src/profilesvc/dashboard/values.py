@@ -61,14 +61,14 @@ def field(path: str) -> str:
     return _short(words[:1].upper() + words[1:]) if words else _short(path)
 
 
-def lines(value: Any, path: str = "") -> list[str]:
+def lines(value: object, path: str = "") -> list[str]:
     """Return the value as at most a dozen lines of text."""
     if isinstance(value, str) and len(value) > _WIDTH:
         return [value] if len(value) <= _TEXT else [f"{value[:_TEXT]}…", f"({len(value)} characters)"]
     return list(_bounded(_lines(value, path))) or [NOTHING]
 
 
-def columns(path: str, ours: Any, theirs: Any, *others: Any) -> list[list[str]]:
+def columns(path: str, ours: object, theirs: object, *others: object) -> list[list[str]]:
     """Return the lines of several values of a leaf. If the first two differ, their lines differ too.
 
     If their short forms are the same, use the plain forms. If those are cut off before the difference, add a line.
@@ -92,7 +92,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
-def _lines(value: Any, path: str) -> Iterator[str]:
+def _lines(value: object, path: str) -> Iterator[str]:
     """Format a value by its field if its structure is as expected, else like any structure."""
     try:
         yield from list(_by_field(value, path))
@@ -100,7 +100,7 @@ def _lines(value: Any, path: str) -> Iterator[str]:
         yield from _any(value)
 
 
-def _by_field(value: Any, path: str) -> Iterable[str]:
+def _by_field(value: object, path: str) -> Iterable[str]:
     last = path.rpartition(".")[2]
     if isinstance(value, str):
         if path in _ENUMS:
@@ -203,7 +203,7 @@ def _day(name: str) -> str:
     return name[:3].capitalize()
 
 
-def _any(value: Any, depth: int = _DEPTH) -> Iterator[str]:
+def _any(value: object, depth: int = _DEPTH) -> Iterator[str]:
     """Format any value: items as lines, fields as `name: value`; deep nesting is cut off."""
     if value is None or value in ("", [], {}):
         return

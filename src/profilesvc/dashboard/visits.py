@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
@@ -117,7 +117,7 @@ def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View
     """Declare a page (GET) or an action (POST) for signed-in users. Other users are redirected to the sign-in."""
 
     def register(handler: View) -> View:
-        async def serve(**path: Any) -> Response:
+        async def serve(**path: object) -> Response:
             try:
                 visit = await admit_visit()
             except ServiceError as error:

@@ -25,6 +25,6 @@ def of_lock(lock: Any) -> PoolUsage:
     return PoolUsage(1, int(lock.locked()), _waiting(lock))
 
 
-def _waiting(queue: Any) -> int:
+def _waiting(queue: object) -> int:
     """Return how many tasks wait for an asyncio.Queue or asyncio.Lock; asyncio has no public name for it."""
     return len(getattr(queue, "_getters", None) or getattr(queue, "_waiters", None) or ())

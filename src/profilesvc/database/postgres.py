@@ -20,19 +20,19 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
 
     _is_cancelled = False
 
-    async def execute(self, query: str, *args: Any, **options: Any) -> Any:
+    async def execute(self, query: str, *args: object, **options: object) -> Any:
         """Execute as the driver does, but skip a ROLLBACK on a connection that is about to be closed."""
         if self._is_cancelled and query.startswith("ROLLBACK"):
             return "ROLLBACK"
         with self._note_cancellation():
             return await super().execute(query, *args, **options)
 
-    async def fetchrow(self, query: str, *args: Any, **options: Any) -> Any:
+    async def fetchrow(self, query: str, *args: object, **options: object) -> Any:
         """Fetch as the driver does."""
         with self._note_cancellation():
             return await super().fetchrow(query, *args, **options)
 
-    async def executemany(self, command: str, args: Any, **options: Any) -> Any:
+    async def executemany(self, command: str, args: object, **options: object) -> Any:
         """Execute as the driver does."""
         with self._note_cancellation():
             return await super().executemany(command, args, **options)
@@ -53,7 +53,7 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
             raise
 
 
-async def connect(*args: Any, **arguments: Any) -> Any:
+async def connect(*args: object, **arguments: object) -> Any:
     """Connect as the driver does.
 
     Raises:

@@ -23,7 +23,7 @@ CUT = (
 )
 
 
-async def _keep_session(_connection: Any) -> None:
+async def _keep_session(_connection: object) -> None:
     """Reset nothing: no statement of the service leaves anything behind in its session."""
 
 
@@ -81,7 +81,7 @@ class PostgresPool:
                 if connection is not None:
                     await self._release(connection, idle, is_intact)
 
-    async def _release(self, connection: Any, idle: list[Any], is_intact: bool) -> None:
+    async def _release(self, connection: object, idle: list[Any], is_intact: bool) -> None:
         """Keep a connection for the next caller, or release it, or cut it; `idle` is the list of when it was taken."""
         if not is_intact:  # a statement was interrupted on it, so its state is unknown
             _cut(connection)

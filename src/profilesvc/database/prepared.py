@@ -90,7 +90,7 @@ class PreparedWrite:
         return Executions(text, [[row.get(name, default) for name, default in positionals] for row in rows])
 
 
-async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequence[Any]:
+async def fetch(session: Executor, query: Prepared, **parameters: object) -> Sequence[Any]:
     """Return the rows as tuples: from the driver in a unit of reading, from the session in a transaction."""
     driver: Any = getattr(session, "fetch", None)
     if driver is not None:
@@ -99,7 +99,7 @@ async def fetch(session: Executor, query: Prepared, **parameters: Any) -> Sequen
 
 
 async def fetch_one(
-    session: Executor, query: Prepared, prefetch: Prefetch | None, **parameters: Any
+    session: Executor, query: Prepared, prefetch: Prefetch | None, **parameters: object
 ) -> tuple[Sequence[Any] | None, Sequence[Any]]:
     """Return the only row, or None, and the prefetched row, which is empty without a prefetch."""
     if prefetch is None:

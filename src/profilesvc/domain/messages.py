@@ -87,7 +87,7 @@ def _without(value: Any, invalid: set[tuple[int | str, ...]]) -> Any:
     }
 
 
-def without_read_only(message: type[Message] | None, value: Any) -> Any:
+def without_read_only(message: type[Message] | None, value: object) -> Any:
     """Return the value without output-only fields, at any depth. Values of a wrong type remain for the check."""
     if isinstance(value, list):
         return [without_read_only(message, item) for item in value]
@@ -101,7 +101,7 @@ def without_read_only(message: type[Message] | None, value: Any) -> Any:
     }
 
 
-def without_nulls(value: Any) -> Any:
+def without_nulls(value: object) -> Any:
     """Return the value as the provider writes it, without null fields, at any depth."""
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
@@ -110,7 +110,7 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def normal(annotation: Any, value: Any) -> Any:
+def normal(annotation: object, value: object) -> Any:
     """Return the value for comparison: None for values that proto JSON omits, and no output-only fields.
 
     Absent, null, "", 0, false, [], {} and the first value of an enum are equal. Items of a list remain.
@@ -137,7 +137,7 @@ def annotation_at(message: type[Message], path: str) -> Any:
     return annotation
 
 
-def _normal_item(message: type[Message] | None, value: Any) -> Any:
+def _normal_item(message: type[Message] | None, value: object) -> Any:
     if not isinstance(value, dict):
         return value
     fields = message.model_fields if message else {}
@@ -149,7 +149,7 @@ def _normal_item(message: type[Message] | None, value: Any) -> Any:
     return without_nulls(normalised)
 
 
-def _enum_default(annotation: Any) -> Any:
+def _enum_default(annotation: object) -> Any:
     """Return the first value of an enum annotation, which the provider omits; None for other types."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)[0]

@@ -149,7 +149,7 @@ def _filter_reason(message: type[Message], name: str, allowed: tuple[str, ...] |
     return "plan" if allowed is not None and name not in allowed else None
 
 
-def _agrees(path: str, value: Any, document: JsonObject) -> bool:
+def _agrees(path: str, value: object, document: JsonObject) -> bool:
     """Return whether the document has `value` at `path`. An absent field equals its default value."""
     if value == {}:
         return True

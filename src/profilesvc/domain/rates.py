@@ -86,7 +86,7 @@ class Windows(Protocol):
     async def close(self) -> None: ...
 
 
-def _read(value: Any) -> Any:
+def _read(value: object) -> Any:
     return Window.of(value) if isinstance(value, str) else value
 
 

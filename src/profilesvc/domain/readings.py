@@ -41,13 +41,13 @@ def reading(comparison: SyncComparison) -> list[FieldReading]:
     return readings
 
 
-def _changed_by(source: Any, provider: Any, last: Any) -> Verdict:
+def _changed_by(source: object, provider: object, last: object) -> Verdict:
     if _normal(provider) == _normal(last):
         return "changed_here"
     return "changed_at_provider" if _normal(source) == _normal(last) else "changed_in_both"
 
 
-def _normal(value: Any) -> Any:
+def _normal(value: object) -> Any:
     """Return the value as the provider writes it, without fields that are empty, zero or false."""
     if isinstance(value, dict):
         fields = {name: _normal(inner) for name, inner in value.items()}

@@ -17,7 +17,7 @@ from profilesvc.emulator.tables import EmulatorTable
 VERSION = 1  # a file of another version is replaced by one with the demo data
 
 
-def dump(document: Any) -> str:
+def dump(document: object) -> str:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 

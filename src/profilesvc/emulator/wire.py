@@ -28,14 +28,14 @@ def camel(name: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
 
 
-def camelized(value: Any) -> Any:
+def camelized(value: object) -> Any:
     """Return a JSON value with every field name in camelCase."""
     if isinstance(value, dict):
         return {camel(key): camelized(inner) for key, inner in value.items()}
     return [camelized(inner) for inner in value] if isinstance(value, list) else value
 
 
-def pruned(value: Any) -> Any:
+def pruned(value: object) -> Any:
     """Return the value without fields that have a default value, as proto JSON omits them."""
     if isinstance(value, dict):
         return {key: pruned(inner) for key, inner in value.items() if inner not in _DEFAULTS}

@@ -15,12 +15,12 @@ from profilesvc.lab.view import GREEN, GREY, View, box, columns, in_line, small,
 _TIMES = {"iat": "issued", "nbf": "not before", "exp": "expires"}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a model as JSON, and anything else unchanged."""
     return value.model_dump(mode="json", by_alias=True) if hasattr(value, "model_dump") else value
 
 
-def key_card(key: Any) -> View:
+def key_card(key: object) -> View:
     """Show all fields of a key, with the secret shortened."""
     fields = plain(key)
     rows = [(name, in_line(value)) for name, value in without_secrets(dict(fields)).items()]
@@ -50,7 +50,7 @@ def token_card(token: str, at: str | None = None) -> View:
     return View(f"{columns(rows)}\n{note}", box(GREY, table(("claim", "value", "in words"), html), small(note)))
 
 
-def _in_words(name: str, value: Any, claims: Mapping[str, Any], at: str | None) -> str:
+def _in_words(name: str, value: object, claims: Mapping[str, Any], at: str | None) -> str:
     if name not in _TIMES or not isinstance(value, int):
         return ""
     moment = datetime.fromtimestamp(value, UTC)

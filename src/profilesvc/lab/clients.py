@@ -10,7 +10,7 @@ from profilesvc.client import ProfileClient, Retries, SyncOptions
 Transport = Callable[[str], httpx.BaseTransport]
 
 
-def fields_of(key: Any) -> Mapping[str, Any]:
+def fields_of(key: object) -> Mapping[str, Any]:
     """Return a key's fields, from the response's dict or from the client's model."""
     return key if isinstance(key, Mapping) else vars(key)
 
@@ -32,7 +32,7 @@ class Clients:
         """Return a client for the user of an ID token. The name appears in the recorded calls."""
         return ProfileClient.signed_in(self._url, id_token, nonce, **self._options(name.capitalize()))
 
-    def service(self, key: Any, permissions: list[str] | None = None) -> ProfileClient:
+    def service(self, key: object, permissions: list[str] | None = None) -> ProfileClient:
         """Return a client for a site, with the key from the response to its creation, as a dict or a model."""
         key = fields_of(key)
         options = self._options(str(key.get("name", "service")))

@@ -3,7 +3,6 @@
 from collections import Counter
 from difflib import SequenceMatcher
 from html import escape
-from typing import Any
 
 from profilesvc.client import FieldReading, reading
 from profilesvc.contract.sync import SyncComparison
@@ -37,11 +36,11 @@ def marked(before: str, after: str) -> tuple[str, str]:
     return "".join(left), "".join(right)
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return "—" if value is None else in_line(value)
 
 
-def comparison(thing: Any) -> View:
+def comparison(thing: object) -> View:
     """Show a comparison, given as a model or as the `data` of the response. Fields in sync are only counted."""
     readings = reading(SyncComparison.model_validate(getattr(thing, "model_dump", lambda: thing)()))
     apart = [field for field in readings if field.verdict != "in_step"]

@@ -24,7 +24,7 @@ class LocalDashboard:
         self._server.start()
         self.url = f"{self._server.base_url}{PATH}"
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: object, receive: object, send: object) -> None:
         """Pass an ASGI call to the app, which is created after the server because it needs the port."""
         await self._app(scope, receive, send)
 

@@ -26,6 +26,7 @@ from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.lab.dashboard import PATH, LocalDashboard
 from profilesvc.lab.separate_provider import EmbeddedProvider, SeparateProvider
 from profilesvc.operations import seeding
+from profilesvc.server.scope import App, Receive, Scope, Send
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
@@ -41,7 +42,7 @@ class _Fixed(Settings):
     """Settings only from arguments, because the reader's environment must not change the outputs of a notebook."""
 
     @classmethod
-    def settings_customise_sources(cls, *_args: Any, **sources: Any) -> tuple[Any, ...]:
+    def settings_customise_sources(cls, *_args: object, **sources: object) -> tuple[Any, ...]:
         """Return only the source of the arguments."""
         return (sources["init_settings"],)
 
@@ -107,7 +108,7 @@ class Embedded:
             raise RuntimeError(f"{error}: {'; '.join(self._log.lines[-3:])}") from None
         self._server, self.url = server, server.base_url
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass an ASGI call to the service, but redirect the dashboard to the app in which a browser can sign in."""
         if scope["type"] == "http" and scope["path"].startswith(PATH) and scope["method"] == "GET":
             url = await asyncio.to_thread(self.dashboard)
@@ -115,7 +116,8 @@ class Embedded:
             await send({"type": "http.response.start", "status": 307, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
             return
-        await self._app(scope, receive, send)
+        app: App = self._app
+        await app(scope, receive, send)
 
     def dashboard(self) -> str:
         """Return the address of the dashboard, which the first call starts."""

@@ -54,11 +54,11 @@ class Examples:
         operation: str,
         summary: str,
         caller: httpx.Client,
-        body: Any = None,
+        body: object = None,
         *,
         group: str | None = None,
         headers: dict[str, str] | None = None,
-        **values: Any,
+        **values: object,
     ) -> None:
         """Call an operation and record its error, for this operation or for all operations of a group."""
         response = self.call(operation, caller, body, headers, **values)
@@ -103,5 +103,5 @@ def _name(summary: str) -> str:
     return "_".join(re.findall(r"[a-z0-9]+", summary.lower()))
 
 
-def _example(summary: str, value: Any) -> JsonObject:
+def _example(summary: str, value: object) -> JsonObject:
     return {"summary": summary, "value": json.loads(hide_in(json.dumps(value, ensure_ascii=False)))}

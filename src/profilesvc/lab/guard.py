@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import unquote
 
 import httpx
@@ -115,7 +114,7 @@ class Guard:
             return None  # the service stores the same state at its next read anyway
         raise NeedsControl(_sentence("the service", f"because {request.method} {path} cannot be undone"))
 
-    def _post(self, method: str, name: str, body: Any) -> JsonObject | None:
+    def _post(self, method: str, name: str, body: object) -> JsonObject | None:
         if method == "POST":
             post = body if isinstance(body, dict) else {}
             return {"what": "post", "summary": post.get("summary"), "topic": post.get("topicType", "STANDARD")}
@@ -130,7 +129,7 @@ class Guard:
         data = body_of(response).get("data") or {}
         return {"what": "reply", "review": parts[1], "comment": data.get("reviewReply", {}).get("comment")}
 
-    def _sync(self, body: Any) -> JsonObject:
+    def _sync(self, body: object) -> JsonObject:
         values = body if isinstance(body, dict) else {}
         lost = irrevocable(values, self._baseline["profile"])
         if lost:

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from profilesvc.contract.json import JsonObject
 
@@ -36,7 +35,7 @@ class Journal:
             return False
         return os.fstat(self._descriptor).st_nlink > 0
 
-    def write(self, **entry: Any) -> None:
+    def write(self, **entry: object) -> None:
         """Append an entry and wait until it is on the disk.
 
         Raises:

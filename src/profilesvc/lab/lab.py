@@ -157,7 +157,7 @@ class Lab:
         """Return a client with the user's token."""
         return self.connect(name.capitalize(), self.user_token(name))
 
-    def service(self, key: Any, permissions: list[str] | None = None) -> LabClient:
+    def service(self, key: object, permissions: list[str] | None = None) -> LabClient:
         """Return a client with a token of a key. `key` is the response to its creation, as a dict or a model."""
         fields = fields_of(key)
         grant = {"grant_type": "client_credentials", "permissions": permissions or []}
@@ -242,7 +242,7 @@ class Lab:
 
 
 def open_lab(
-    *, posts_a_month: int | None = None, separate_provider: bool = False, keep_open: bool = False, **settings: Any
+    *, posts_a_month: int | None = None, separate_provider: bool = False, keep_open: bool = False, **settings: object
 ) -> Lab:
     """Start the service inside this process, or use the deployed one at PROFILESVC_LAB__TARGET.
 

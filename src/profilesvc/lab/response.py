@@ -1,7 +1,6 @@
 """An HTTP response as a card: the request, the status, the error code, headers and bodies."""
 
 from html import escape
-from typing import Any
 
 import httpx
 
@@ -92,7 +91,7 @@ def response_card(response: httpx.Response) -> View:
     return View("\n".join(text), box(colour, *html))
 
 
-def error_card(error: Any) -> View:
+def error_card(error: object) -> View:
     """Show an error of the client library: code, status, message, details, request id, and a hint."""
     code, status = str(getattr(error, "code", type(error).__name__)), getattr(error, "status", None)
     details, request_id = getattr(error, "details", None), getattr(error, "request_id", None)

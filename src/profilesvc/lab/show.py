@@ -12,7 +12,7 @@ from profilesvc.lab.timeline import timeline
 from profilesvc.lab.view import GREY, View, box, folded, hide_in, pretty
 
 
-def view(thing: Any) -> View:
+def view(thing: object) -> View:
     """Return the card of a response, an error of the client, a key, a comparison or a history; else the JSON."""
     if isinstance(thing, View):
         return thing
@@ -40,7 +40,7 @@ def _of_mapping(value: Mapping[str, Any]) -> View:
     return View(text, box(GREY, folded("value", text, True)))
 
 
-def show(*things: Any) -> None:
+def show(*things: object) -> None:
     """Display values as cards below the cell, or as text on a terminal."""
     for thing in things:
         _display(view(thing))

@@ -49,7 +49,7 @@ def hide_in(text: str) -> str:
     return _SECRET_TEXT.sub(lambda match: hide(match.group()), text)
 
 
-def without_secrets(value: Any) -> Any:
+def without_secrets(value: object) -> Any:
     """Return a JSON value with secrets and tokens shortened, which are recognised by field name and by form."""
     if isinstance(value, dict):
         return {
@@ -61,7 +61,7 @@ def without_secrets(value: Any) -> Any:
     return hide_in(value) if isinstance(value, str) else value
 
 
-def pretty(value: Any) -> str:
+def pretty(value: object) -> str:
     """Return indented JSON without secrets, at most MAX_LINES lines."""
     lines = json.dumps(without_secrets(value), indent=2, ensure_ascii=False).splitlines()
     if len(lines) > MAX_LINES:
@@ -69,7 +69,7 @@ def pretty(value: Any) -> str:
     return "\n".join(lines)
 
 
-def in_line(value: Any) -> str:
+def in_line(value: object) -> str:
     """Return a JSON value in one line; a string without quotation marks."""
     return hide_in(value) if isinstance(value, str) else json.dumps(without_secrets(value), ensure_ascii=False)
 

@@ -5,7 +5,7 @@ from typing import Any
 from quart.routing import QuartRule
 
 
-def _not_built(*_values: Any) -> tuple[str, str]:
+def _not_built(*_values: object) -> tuple[str, str]:
     raise RuntimeError("`MatchedRule` does not build paths")
 
 

@@ -179,7 +179,7 @@ class Server(uvicorn.Server):
 
 
 def serve_forever(
-    app: Any,
+    app: object,
     listeners: list[socket.socket],
     ready: Callable[[], None],
     stopping: Callable[[], None],
@@ -207,7 +207,7 @@ def freeze_heap() -> None:
 class EmbeddedServer:
     """The same server on a thread with its own loop, on 127.0.0.1 and a free port; a context manager."""
 
-    def __init__(self, app: Any, port: int = 0) -> None:
+    def __init__(self, app: object, port: int = 0) -> None:
         self._listener = bind("127.0.0.1", port)
         self.port: int = self._listener.getsockname()[1]
         self._has_started = threading.Event()

@@ -27,14 +27,19 @@ _COLLECT_SECONDS = 0.1
 
 
 async def record(
-    services: "Services", session: AsyncSession, event: Event, user_id: int, key_id: int | None = None, **details: Any
+    services: "Services",
+    session: AsyncSession,
+    event: Event,
+    user_id: int,
+    key_id: int | None = None,
+    **details: object,
 ) -> None:
     """Append an event in the transaction of the change that it records."""
     await audit.add(session, [_row(services.clock.now(), event, user_id, key_id, details)])
 
 
 async def record_each(
-    services: "Services", session: AsyncSession, event: Event, user_id: int, key_ids: list[int], **details: Any
+    services: "Services", session: AsyncSession, event: Event, user_id: int, key_ids: list[int], **details: object
 ) -> None:
     """Append an event for each of a user's keys, in one statement."""
     now = services.clock.now()

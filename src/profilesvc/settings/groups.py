@@ -103,7 +103,7 @@ class TokenSettings(_Group):
     """Encrypts the signing keys in the database, also existing ones. They cannot be read without it: keep a copy."""
 
 
-def _comma_list(value: Any) -> Any:
+def _comma_list(value: object) -> Any:
     """Split a comma-separated list."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 

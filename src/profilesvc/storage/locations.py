@@ -103,11 +103,11 @@ async def page(
     return list(await session.execute(query))
 
 
-async def add(session: AsyncSession, **values: Any) -> None:
+async def add(session: AsyncSession, **values: object) -> None:
     await session.execute(insert(locations).values(**values))
 
 
-async def change(session: AsyncSession, name: str, **values: Any) -> None:
+async def change(session: AsyncSession, name: str, **values: object) -> None:
     """Set columns of a location."""
     await session.execute(update(locations).where(locations.c.name == name).values(**values))
 

@@ -10,7 +10,7 @@ from profilesvc.storage.locations import LocationState
 from profilesvc.storage.tables import locations, syncs
 
 
-async def add(session: AsyncSession, **values: Any) -> None:
+async def add(session: AsyncSession, **values: object) -> None:
     """Add an entry to the history."""
     await session.execute(insert(syncs).values(**values))
 
@@ -39,7 +39,7 @@ async def take_lease(session: AsyncSession, location: str, holder: str, now: int
     return None if row is None else LocationState._make(row)
 
 
-async def end_lease(session: AsyncSession, location: str, holder: str, **values: Any) -> None:
+async def end_lease(session: AsyncSession, location: str, holder: str, **values: object) -> None:
     """Set columns of a location and end its lease, unless another sync has taken the lease over."""
     lease, until = locations.c.sync_lease, locations.c.sync_lease_until
     ended = {column.name: case((lease == holder, null()), else_=column) for column in (lease, until)}

@@ -10,7 +10,6 @@ import math
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -28,7 +27,7 @@ from profilesvc.database.engine import Reading, Storage
 from profilesvc.database.readers import FastReader
 from profilesvc.database.writers import Executions
 from profilesvc.domain.request import current_request
-from profilesvc.server.scope import App, Message, Receive, Send
+from profilesvc.server.scope import App, Message, Receive, Scope, Send
 from profilesvc.settings import TracingSettings
 from profilesvc.telemetry.watching import Watcher
 
@@ -70,7 +69,7 @@ class Tracing(Watcher):
     def around(self, app: App) -> App:
         """Wrap an app so that each request has a span with method, route, status and request id."""
 
-        async def traced(scope: Any, receive: Receive, send: Send) -> None:
+        async def traced(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
                 await app(scope, receive, send)
                 return
@@ -134,7 +133,7 @@ class _TracedReading(Reading):
         with _ending(self._span, only_failed=True):
             return await super().__aenter__()
 
-    async def __aexit__(self, *problem: Any) -> None:
+    async def __aexit__(self, *problem: object) -> None:
         with _ending(self._span):
             await super().__aexit__(*problem)
 
@@ -162,7 +161,7 @@ def _parent(headers: list[tuple[bytes, bytes]]) -> Context | None:
     return TraceContextTextMapPropagator().extract({"traceparent": parents[0]}) if len(parents) == 1 else None
 
 
-def _describe(span: Span, scope: Any, status: int) -> None:
+def _describe(span: Span, scope: Scope, status: int) -> None:
     request, method = current_request(), scope["method"] if scope["method"] in _METHODS else "_OTHER"
     span.update_name(f"{method} {request.route}")
     span.set_attributes(

@@ -5,7 +5,7 @@ The JSON document, not the model, is stored and forwarded, so that nothing is lo
 """
 
 from enum import Enum
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -71,7 +71,7 @@ def access_of(field: FieldInfo) -> Writable | None:
     return next((mark for mark in field.metadata if isinstance(mark, Writable)), None)
 
 
-def message_of(annotation: Any) -> tuple[type[Message] | None, bool]:
+def message_of(annotation: object) -> tuple[type[Message] | None, bool]:
     """Return the message of an annotation and whether it is a list, such as (TimePeriod, True)."""
     if isinstance(annotation, type) and issubclass(annotation, Message):
         return annotation, False
