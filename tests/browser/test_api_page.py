@@ -1,4 +1,4 @@
-"""The API's page `/docs` in a real Chromium: Authorize fetches a token, a request succeeds, a reload keeps the token."""
+"""The API's page `/docs` in a real Chromium: Authorize fetches a token, and a reload keeps it."""
 
 import json
 from pathlib import Path

@@ -1,0 +1,54 @@
+// The errors of the API, with the details that programs read.
+import type { ErrorBody, OAuthError } from "./generated/types.gen.js";
+
+export type ErrorCode = ErrorBody["code"];
+
+/** The details of an error by its code. Other codes have none. */
+export interface Details {
+  VALIDATION_ERROR: { errors: { in: "body" | "query" | "path" | "header"; field: string; problem: string }[] };
+  AUTH_INVALID_TOKEN: { reason?: "missing" | "malformed" | "invalid" | "expired" | "revoked" };
+  AUTH_INSUFFICIENT_PERMISSIONS: {
+    required?: string;
+    requested?: string[]; allowed?: string[];
+    deactivation_reason?: "security_concern" | "billing_issue" | "plan_downgrade" | "user_requested";
+    deactivated_at?: string;
+    upgrade_url?: string;
+  };
+  PLAN_RESTRICTION: { limit?: number };
+  CONFLICT: { limit?: number; previous_secret_expires_at?: string; deactivation_reason?: string };
+  LOCATION_NOT_VERIFIED: { verificationState: string };
+  QUOTA_EXCEEDED: { limit: number; used: number; resets_at: string };
+  PROVIDER_API_ERROR: {
+    reason: "rejected" | "unavailable" | "timeout" | "rate_limited";
+    retryable: boolean;
+    provider_status?: number;
+    provider_code?: string;
+    provider_reason?: string; provider_message?: string;
+    fields?: string[];
+  };
+}
+
+/** An error that the service returned. Switch on `code`; `message` is for people. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly code: ErrorCode | OAuthError["error"] | "UNKNOWN";
+  readonly details: Record<string, unknown>;
+  readonly requestId: string | null;
+  /** The seconds to wait before a retry, if the service named them. */
+  readonly retryAfter: number | null;
+
+  constructor(body: unknown, readonly status: number, headers: Headers) {
+    const { error, error_description, ...more } = { ...(body as Record<string, unknown>) };
+    const failure = typeof error === "object" ? (error as ErrorBody) : undefined;
+    super(failure?.message ?? String(error_description ?? `The service returned ${status}.`));
+    this.code = failure?.code ?? (error as OAuthError["error"] | undefined) ?? "UNKNOWN";
+    this.details = failure ? (failure.details ?? {}) : more;
+    this.requestId = headers.get("X-Request-Id");
+    this.retryAfter = headers.has("Retry-After") ? Number(headers.get("Retry-After")) : null;
+  }
+
+  /** Whether the error has this code; then `details` has its type. */
+  is<Code extends keyof Details>(code: Code): this is ApiError & { code: Code; details: Details[Code] } {
+    return this.code === code;
+  }
+}

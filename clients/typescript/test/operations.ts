@@ -1,0 +1,200 @@
+// Every operation against a running service: BASE_URL, USER_TOKEN and API_DOCUMENT name it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import * as api from "../src/index.js";
+import { ApiError, connect, data, pages, standard } from "../src/index.js";
+
+const { BASE_URL: baseUrl = "", USER_TOKEN: token = "", API_DOCUMENT = "" } = process.env;
+const here = { locationId: "locations/111" };
+const sent: { method: string; path: string; grant?: unknown }[] = [];
+
+/** `fetch`, which also notes what was sent. */
+const recording: typeof fetch = async (input, init) => {
+  const request = new Request(input, init);
+  const path = new URL(request.url).pathname;
+  const body = path === "/api/v1/auth/token" ? ((await request.clone().json()) as { grant_type: string }) : undefined;
+  sent.push({ method: request.method, path: decodeURIComponent(path), ...(body && { grant: body.grant_type }) });
+  return fetch(request);
+};
+
+const anyone = connect({ baseUrl, fetch: recording });
+const owner = connect({ baseUrl, token, fetch: recording });
+
+async function rejected(call: Promise<{ data?: { data: unknown } }>): Promise<ApiError> {
+  const error: unknown = await data(call).then(() => undefined, (reason: unknown) => reason);
+  assert.ok(error instanceof ApiError, String(error));
+  return error;
+}
+
+async function keys(): Promise<api.KeyCreated> {
+  const { businesses } = await data(api.listBusinesses({ client: owner }));
+  const body = { name: "TypeScript", business_id: businesses[0]?.id ?? 0, assigned_location_id: here.locationId };
+  const key = await data(api.createKey({ client: owner, body }));
+  await data(api.createKey({ client: owner, body }));
+  const found: string[] = [];
+  for await (const page of pages((query) => data(api.listKeys({ client: owner, query })), { limit: 1 })) {
+    found.push(...page.credentials.map((entry) => entry.client_id));
+  }
+  assert.ok(found.length >= 2 && found.includes(key.client_id));
+  return key;
+}
+
+async function connection(site: api.Client, key: api.KeyCreated): Promise<void> {
+  const { client_id, client_secret } = key;
+  const checked = await data(api.validateCredentials({ client: anyone, body: { client_id, client_secret } }));
+  assert.ok(checked.valid && checked.location?.id === here.locationId);
+  assert.ok((await data(api.sendHeartbeat({ client: site, body: { plugin_version: "1.0" } }))).received);
+  const status = await data(api.getConnectionStatus({ client: owner, path: { client_id }, query: { history: "true" } }));
+  assert.deepEqual([status.connection_status, status.history?.at(-1)?.state], ["online", "online"]);
+}
+
+async function locations(site: api.Client): Promise<void> {
+  const titles: (string | undefined)[] = [];
+  for await (const page of pages((query) => data(api.listLocations({ client: owner, query })), { limit: 2 })) {
+    titles.push(...page.locations.map((location) => location.title));
+  }
+  assert.ok(titles.length > 2 && new Set(titles).size === titles.length);
+  assert.ok((await data(api.getLocation({ client: site, path: here }))).locationState.isVerified);
+  assert.ok((await data(api.switchSync({ client: site, path: here, body: { syncEnabled: true } }))).syncEnabled);
+  assert.ok((await data(api.refreshVerification({ client: site, path: here }))).isVerified);
+}
+
+async function posts(client: api.Client): Promise<void> {
+  const headers = { "X-Idempotency-Key": "typescript" };
+  const post = await data(api.createPost({ client, query: here, body: { summary: "Hello" }, headers }));
+  assert.equal((await data(api.createPost({ client, query: here, body: { summary: "Hello" }, headers }))).name, post.name);
+  const path = { postId: post.name.split("/").at(-1) ?? "" };
+  const changed = await data(api.changePost({ client, path, query: here, body: { summary: "Hello again" } }));
+  assert.equal(changed.summary, "Hello again");
+  const names: string[] = [];
+  for await (const page of pages((query) => data(api.listPosts({ client, query })), { ...here, pageSize: 2 })) {
+    names.push(...page.localPosts.map((each) => each.name));
+  }
+  assert.ok(names.length > 2 && names[0] === post.name && new Set(names).size === names.length);
+  assert.ok((await data(api.deletePost({ client, path, query: here }))).deleted);
+  const error = await rejected(api.createPost({ client, query: here, body: { topicType: "STANDARD" } }));
+  assert.ok(error.is("VALIDATION_ERROR") && error.details.errors[0]?.field === "summary");
+  assert.ok(error.status === 400 && error.requestId);
+}
+
+async function reviews(client: api.Client): Promise<void> {
+  const { reviews: found } = await data(api.listReviews({ client, query: { ...here, pageSize: 1 } }));
+  const path = { reviewId: found[0]?.reviewId ?? "" };
+  assert.ok((await data(api.replyToReview({ client, path, query: here, body: { comment: "Thank you." } }))).comment);
+  assert.ok((await data(api.getReview({ client, path, query: here }))).reviewReply);
+  assert.ok((await data(api.deleteReply({ client, path, query: here }))).deleted);
+}
+
+async function sync(client: api.Client): Promise<void> {
+  for (const phone of ["+81 45-555-0121", "+81 45-555-0122"]) {
+    const body = { phoneNumbers: { primaryPhone: phone } };
+    const preview = await data(api.syncProfile({ client, path: here, body, query: { validateOnly: "true" } }));
+    assert.ok(preview.validateOnly && preview.syncId === undefined);
+    assert.deepEqual((await data(api.syncProfile({ client, path: here, body }))).fieldsUpdated, preview.fieldsUpdated);
+  }
+  assert.ok((await data(api.compareProfile({ client, path: here }))).provider);
+  let count = 0;
+  const load = (query: { limit: number }) => data(api.listSyncHistory({ client, path: here, query }));
+  for await (const page of pages(load, { limit: 1 })) count += page.history.length;
+  assert.ok(count >= 2);
+}
+
+async function oauth(site: api.Client, key: api.KeyCreated): Promise<void> {
+  const form = { grant_type: "client_credentials", client_id: key.client_id, client_secret: key.client_secret } as const;
+  const granted = await standard(api.issueOauthToken({ client: anyone, body: form }));
+  const body = { token: granted.access_token };
+  assert.equal((await standard(api.introspectToken({ client: site, body }))).active, true);
+  await standard(api.revokeToken({ client: site, body }));
+  assert.equal((await standard(api.introspectToken({ client: site, body }))).active, false);
+  const wrong = api.issueOauthToken({ client: anyone, body: { ...form, client_secret: "wrong" } });
+  await assert.rejects(standard(wrong), { name: "ApiError", code: "invalid_client", status: 401 });
+  assert.ok((await standard(api.listPublicKeys({ client: anyone }))).keys.length);
+  assert.ok((await standard(api.findServerMetadata({ client: anyone }))).token_endpoint);
+}
+
+let seen = 0;
+/** The grants that were sent since the last call of this function. */
+function grants(): unknown[] {
+  const found = sent.slice(seen).flatMap(({ grant }) => (grant === undefined ? [] : [grant]));
+  seen = sent.length;
+  return found;
+}
+
+async function tokens(key: api.KeyCreated): Promise<void> {
+  let time = Date.now();
+  const pair = { clientId: key.client_id, clientSecret: key.client_secret };
+  const client = connect({ baseUrl, key: pair, fetch: recording, now: () => time });
+  const five = () => Promise.all(Array.from({ length: 5 }, () => data(api.getLocation({ client, path: here }))));
+  const day = 86_400_000;
+  grants();
+  await five();
+  assert.deepEqual(grants(), ["client_credentials"], "concurrent calls share one grant");
+  await five();
+  assert.deepEqual(grants(), [], "the token is used again");
+
+  // After 91 days the access token has expired, and its refresh token did so before.
+  time += 91 * day;
+  await five();
+  assert.deepEqual(grants(), ["client_credentials"]);
+
+  // A token that is rejected is renewed once, by its refresh token.
+  const access = async (): Promise<string> => {
+    let found = "";
+    const reading: typeof fetch = async (input, init) => {
+      found = new Request(input, init).headers.get("Authorization")?.split(" ")[1] ?? "";
+      return new Response('{"status":"ok","data":{}}', { headers: { "Content-Type": "application/json" } });
+    };
+    await api.getLocation({ client, path: here, fetch: reading });
+    return found;
+  };
+  const credentials = { client_id: key.client_id, client_secret: key.client_secret };
+  await standard(api.revokeToken({ client: anyone, body: { ...credentials, token: await access() } }));
+  grants();
+  await five();
+  assert.deepEqual(grants(), ["refresh_token"], "one renewal at a time");
+
+  // A secret that is replaced without an overlap ends all tokens, so the key's new secret is needed.
+  const rolled = await data(api.rollKey({ client: owner, path: credentials, body: { overlap_seconds: 0 } }));
+  grants();
+  const error = await rejected(api.getLocation({ client, path: here }));
+  assert.ok(error.is("AUTH_INVALID_TOKEN"));
+  assert.deepEqual(grants(), ["refresh_token", "client_credentials"], "a rejected refresh falls back to the key");
+  const renewed = connect({ baseUrl, key: { ...pair, clientSecret: rolled.client_secret }, fetch: recording });
+  assert.ok((await data(api.getLocation({ client: renewed, path: here }))).name);
+}
+
+async function lastOfKey(key: api.KeyCreated): Promise<void> {
+  const path = { client_id: key.client_id };
+  assert.equal((await data(api.deactivateKey({ client: owner, path }))).status, "deactivated");
+  assert.equal((await data(api.reactivateKey({ client: owner, path }))).status, "active");
+  const events: string[] = [];
+  const load = (query: { limit: number }) => data(api.listKeyEvents({ client: owner, path, query }));
+  for await (const page of pages(load, { limit: 5 })) events.push(...page.events.map((entry) => entry.event));
+  assert.ok(events.length > 5 && events.includes("key.created"));
+  assert.ok((await data(api.listEvents({ client: owner, query: { limit: 1 } }))).next_before);
+  assert.ok((await data(api.revokeKey({ client: owner, path }))).revoked);
+}
+
+/** The operations of the document that were not called. */
+function missing(): string[] {
+  type Paths = Record<string, Record<string, { operationId: string }>>;
+  const { paths } = JSON.parse(readFileSync(API_DOCUMENT, "utf-8")) as { paths: Paths };
+  return Object.entries(paths).flatMap(([path, methods]) => {
+    const pattern = new RegExp(`^${path.replace(/{\w+}/g, ".+")}$`);
+    return Object.entries(methods)
+      .filter(([method]) => !sent.some((call) => call.method === method.toUpperCase() && pattern.test(call.path)))
+      .map(([, { operationId }]) => operationId);
+  });
+}
+
+const key = await keys();
+const site = connect({ baseUrl, key: { clientId: key.client_id, clientSecret: key.client_secret }, fetch: recording });
+await connection(site, key);
+await locations(site);
+await posts(site);
+await reviews(site);
+await sync(site);
+await oauth(site, key);
+await tokens(key);
+await lastOfKey(key);
+assert.deepEqual(missing(), []);

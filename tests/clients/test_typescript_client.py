@@ -1,0 +1,56 @@
+"""clients/typescript: generate, compile with all checks, and call every operation of a running service."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from support.api import assert_ok
+from support.generators import DOCUMENT, ROOT, node, run
+
+pytestmark = pytest.mark.clients
+CLIENT = ROOT / "clients" / "typescript"
+OURS = ("errors.ts", "index.ts", "paging.ts", "tokens.ts")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A built copy of the client, with the sample of its README as `test/readme.ts`."""
+    node("@hey-api/openapi-ts")
+    folder = tmp_path_factory.mktemp("typescript") / "client"
+    shutil.copytree(CLIENT, folder, ignore=shutil.ignore_patterns("node_modules", "dist", "generated"))
+    (folder / "node_modules").symlink_to(node("typescript").parent)
+    (sample,) = re.findall(r"```ts\n(.*?)```", (CLIENT / "README.md").read_text("utf-8"), re.DOTALL)
+    (folder / "test" / "readme.ts").write_text(sample)  # a package can import itself by its name
+    run("npm", "run", "build", cwd=folder, API_DOCUMENT=str(DOCUMENT))
+    return folder
+
+
+def test_every_operation(built: Path, story: dict[str, Any]) -> None:
+    run("node", "dist/test/operations.js", cwd=built, API_DOCUMENT=str(DOCUMENT), **story)
+
+
+def test_the_sample_of_the_readme(built: Path, story: dict[str, Any]) -> None:
+    with httpx.Client(base_url=story["BASE_URL"], headers={"Authorization": f"Bearer {story['USER_TOKEN']}"}) as owner:
+        body = {"name": "README", "business_id": 10, "assigned_location_id": "locations/111"}
+        key = assert_ok(owner.post("/api/v1/developer/credentials", json=body), 201)
+    pair = {name.upper(): key[name] for name in ("client_id", "client_secret")}
+    lines = run("node", "dist/test/readme.js", cwd=built, BASE_URL=story["BASE_URL"], **pair).splitlines()
+    assert lines[0].endswith(" PROCESSING")
+    assert lines[1].endswith(" Our winter menu is here.")
+    assert lines[-1] == "summary is required for a STANDARD post"
+
+
+def test_our_part_is_small() -> None:
+    assert sum(len((CLIENT / "src" / name).read_text("utf-8").splitlines()) for name in OURS) <= 200
+
+
+def test_its_tools_are_those_of_make_clients() -> None:
+    package = json.loads((CLIENT / "package.json").read_text("utf-8"))
+    installed = (Path(__file__).parent / "npm.txt").read_text("utf-8").split()
+    assert {f"{name}@{version}" for name, version in package["devDependencies"].items()} <= set(installed)
+    assert "dependencies" not in package
