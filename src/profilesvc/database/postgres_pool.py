@@ -30,13 +30,14 @@ async def _keep_session(_connection: object) -> None:
 class PostgresPool:
     """At most `size` connections, opened when they are first needed; callers wait while all are in use.
 
-    While no caller waits, a connection stays acquired for the next one, because acquiring and releasing one
-    costs as much CPU as a query on it (45 µs).
+    A connection stays acquired for the next caller, because acquiring and releasing one costs as much CPU as a query on
+    it (45 µs).
     """
 
     def __init__(self, connect_args: dict[str, Any], size: int) -> None:
         self._connect_args, self._size = connect_args, size
         self._pool: Any = None
+        self._free = asyncio.Semaphore(size)
         self._idle: list[Any] = []  # acquired, not in use
         self._callers = 0
         self._must_renew = False
@@ -61,7 +62,7 @@ class PostgresPool:
             connection, is_intact = None, False
             self._callers += 1
             try:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout_at(deadline), self._free:
                     pool, idle = await self._opened(), self._idle
                     connection = idle.pop() if idle else await pool.acquire()
                     result = await work(connection)
@@ -85,7 +86,7 @@ class PostgresPool:
         """Keep a connection for the next caller, or release it, or cut it; `idle` is the list of when it was taken."""
         if not is_intact:  # a statement was interrupted on it, so its state is unknown
             _cut(connection)
-        elif idle is self._idle and self._callers < self._size:  # not renewed meanwhile, and no caller waits
+        elif idle is self._idle:  # not renewed meanwhile
             idle.append(connection)
         else:
             await self._pool.release(connection)
