@@ -7,21 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 import redis
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from conftest import make_settings
 from profilesvc.bootstrap import Runtime, create_app
@@ -35,6 +28,7 @@ from profilesvc.server.serving import EmbeddedServer
 from support.command_line import Run, printed, refused
 from support.identity import FakeIssuer
 from support.pgbouncer import pooling
+from support.tls import certificate
 
 if TYPE_CHECKING:
     from conftest import Postgres
@@ -62,23 +56,6 @@ def looked_at(url: str = "https://profiles.example", **changed: tuple[int, Any])
         return httpx.Response(status, content=content, headers={"Date": formatdate(time.time(), usegmt=True)})
 
     return {check.name: check.status for check in outside(url, httpx.MockTransport(answer))}
-
-
-def certificate(folder: Path, days: int) -> Path:
-    """A certificate of 127.0.0.1 that is good for so many days and an hour; `serving_tls` uses it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")]), datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=days, hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path = folder / "certificate.pem"
-    path.write_bytes(made.public_bytes(Encoding.PEM) + private)
-    return path
 
 
 @contextmanager
@@ -204,6 +181,7 @@ class TestProduction:
             ("pepper", "SECRET_PEPPER"),
             ("passphrase", "TOKENS__KEY_PASSPHRASE"),
             ("sign-in", "IDENTITY__ISSUER"),
+            ("proxy", "TRUSTED_HOPS"),
         ):
             assert rows[name]["status"] == "warn"
             assert f"PROFILESVC_{variable}" in rows[name]["hint"]
@@ -212,9 +190,10 @@ class TestProduction:
         rows = found(
             SECRET_PEPPER=GOOD,
             TOKENS__KEY_PASSPHRASE=GOOD,
+            TRUSTED_HOPS="1",
             LIMITS__STORAGE_URL=redis_server.url.replace("redis://", "valkey://"),
         )
-        for name in ("settings", "pepper", "passphrase", "limits"):
+        for name in ("settings", "pepper", "passphrase", "proxy", "limits"):
             assert rows[name]["status"] == "ok", rows[name]
             assert GOOD not in rows[name]["message"]
 

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Postgres
 from profilesvc.settings import PREFIX, Settings
-from support.program import command, environment
+from support.program import command
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -54,25 +54,8 @@ def test_the_example_has_all_that_production_needs() -> None:
     needed = (
         "BASE_URL DATABASE_URL SECRET_PEPPER TOKENS__KEY_PASSPHRASE IDENTITY__ISSUER LIMITS__STORAGE_URL TRUSTED_HOPS"
     )
-    page = (ROOT / "docs" / "deploy.md").read_text("utf-8")
     for name in needed.split():
         assert f"{PREFIX}{name}" in environment_file(), name
-        assert f"{PREFIX}{name}=" in page, name
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="the page's lines are for a shell")
-def test_the_settings_of_the_deployment_page_are_taken(tmp_path: Path) -> None:
-    """As pasted into a shell, with values of one's own where it has `…`."""
-    page = (ROOT / "docs" / "deploy.md").read_text("utf-8")
-    exports = [line for line in page.partition("```sh\n")[2].partition("```")[0].splitlines() if "export" in line]
-    script = "\n".join([*exports, "env -0"])
-    shell = subprocess.run(["bash", "-euc", script], capture_output=True, env=environment(), check=True)
-    exported = dict(entry.split("=", 1) for entry in shell.stdout.decode().split("\0") if entry.startswith(PREFIX))
-    settings = {name.removeprefix(PREFIX): value.replace("…", "x" * 40) for name, value in exported.items()}
-    here = {"DATA_DIR": str(tmp_path), "DATABASE_URL": f"postgresql+asyncpg://profilesvc@/profilesvc?host={tmp_path}"}
-    refused = command(tmp_path, "serve", "--workers", "4", "--port", "0", **settings | here).stderr
-    assert refused.startswith("profilesvc: the database does not respond"), refused
-    assert len(base64.b64decode(settings["SECRET_PEPPER"])) == 32
 
 
 def test_the_unit_starts_what_there_is_and_waits_for_it_to_drain() -> None:

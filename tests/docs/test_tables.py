@@ -45,5 +45,5 @@ def test_the_example_for_operators_has_every_setting_with_its_default() -> None:
     defaults = dict(re.findall(r"^\| `([A-Z_]+)` \| (?:`(.*?)`|not set)", PAGE, re.MULTILINE))
     for_operators = {name for name in defaults if not name.startswith("LAB__") and name != "IDENTITY__DEV_ISSUER"}
     assert shown.keys() == {PREFIX + name for name in for_operators}
-    wrong = {name: shown[name] for name in unset if shown[name] != defaults[name.removeprefix(PREFIX)]}
+    wrong = {name: shown[name] for name in unset if shown[name].strip('"') != defaults[name.removeprefix(PREFIX)]}
     assert wrong == {}

