@@ -24,7 +24,7 @@ from support.api import ALICE, BOB, assert_ok
 from support.crash_plans import Plans
 from support.crash_stories import Heartbeats, Holds, Keys, Posts, Refreshes, Story, Syncs, new_key, tokens_of
 from support.effort import effort
-from support.served_process import Forked, ServedProcess, Start, served_process, started
+from support.served_process import ServedProcess, Start, forked, served_process, started
 from support.wire import seeded
 
 KILLS = effort(5, 20)
@@ -38,7 +38,7 @@ class Killing:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._tokens = asyncio.run(self._prepared())
-        self._ready: dict[Start, list[float]] = {started: [], Forked: []}
+        self._ready: dict[Start, list[float]] = {started: [], forked: []}
 
     async def _prepared(self) -> dict[str, str]:
         """Users with tokens, and a plan for Alice that has as many posts as all lives make."""
@@ -110,7 +110,7 @@ class Killing:
 
     def report(self) -> str:
         """How soon it was ready, and how many writes of each kind were acknowledged, and are there."""
-        kinds = {"started": self._ready[started], "forked": self._ready[Forked]}
+        kinds = {"started": self._ready[started], "forked": self._ready[forked]}
         times = ", ".join(
             f"{kind} {statistics.median(it):.2f} s, at most {max(it):.2f} s" for kind, it in kinds.items()
         )
@@ -146,11 +146,11 @@ def settings(sqlite_template: Path, tmp_path: Path) -> Settings:
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_kill_loses_nothing_that_was_acknowledged(settings: Settings, seed: int) -> None:
     chance, killing = random.Random(seed), Killing(settings)
-    with served_process(settings, start=Forked) as process:
+    with served_process(settings, start=forked) as process:
         killing.begin(process)
         killing.until_killed(process, chance.random() / 2)
     for life in range(1, KILLS + 1):
-        with killing.life(started if life == 1 else Forked) as process:
+        with killing.life(started if life == 1 else forked) as process:
             if life < KILLS:
                 killing.until_killed(process, chance.random() / 2)
     assert min(killing.acknowledged.values()) > 0, killing.acknowledged

@@ -13,7 +13,8 @@ import pytest
 
 from profilesvc.settings import Settings
 from support.api import assert_ok
-from support.served_process import Forked, ServedProcess, served_process
+from support.forks import Fork
+from support.served_process import ServedProcess, forked, served_process
 from support.wire import KEYS, POSTS, Served, connect, exchange, seeded, serving, slow_call, user_token
 
 PLACES = 10
@@ -140,7 +141,7 @@ async def test_a_key_that_is_revoked_while_its_body_is_awaited_is_refused(served
 def test_what_nobody_asked_for_is_not_read_into_memory(settings: Settings) -> None:
     """Each connection sends nearly 256 KB; without a token, and for a form that may have 64 KB."""
     requests = [head(f"POST {KEYS}", 262_144) + bytes(262_000), head(f"POST {GRANT}", 262_144) + bytes(262_000)] * 150
-    with served_process(settings, start=Forked) as process:
+    with served_process(settings, start=forked) as process:
         held = serving_process(process)
         with holding(process.port, requests[:4]):  # what it needs for the first ones it needs once
             time.sleep(0.3)
@@ -154,10 +155,10 @@ def test_what_nobody_asked_for_is_not_read_into_memory(settings: Settings) -> No
     assert grown < sum(map(len, requests)) / 4, f"{grown} bytes more"
 
 
-def few_files(program: str, arguments: Sequence[str], settings: Settings) -> Forked:
+def few_files(program: str, arguments: Sequence[str], settings: Settings) -> Fork:
     """A process that may have few files open."""
     limit = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({FILES}, {FILES}))\n"
-    return Forked(limit + program, arguments, settings)
+    return forked(limit + program, arguments, settings)
 
 
 def test_connections_that_wait_for_their_clients_keep_nobody_out(settings: Settings) -> None:

@@ -9,7 +9,7 @@ import httpx
 from profilesvc.settings import Settings
 from support.api import assert_ok
 from support.crash_stories import Story, new_key, tokens_of
-from support.served_process import Forked
+from support.served_process import forked
 from support.wire import KEYS
 
 _CHANGES = """
@@ -45,7 +45,7 @@ class Plans(Story):
 
     def begin(self) -> None:
         """Start, and wait for the first change."""
-        self._process = Forked(_PLANS, self._plans, self._settings)
+        self._process = forked(_PLANS, self._plans, self._settings)
         assert self._process.stdout.readline().strip() == self._plans[0]
         self.acknowledged += 1
 

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 
 import httpx
 
+import profilesvc
 from profilesvc.cli import main
-from support.served_process import FORKS
+from support.forks import Fork
 
 COMMAND = [sys.executable, "-m", "profilesvc"]
 START_SECONDS, END_SECONDS = 90, 60
@@ -37,26 +37,17 @@ def command(folder: Path, *args: str, **settings: str) -> subprocess.CompletedPr
         return subprocess.run(
             words, cwd=folder, env=variables, capture_output=True, text=True, timeout=END_SECONDS, check=False
         )
-    with tempfile.TemporaryDirectory(prefix="command-") as outputs:
-        out, err = (Path(outputs, name) for name in ("out", "err"))
-        process = FORKS.Process(target=_run, args=(args, environment(**settings), folder, out, err))
-        process.start()
-        process.join(END_SECONDS)
-        if process.exitcode is None:
-            process.kill()
-            raise subprocess.TimeoutExpired([*COMMAND, *args], END_SECONDS)
-        words = [*COMMAND, *args]
-        return subprocess.CompletedProcess(words, process.exitcode, out.read_text("utf-8"), err.read_text("utf-8"))
+    process = Fork(_main, args, environment(**settings), folder)
+    try:
+        outputs = process.communicate(END_SECONDS)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess([*COMMAND, *args], process.returncode, *outputs)
 
 
-def _run(args: tuple[str, ...], variables: dict[str, str], folder: Path, out: Path, err: Path) -> None:
+def _main(*args: str) -> None:
     """Do in the fork what `python -m profilesvc` does."""
-    os.environ.clear()
-    os.environ.update(variables)
-    os.chdir(folder)
-    for number, path in ((1, out), (2, err)):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), number)
-    sys.argv = ["profilesvc", *args]
+    sys.argv = [str(Path(profilesvc.__file__).with_name("__main__.py")), *args]
     main()
 
 
@@ -65,14 +56,7 @@ class Server:
 
     def __init__(self, folder: Path, *args: str, **settings: str) -> None:
         self.folder = folder
-        self.process = subprocess.Popen(
-            [*COMMAND, *args],
-            cwd=folder,
-            env=environment(**settings),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = self._started(args, environment(**settings))
         late = threading.Timer(START_SECONDS, self.process.kill)
         late.start()
         first = self.read_line()
@@ -80,6 +64,13 @@ class Server:
         if not first.startswith("listening on http://"):
             raise AssertionError(f"{first!r} {self.process.communicate()}")
         self.url = first.removeprefix("listening on ").rstrip("\n")
+
+    def _started(self, args: tuple[str, ...], variables: dict[str, str]) -> "subprocess.Popen[str] | Fork":
+        """Start a fork, or a new process if it starts processes itself or PYTHONPATH leads to another version."""
+        if "PYTHONPATH" not in os.environ and "--workers" not in args:
+            return Fork(_main, args, variables, self.folder)
+        words, pipe = [*COMMAND, *args], subprocess.PIPE
+        return subprocess.Popen(words, cwd=self.folder, env=variables, stdout=pipe, stderr=pipe, text=True)
 
     @property
     def port(self) -> int:
@@ -101,6 +92,7 @@ class Server:
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=40)
         assert (out, err) == ("", ""), err
+        assert self.process.returncode is not None
         return self.process.returncode
 
     def kill(self) -> None:

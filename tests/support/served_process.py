@@ -1,19 +1,18 @@
 """The service as a process of its own, to be signalled and killed."""
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection
 
 import httpx
 
 from profilesvc.fixtures import fixture_path
 from profilesvc.settings import Settings
+from support.forks import Fork
 
 # The emulator has no socket here, so that a delay is asked for by the first argument.
 _SERVE = """
@@ -66,56 +65,18 @@ def started(program: str, arguments: Sequence[str], settings: Settings) -> subpr
     )
 
 
-_IMPORTED = """
-aiosqlite httptools httpx uvicorn.loops.auto profilesvc.bootstrap profilesvc.server.serving profilesvc.api.app
-profilesvc.dashboard.routes profilesvc.dev_issuer.routes profilesvc.provider.connect profilesvc.emulator.embedded
-profilesvc.operations.operator profilesvc.cli
-"""
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(_IMPORTED.split())
+def forked(program: str, arguments: Sequence[str], settings: Settings) -> Fork:
+    """A Python program in a fork, which starts at once. Its stderr is pytest's."""
+    return Fork(_run, (program, list(arguments)), environment(settings), settings.data_dir, errors=False)
 
 
-class Forked:
-    """A Python program in a fork of a process that has imported the service and opened nothing.
-
-    What is used of subprocess.Popen, without the seconds that the imports take. What it says of errors is pytest's.
-    """
-
-    def __init__(self, program: str, arguments: Sequence[str], settings: Settings) -> None:
-        said, says = FORKS.Pipe(duplex=False)
-        given = (program, list(arguments), environment(settings), str(settings.data_dir), says)
-        self._process = FORKS.Process(target=_run, args=given, daemon=True)
-        with said, says:
-            self._process.start()
-            self.stdout = open(os.dup(said.fileno()), encoding="utf-8")  # noqa: SIM115
-
-    def send_signal(self, number: signal.Signals) -> None:
-        assert self._process.pid is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, number)
-
-    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        said = "" if self.stdout.closed else self.stdout.read()
-        self.stdout.close()
-        self._process.join(timeout)
-        return said, ""
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-
-def _run(program: str, arguments: list[str], variables: dict[str, str], folder: str, says: Connection) -> None:
-    """In the fork: what `python -c` does."""
-    os.environ.clear()
-    os.environ.update(variables)
-    os.chdir(folder)
-    os.dup2(says.fileno(), sys.stdout.fileno())
-    says.close()
+def _run(program: str, arguments: list[str]) -> None:
+    """Do in the fork what `python -c` does."""
     sys.argv = ["-c", *arguments]
     exec(program, {"__name__": "__main__"})
 
 
-Start = Callable[[str, Sequence[str], Settings], subprocess.Popen[str] | Forked]
+Start = Callable[[str, Sequence[str], Settings], subprocess.Popen[str] | Fork]
 
 
 class ServedProcess:
