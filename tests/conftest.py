@@ -19,8 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from quart import Quart
 
 from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE, Runtime, create_app, open_services
-from profilesvc.database import migrate
-from profilesvc.database.engine import create_engine
+from profilesvc.database import engine, migrate
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
@@ -29,7 +28,7 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.operations import seeding
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
-from profilesvc.settings import Settings, TokenSettings
+from profilesvc.settings import ProviderSettings, Settings, TokenSettings
 from profilesvc.storage.tables import metadata
 from profilesvc.tokens.keyring import load_or_create
 from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of
@@ -66,6 +65,11 @@ def pytest_configure() -> None:
     if memory is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
         tempfile.tempdir = str(memory)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, because many tests wait: for a lock, a timeout or a process that starts."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_finish() -> None:
@@ -106,15 +110,16 @@ def make_settings(data_dir: Path, database_url: str = "", **overrides: Any) -> S
             signing_key_file=fixture_path("signing_key.pem"), refresh_key_file=fixture_path("refresh_key.pem")
         ),
         "limits": LimitSettings(enabled=False),
+        "provider": ProviderSettings(timeout_seconds=60),  # a busy machine is no fault of the provider
         **overrides,
     }
     return Settings(_env_file=None, **values)
 
 
 async def _seeded(settings: Settings) -> None:
-    engine = create_engine(settings.effective_database_url, 1)
-    await migrate.upgrade(engine)
-    await engine.dispose()
+    database = engine.create_engine(settings.effective_database_url, 1)
+    await migrate.upgrade(database)
+    await database.dispose()
     async with open_services(settings, Runtime(FrozenClock(START), SeededEntropy("template"))) as services:
         await seeding.load(services, load_world())
 
@@ -291,6 +296,12 @@ async def app(settings: Settings, world: Runtime, fleet: Fleet | None) -> AsyncI
         if fleet is not None:
             made.extensions["profilesvc"] = fleet.joined(made.extensions["profilesvc"])
         yield made
+
+
+@pytest.fixture
+def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app that rejects nobody because the machine is busy. To be requested before the app."""
+    monkeypatch.setattr(engine, "BUSY_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from support.effort import effort
 pytestmark = [pytest.mark.fuzz, pytest.mark.postgres]
 POSTS = "/api/v1/posts?locationId=locations/111"
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
-ROUNDS = effort(2, 500)
+ROUNDS = effort(1, 500)
 
 
 @pytest.fixture(scope="module", params=effort(["sqlite 1", "postgres 4"], ["sqlite 1", "postgres 1", "postgres 4"]))
@@ -101,7 +101,7 @@ async def test_A147_the_last_contact_never_goes_back(deployment: Deployment, ali
 
 async def test_A078_nothing_succeeds_after_a_revocation_was_answered(deployment: Deployment, alice: str) -> None:
     async with deployment.client(alice) as user:
-        for _ in range(effort(2, 50)):
+        for _ in range(effort(1, 50)):
             key = await new_site(user)
             async with deployment.client(key["access_token"]) as site:
                 assert {answer.status_code for answer in await at_once(50, partial(site.get, POSTS))} == {200}
@@ -129,7 +129,7 @@ async def test_A042_one_refresh_token_fifty_times(deployment: Deployment, alice:
     async with deployment.client(alice) as user:
         key = await new_site(user, name="Refresh")
         token = key["refresh_token"]
-        for _ in range(effort(5, 1_000)):
+        for _ in range(effort(2, 1_000)):
             body = {"grant_type": "refresh_token", "refresh_token": token}
             answers = await at_once(50, partial(user.post, TOKEN, json=body))
             pairs = {(data["access_token"], data["refresh_token"]) for data in map(assert_ok, answers)}

@@ -23,6 +23,7 @@ from support.wire import KEYS
 
 pytestmark = pytest.mark.postgres
 SLOW_SECONDS = 6  # longer than any request may take
+PAUSE_SECONDS = 0.02  # so that the callers leave time to the servers that start
 MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
@@ -91,7 +92,7 @@ class Callers:
                 self.answered += 1
                 if not answer.is_success:
                     self.lost.append(f"{answer.request.url} {answer.status_code} {answer.text}")
-                if self._ended.is_set():
+                if self._ended.wait(PAUSE_SECONDS):
                     return
         except httpx.TransportError as error:
             self.lost.append(repr(error))
