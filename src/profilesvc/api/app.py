@@ -17,6 +17,7 @@ from profilesvc.api.quart_fast import FastApp
 from profilesvc.api.routes import (
     audit,
     connection,
+    guides,
     health,
     keys,
     locations,
@@ -86,6 +87,7 @@ def build(
     """
     app = _configured_app()
     app.register_blueprint(health.blueprint)
+    app.register_blueprint(guides.blueprint)
     for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown):
         app.register_blueprint(noun.routes.blueprint)
     for blueprint in more:

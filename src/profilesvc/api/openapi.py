@@ -27,7 +27,7 @@ from profilesvc.api.openapi_headers import (
     limit_headers,
 )
 from profilesvc.api.openapi_schemas import Schema, body_model, components, reference, success_name
-from profilesvc.api.openapi_texts import INFO, SECURITY_SCHEMES, TAGS
+from profilesvc.api.openapi_texts import GUIDES, INFO, SECURITY_SCHEMES, TAGS
 from profilesvc.contract.common import LOCATION_PATTERN, POST_PATTERN, REVIEW_PATTERN
 from profilesvc.contract.errors import (
     CONFLICT,
@@ -98,7 +98,11 @@ class Document(OpenAPIProvider):
         document["components"]["examples"] = dict(sorted(self._examples.components.items()))
         document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
         document["components"]["securitySchemes"] = SECURITY_SCHEMES
-        document["tags"] = [{"name": name, "description": text} for name, text in TAGS.values()]
+        document["tags"] = [
+            {"name": name, "description": text, "externalDocs": {"url": f"{GUIDES}/{page}"}}
+            for name, text, page in TAGS.values()
+        ]
+        document["externalDocs"] = {"url": f"{GUIDES}/index.html", "description": "Guides"}
         document["paths"] = {path: dict(document["paths"][path]) for path in sorted(document["paths"])}
         document["info"] = INFO
         return document
@@ -115,7 +119,7 @@ class Document(OpenAPIProvider):
         """Return one path with one operation."""
         declared = self._declared(rule)
         assert declared is not None, "generate_rules returns only declared routes"
-        tag, _ = TAGS[rule.endpoint.rsplit(".", 1)[0]]
+        tag, *_ = TAGS[rule.endpoint.rsplit(".", 1)[0]]
         if isinstance(declared, OAuthEndpoint):
             operation = {**_described(declared, tag), **openapi_oauth.operation(declared, self._examples)}
             return {declared.path: {declared.method.lower(): operation}}, {}

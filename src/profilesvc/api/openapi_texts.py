@@ -23,21 +23,39 @@ INFO: JsonObject = {
     "contact": {"name": "The profilesvc maintainers"},
     "license": {"name": "MIT", "identifier": "MIT"},
 }
-# The name and the description of the tag of each blueprint.
+GUIDES = "/guides/docs"  # see routes/guides.py
+# The name, the description and the guide of the tag of each blueprint.
 TAGS = {
-    "keys": ("Keys", "An API key connects one site to one location. Its owner creates, renews, pauses and revokes it."),
-    "tokens": ("Tokens", "Exchange a client id and secret for an access token, which all other requests need."),
-    "connection": ("Connection", "A site sends a heartbeat every hour, so its owner sees whether it is connected."),
+    "keys": (
+        "Keys",
+        "An API key connects one site to one location. Its owner creates, renews, pauses and revokes it.",
+        "api-contract.html#keys",
+    ),
+    "tokens": (
+        "Tokens",
+        "Exchange a client id and secret for an access token, which all other requests need.",
+        "api-contract.html#tokens",
+    ),
+    "connection": (
+        "Connection",
+        "A site sends a heartbeat every hour, so its owner sees whether it is connected.",
+        "plugin-authors.html",
+    ),
     "locations": (
         "Locations",
         "The business profiles at the provider, their verification and their sync switch.",
+        "api-contract.html#locations",
     ),
-    "posts": ("Posts", "News, events and offers of a location, in the provider's format."),
-    "reviews": ("Reviews", "What customers write about a location, and the replies of the business."),
-    "sync": ("Sync", "Compare a profile with the provider's, preview a change, and send it."),
-    "audit": ("Audit", "Who did what, and when: logins, tokens and changes of keys."),
-    "oauth2": ("OAuth", "The same tokens for OAuth libraries, as RFC 6749, 7662 and 7009 define them."),
-    "wellknown": ("Discovery", "What OAuth libraries and verifiers of tokens read first."),
+    "posts": ("Posts", "News, events and offers of a location, in the provider's format.", "api-contract.html#posts"),
+    "reviews": (
+        "Reviews",
+        "What customers write about a location, and the replies of the business.",
+        "api-contract.html#reviews",
+    ),
+    "sync": ("Sync", "Compare a profile with the provider's, preview a change, and send it.", "api-contract.html#sync"),
+    "audit": ("Audit", "Who did what, and when: logins, tokens and changes of keys.", "api-contract.html#keys"),
+    "oauth2": ("OAuth", "The same tokens for OAuth libraries, as RFC 6749, 7662 and 7009 define them.", "oauth.html"),
+    "wellknown": ("Discovery", "What OAuth libraries and verifiers of tokens read first.", "oauth.html"),
 }
 _BEARER = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
 SECURITY_SCHEMES: dict[str, JsonObject] = {

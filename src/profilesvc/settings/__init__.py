@@ -134,6 +134,8 @@ class Settings(BaseSettings):
     """Comma-separated origins whose pages may send user tokens. Empty: our own, and localhost in development."""
     upgrade_url: str = ""
     """Address where owners of deactivated keys can change their plan. Empty: `{BASE_URL}/dashboard`."""
+    guides_folder: Path | None = None
+    """Folder of the site that `make docs` builds, served at `/guides/`. Unset: `build/site` of a checkout, if any."""
     cache_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
     """Age up to which a location or a list of posts is returned without a request to the provider."""
 
@@ -156,6 +158,12 @@ class Settings(BaseSettings):
     def effective_database_url(self) -> str:
         """The URL of the configured database, or of the SQLite file in DATA_DIR."""
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir / 'profilesvc.db'}"
+
+    @property
+    def effective_guides_folder(self) -> Path | None:
+        """The folder of the guides, or None if there are none."""
+        folder = self.guides_folder or Path(__file__).parents[3] / "build" / "site"
+        return folder if folder.is_dir() else None
 
     @property
     def effective_upgrade_url(self) -> str:

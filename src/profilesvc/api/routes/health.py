@@ -95,9 +95,16 @@ async def _exposition() -> bytes:
 async def openapi() -> Response:
     """Return the OpenAPI 3.1 document."""
     schema: QuartSchema = current_app.extensions["QUART_SCHEMA"]
-    return await documents().respond(
-        "openapi.json", lambda: orjson.dumps(schema.openapi_provider.schema()), "application/json"
-    )
+    has_guides = current_services().settings.effective_guides_folder is not None
+
+    def make() -> bytes:
+        document = schema.openapi_provider.schema()
+        if not has_guides:
+            for part in (document, *document["tags"]):
+                del part["externalDocs"]
+        return orjson.dumps(document)
+
+    return await documents().respond("openapi.json", make, "application/json")
 
 
 @blueprint.get("/docs")
