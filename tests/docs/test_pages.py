@@ -14,7 +14,6 @@ from support.repository import DOCS
 NOT_YET = {
     "docs/emulator.md",
     "docs/identity.md",
-    "docs/oauth.md",
     "docs/operations.md",
     "docs/provider.md",
 }

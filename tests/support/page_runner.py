@@ -86,6 +86,7 @@ class Folder:
         if "provider" in printed:
             self.addresses[f"http://127.0.0.1:{int(port) + 1}"] = printed["provider"]
         self.values |= {name.upper().replace(" ", "_"): printed[name] for name in printed if name.startswith("client")}
+        self.variables |= self.values | {"BASE_URL": printed["listening on"]}
 
     def reset_provider(self) -> None:
         """Bring the emulator back to the demo data."""
