@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import Change
+from conftest import BASE_URL, Change
 from profilesvc.services.context import Services
 from support.api import assert_error
 from support.repository import DOCS, anchors
@@ -43,7 +43,7 @@ async def test_serves_nothing_else(http: httpx.AsyncClient, folder: Path, name: 
 async def test_the_document_links_the_guides_if_they_are_there(http: httpx.AsyncClient, folder: Path) -> None:
     document = (await http.get("/openapi.json")).json()
     for part in (document, *document["tags"]):
-        page, _, anchor = part["externalDocs"]["url"].removeprefix("/guides/docs/").partition("#")
+        page, _, anchor = part["externalDocs"]["url"].removeprefix(f"{BASE_URL}/guides/docs/").partition("#")
         source = (DOCS / page).with_suffix(".md")
         assert source.is_file(), page
         assert not anchor or anchor in anchors(source)

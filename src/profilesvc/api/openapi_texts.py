@@ -23,7 +23,8 @@ INFO: JsonObject = {
     "contact": {"name": "The profilesvc maintainers"},
     "license": {"name": "MIT", "identifier": "MIT"},
 }
-GUIDES = "/guides/docs"  # see routes/guides.py
+BASE_URL = "https://profiles.example"  # of the examples, too; the running service replaces it
+GUIDES = f"{BASE_URL}/guides/docs"
 # The name, the description and the guide of the tag of each blueprint.
 TAGS = {
     "keys": (

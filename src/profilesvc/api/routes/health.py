@@ -14,6 +14,7 @@ from profilesvc import __version__
 from profilesvc.api.documents import PUBLIC, documents
 from profilesvc.api.endpoint import PREFIX
 from profilesvc.api.guard import METRICS
+from profilesvc.api.openapi_texts import BASE_URL
 from profilesvc.api.request import bearer_token, current_services
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
@@ -95,13 +96,14 @@ async def _exposition() -> bytes:
 async def openapi() -> Response:
     """Return the OpenAPI 3.1 document."""
     schema: QuartSchema = current_app.extensions["QUART_SCHEMA"]
-    has_guides = current_services().settings.effective_guides_folder is not None
+    settings = current_services().settings
 
     def make() -> bytes:
         document = schema.openapi_provider.schema()
-        if not has_guides:
-            for part in (document, *document["tags"]):
-                del part["externalDocs"]
+        for part in (document, *document["tags"]):
+            guide = part.pop("externalDocs")
+            if settings.effective_guides_folder is not None:
+                part["externalDocs"] = {**guide, "url": guide["url"].replace(BASE_URL, settings.base_url)}
         return orjson.dumps(document)
 
     return await documents().respond("openapi.json", make, "application/json")
