@@ -20,7 +20,10 @@ help: ## list the targets
 run: $(RUNTIME) ## run the whole service with the demo world on PORT=8000 until Ctrl-C
 	@$(BIN)/profilesvc demo --port $(PORT)
 
-test: lint types pytest notebooks ## prove the project: lint, types, every test on SQLite and PostgreSQL, every notebook
+# The pages run beside mypy, which uses one core only. Then the tests have the machine to themselves, because some take times.
+test: $(DEV) ## prove the project: lint, types, every test on SQLite and PostgreSQL, every notebook
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types notebooks
+	@$(MAKE) --no-print-directory pytest
 
 # Files stay together, because the tests of a module share its processes; the slowest files come first (tests/conftest.py).
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
