@@ -1,4 +1,4 @@
-"""The API's page `/docs` in a real Chromium: Authorize fetches a token, and a reload keeps it."""
+"""The API's page `/docs` in a real Chromium: guides, Authorize, suggested values, and a reload keeps the token."""
 
 import json
 from pathlib import Path
@@ -30,12 +30,23 @@ def request(page: Any, operation: str) -> str:
     return str(status.inner_text()).strip()
 
 
+def test_links_the_guides(page: Any, tmp_path: Path) -> None:
+    (tmp_path / "site" / "docs").mkdir(parents=True)
+    (tmp_path / "site" / "docs" / "index.html").write_text("<h1>Start here</h1>")
+    with serving(tmp_path, "demo", "--port", "0", GUIDES_FOLDER=str(tmp_path / "site")) as demo:
+        page.goto(f"{demo.url}/docs")
+        with page.expect_popup() as opened:
+            page.get_by_role("link", name="Guides", exact=True).click()
+        opened.value.get_by_role("heading", name="Start here").wait_for()
+
+
 def test_authorize_fetches_a_token_that_a_reload_keeps(page: Any, tmp_path: Path) -> None:
     with serving(tmp_path, "demo", "--port", "0") as demo:
         key = json.loads((tmp_path / "var" / "demo.json").read_text("utf-8"))
         page.goto(f"{demo.url}/docs")
         authorize(page, key)
         assert request(page, "Connection-send_heartbeat").startswith("200")
+        assert request(page, "Locations-get_location").startswith("200")
         page.goto("about:blank")
         page.goto(f"{demo.url}/docs")
         assert request(page, "Connection-send_heartbeat").startswith("200")

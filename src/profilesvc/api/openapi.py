@@ -99,7 +99,7 @@ class Document(OpenAPIProvider):
         document["servers"] = [{"url": "/", "description": "The service that serves this document."}]
         document["components"]["securitySchemes"] = SECURITY_SCHEMES
         document["tags"] = [
-            {"name": name, "description": text, "externalDocs": {"url": f"{GUIDES}/{page}"}}
+            {"name": name, "description": text, "externalDocs": {"url": f"{GUIDES}/{page}", "description": "Guide"}}
             for name, text, page in TAGS.values()
         ]
         document["externalDocs"] = {"url": f"{GUIDES}/index.html", "description": "Guides"}
@@ -189,7 +189,13 @@ def _parameters(endpoint: Endpoint, path: str) -> list[JsonObject]:
         parameters.append(_IDEMPOTENCY_HEADER)
     if endpoint.is_tagged:
         parameters.append(CONDITION)
-    return parameters
+    return [_with_example(parameter) for parameter in parameters]
+
+
+def _with_example(parameter: JsonObject) -> JsonObject:
+    """Repeat the schema's example where Swagger UI looks for the value that it suggests."""
+    found = parameter["schema"].get("examples")
+    return {**parameter, "example": found[0]} if found else parameter
 
 
 def _responses(endpoint: Endpoint, examples: Examples) -> JsonObject:
