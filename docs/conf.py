@@ -27,6 +27,7 @@ suppress_warnings = []
 # The lab shows the same twice: as HTML, and as plain text for where there is none.
 nb_mime_priority_overrides = [("html", "text/vnd.mermaid", None)]
 
+highlight_options = {"php": {"startinline": True}}  # parts of files have no `<?php`
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_format = "short"

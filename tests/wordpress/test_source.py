@@ -1,12 +1,13 @@
 """The plugin's files by themselves: syntax, style, and the oldest PHP that they promise."""
 
 import re
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.wordpress import PLUGIN, missing
+from support.wordpress import PLUGIN, Site, missing
 
 pytestmark = pytest.mark.wordpress
 
@@ -74,3 +75,26 @@ def test_every_file_starts_as_the_plugin_requires() -> None:
     assert f"Stable tag: {version}" in readme
     for name, value in (("Requires PHP", "7.4"), ("Requires at least", "6.0"), ("License", "GPL-2.0-or-later")):
         assert re.search(rf"^{name}: {re.escape(value)}$", readme, re.MULTILINE), name
+
+
+def compiled(texts: dict[str, str]) -> bytes:
+    """A catalogue of translations as gettext reads it (.mo)."""
+    entries = sorted((text.encode(), translated.encode()) for text, translated in texts.items())
+    start, data = 28 + 16 * len(entries), b""
+    tables: tuple[list[int], list[int]] = ([], [])
+    for part, table in enumerate(tables):
+        for entry in entries:
+            table += [len(entry[part]), start + len(data)]
+            data += entry[part] + b"\0"
+    head = [0x950412DE, 0, len(entries), 28, 28 + 8 * len(entries), 0, start]
+    return struct.pack(f"<{len(head)}I", *head) + struct.pack(f"<{4 * len(entries)}I", *tables[0], *tables[1]) + data
+
+
+def test_a_translation_is_used(site: Site) -> None:
+    translated = "Diese Website ist nicht verbunden."
+    catalogue = compiled({"": "Content-Type: text/plain; charset=UTF-8\n", "This site is not connected.": translated})
+    folder = site.wordpress.root / "wp-content/plugins/profilesvc/languages"
+    (folder / "profilesvc-de_DE.mo").write_bytes(catalogue)
+    load = "(new Plugin(WP_PLUGIN_DIR . '/profilesvc/profilesvc.php'))->loadTranslations();"
+    words = f"add_filter('plugin_locale', fn () => 'de_DE'); {load} return Words::of('NOT_CONNECTED');"
+    assert site.run(words) == translated

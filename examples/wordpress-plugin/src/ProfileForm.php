@@ -68,7 +68,7 @@ final class ProfileForm
     {
         $field = 'address' === $name
             ? '<textarea class="regular-text" rows="3" id="%1$s" name="%1$s">%2$s</textarea>'
-            : '<input class="regular-text" id="%1$s" name="%1$s" value="%2$s">';
+            : '<input class="regular-text" type="text" id="%1$s" name="%1$s" value="%2$s">';
         $text  = 'address' === $name ? esc_textarea($value) : esc_attr($value);
         printf('<tr><th><label for="%s">%s</label></th><td>', esc_attr($name), esc_html($label));
         printf($field, esc_attr($name), $text); // both are escaped

@@ -127,7 +127,7 @@ final class SettingsPage
         echo '<table class="form-table" role="presentation">';
         printf(
             '<tr><th><label for="client_id">%s</label></th>'
-            . '<td><input class="regular-text" id="client_id" name="client_id" required autocomplete="off"></td></tr>',
+            . '<td><input class="regular-text" type="text" id="client_id" name="client_id" required autocomplete="off"></td></tr>',
             esc_html__('Client id', 'profilesvc')
         );
         // The secret is never printed again, not even into this form.

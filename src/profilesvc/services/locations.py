@@ -1,6 +1,7 @@
 """Locations: the cache of the provider's data, the sync switch, verification and import."""
 
 import json
+from typing import Any
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,7 +18,7 @@ from profilesvc.provider.port import ProviderError, Verification
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import locations, sync, users
-from profilesvc.storage.locations import ListedLocation, LocationState
+from profilesvc.storage.locations import LocationState
 from profilesvc.storage.users import UserState
 
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
@@ -38,7 +39,7 @@ async def list_page(services: Services, caller: Caller, query: LocationListQuery
     return Rendered(orjson.dumps({"locations": entries, "pagination": pagination}))
 
 
-def _entry(row: ListedLocation) -> JsonObject:
+def _entry(row: Any) -> JsonObject:
     profile = orjson.loads(row.profile)
     entry = {"name": row.name, **{name: profile[name] for name in ("title", "storefrontAddress") if name in profile}}
     return entry | {
