@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -22,6 +22,9 @@ def _writable(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if name not in WRITABLE:
             raise ValueError(f"{name} is not a writable field of a Location")
     return names
+
+
+Feature = Literal["posts", "reviews", "sync"]
 
 
 class Plan(BaseModel):
@@ -49,7 +52,7 @@ class Plan(BaseModel):
     ] = None
 
     @property
-    def capabilities(self) -> dict[str, bool]:
+    def capabilities(self) -> dict[Feature, bool]:
         """The features as the credential check names them."""
         return {"sync": self.sync, "posts": self.posts, "reviews": self.reviews}
 

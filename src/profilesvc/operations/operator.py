@@ -3,12 +3,11 @@
 from typing import NamedTuple
 
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
-from profilesvc.database.engine import Executor
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan
-from profilesvc.services.users import NAME_LIMIT, clean, find_plan, insert_user
+from profilesvc.services.users import NAME_LIMIT, clean, find_plan, find_user, insert_user
 from profilesvc.storage import identities, keys, locations, users
 from profilesvc.storage.users import UserState
 
@@ -30,13 +29,6 @@ class Login(NamedTuple):
     email: str
     issuer: str
     subject: str
-
-
-async def _user(session: Executor, email: str) -> UserState:
-    user = await users.user_by_email(session, email)
-    if user is None:
-        raise ServiceError(NOT_FOUND, f"There is no user {email}.")
-    return user
 
 
 async def add_user(services: Services, email: str, name: str | None = None, plan: str | None = None) -> UserState:
@@ -75,7 +67,7 @@ async def resume(services: Services, email: str) -> UserState:
 
 async def _change(services: Services, email: str, **values: int | None) -> UserState:
     async with services.storage.write() as session:
-        user = await _user(session, email)
+        user = await find_user(session, email)
         await users.update_user(session, user.id, **values)
         return await users.lock_user(session, user.id)
 
@@ -87,7 +79,7 @@ async def logout(services: Services, email: str) -> UserState:
         ServiceError: NOT_FOUND.
     """
     async with services.storage.write() as session:
-        user = await _user(session, email)
+        user = await find_user(session, email)
         await users.raise_user_epoch(session, user.id)
         return user
 
@@ -100,7 +92,7 @@ async def link(services: Services, email: str, subject: str, issuer: str | None 
     """
     subject, issuer = clean("The subject", subject, _SUBJECT_LIMIT), _issuer(services, issuer)
     async with services.storage.write() as session:
-        user = await _user(session, email)
+        user = await find_user(session, email)
         if not await identities.link(session, issuer, subject, user.id, services.clock.now()):
             raise ServiceError(CONFLICT, f"{subject} of {issuer} is already linked. Unlink it first.")
         return Login(user.email, issuer, subject)
@@ -136,7 +128,7 @@ async def add_business(services: Services, email: str, name: str) -> int:
     """
     name = clean("The name", name, NAME_LIMIT)
     async with services.storage.write() as session:
-        user = await _user(session, email)
+        user = await find_user(session, email)
         return await users.add_business(session, user.id, name, services.clock.now())
 
 
@@ -147,7 +139,7 @@ async def list_businesses(services: Services, email: str | None = None) -> list[
         ServiceError: NOT_FOUND.
     """
     async with services.storage.read() as session:
-        user_id = None if email is None else (await _user(session, email)).id
+        user_id = None if email is None else (await find_user(session, email)).id
         return await users.list_businesses(session, user_id)
 
 
@@ -161,7 +153,7 @@ async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
     """
     chosen = find_plan(services, plan)
     async with services.storage.write() as session:
-        user = await users.lock_user(session, (await _user(session, email)).id)
+        user = await users.lock_user(session, (await find_user(session, email)).id)
         await users.update_user(session, user.id, plan=chosen.name)
         effect = await fit_plan(services, session, user._replace(plan=chosen.name))
     return PlanChange(user.email, chosen.name, effect.held, effect.lifted)
@@ -193,5 +185,5 @@ async def act_for(services: Services, email: str) -> Caller:
         ServiceError: NOT_FOUND.
     """
     async with services.storage.read() as session:
-        user = await _user(session, email)
+        user = await find_user(session, email)
     return Caller(user.id, find_plan(services, user.plan), frozenset(ALL))

@@ -6,9 +6,10 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, NOT_FOUND
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, NOT_FOUND, PLAN_RESTRICTION
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL, Permission
+from profilesvc.domain.plans import Feature
 from profilesvc.domain.request import RequestInfo
 from profilesvc.domain.time import MINUTE
 from profilesvc.limits.limiter import Kind
@@ -231,8 +232,18 @@ async def require_location(services: Services, caller: Caller, name: str) -> All
     async with services.storage.read() as session:
         account = await locations.account_of(session, name, caller.user_id)
     if account is None:
-        raise ServiceError(NOT_FOUND, "There is no such location.")
+        raise missing("location")
     return AllowedLocation(name, caller.user_id, caller.plan, account)
+
+
+def require_plan(location: AllowedLocation, feature: Feature) -> None:
+    """Reject a request for a feature that the plan of the location's owner does not include (D-80, D-90).
+
+    Raises:
+        ServiceError: PLAN_RESTRICTION.
+    """
+    if not location.plan.capabilities[feature]:
+        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include {feature}.")
 
 
 def missing(what: str) -> ServiceError:

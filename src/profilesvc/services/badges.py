@@ -1,11 +1,9 @@
 """The status badge of a key, which anyone who has its link can see."""
 
-from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain import connection
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import secret_digest
 from profilesvc.services import audit
-from profilesvc.services.access import own_key
+from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import keys, overview
 from profilesvc.tokens.signer import random_id
@@ -38,6 +36,6 @@ async def read(services: Services, secret: str) -> tuple[str, str, int | None]:
     async with services.storage.read() as session:
         row = await overview.of_badge(session, secret_digest(secret, services.pepper), now)
     if row is None:
-        raise ServiceError(NOT_FOUND, "There is no such badge.")
+        raise missing("badge")
     state = "deactivated" if row.hold_reason is not None else connection.state(row.last_heartbeat_at, now)
     return row.name, state, row.last_heartbeat_at

@@ -7,10 +7,11 @@ from profilesvc.contract.sync import Difference, FilteredField, SyncComparison, 
 from profilesvc.domain import profiles
 from profilesvc.domain.time import iso
 from profilesvc.provider.port import ProviderError
+from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.locations import load
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.services.sync import checked, require_plan, require_syncable
+from profilesvc.services.sync import checked, require_syncable
 
 
 async def compare(services: Services, location: AllowedLocation) -> SyncComparison:
@@ -43,7 +44,7 @@ async def preview(services: Services, location: AllowedLocation, body: JsonObjec
         ServiceError: The same as for a sync.
     """
     push = checked(location, body)
-    require_plan(location)
+    require_plan(location, "sync")
     row = require_syncable(await load(services, location))
     changed, unchanged = list[str](), list[str]()
     if push.sendable:

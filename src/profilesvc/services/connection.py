@@ -15,14 +15,13 @@ from profilesvc.contract.connection import (
     Heartbeat,
     HeartbeatReceived,
 )
-from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import connection as rules
 from profilesvc.domain.domains import domain_allowed, site_host
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import iso
 from profilesvc.services import origins
+from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import connection, keys, locations, users
@@ -68,7 +67,7 @@ async def status(
         else:
             key = await connection.watched(session, client_id, caller.user_id)
         if key is None or key.revoked_at is not None:
-            raise ServiceError(NOT_FOUND, "There is no such API key.")
+            raise missing("API key")
         spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []
     sites, last_seen = (key.site_host, key.other_site_host), key.last_heartbeat_at
     mismatch = rules.site_mismatch(sites, key.other_site_host_at, keys.domains_of(key.allowed_domains), now)

@@ -4,10 +4,9 @@ from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import NOT_FOUND
-from profilesvc.domain.errors import ServiceError
 from profilesvc.services import audit
 from profilesvc.services.context import Services
+from profilesvc.services.users import find_user
 from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.holds import Which
 from profilesvc.storage.users import UserState
@@ -60,9 +59,7 @@ async def billing_event(services: Services, email: str, paid: bool, version: int
         ServiceError: NOT_FOUND.
     """
     async with services.storage.write() as session:
-        user = await users.user_by_email(session, email)
-        if user is None:
-            raise ServiceError(NOT_FOUND, f"There is no user {email}.")
+        user = await find_user(session, email)
         if (await users.lock_user(session, user.id)).billing_version >= version:
             return Effect([], [])
         unpaid_since = None if paid else services.clock.now()

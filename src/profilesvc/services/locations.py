@@ -15,8 +15,10 @@ from profilesvc.domain.problems import counted
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.provider.port import ProviderError, Verification
+from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.users import find_user
 from profilesvc.storage import locations, sync, users
 from profilesvc.storage.locations import LocationState
 from profilesvc.storage.users import UserState
@@ -88,8 +90,8 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
     Raises:
         ServiceError: PLAN_RESTRICTION, LOCATION_NOT_VERIFIED.
     """
-    if enabled and not location.plan.sync:
-        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include sync.")
+    if enabled:
+        require_plan(location, "sync")
     async with services.storage.write() as session:
         if not enabled:
             await locations.change(session, location.name, sync_enabled=False)
@@ -170,9 +172,7 @@ async def import_account(services: Services, email: str, account: str) -> list[s
         ServiceError: NOT_FOUND, CONFLICT, PROVIDER_API_ERROR.
     """
     async with services.storage.read() as session:
-        user = await users.user_by_email(session, email)
-    if user is None:
-        raise ServiceError(NOT_FOUND, f"There is no user {email}.")
+        user = await find_user(session, email)
     try:
         imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
     except ProviderError as error:

@@ -5,7 +5,7 @@ import re
 import orjson
 
 from profilesvc.contract.common import location_name
-from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION, QUOTA_EXCEEDED
+from profilesvc.contract.errors import QUOTA_EXCEEDED
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
@@ -15,6 +15,7 @@ from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start
 from profilesvc.provider.port import ProviderError
+from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
@@ -96,7 +97,7 @@ async def create(
 
 
 async def _create(services: Services, location: AllowedLocation, post: JsonObject, claim: Claim | None) -> Rendered:
-    _require_plan(location)
+    require_plan(location, "posts")
     now = services.clock.now()
     await _reserve(services, location, now)
     try:
@@ -114,11 +115,6 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
         if claim is not None:
             await claim.finish(session, _CREATED, response)
     return Rendered(response)
-
-
-def _require_plan(location: AllowedLocation) -> None:
-    if not location.plan.posts:
-        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include posts.")
 
 
 async def _reserve(services: Services, location: AllowedLocation, now: int) -> None:
@@ -189,9 +185,9 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
     """
     existing = await _find(services, location, post_id)
     update, mask = ({}, []) if existing is None else check_patch(orjson.loads(existing), body)
-    _require_plan(location)
+    require_plan(location, "posts")
     if existing is None:
-        raise _no_such_post()
+        raise missing("post")
     if not mask:
         return Rendered(existing.encode())
     now = services.clock.now()
@@ -238,8 +234,4 @@ async def _rejected(services: Services, location: AllowedLocation, post_id: str,
     if not error.not_found:
         return provider_failure(error)
     await forget(services, location.name, post_id)
-    return _no_such_post()
-
-
-def _no_such_post() -> ServiceError:
-    return ServiceError(NOT_FOUND, "There is no such post.")
+    return missing("post")

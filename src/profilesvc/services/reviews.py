@@ -6,12 +6,13 @@ import orjson
 
 from profilesvc.contract.common import review_id as checked_id
 from profilesvc.contract.common import without_account
-from profilesvc.contract.errors import NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.reviews import MAX_PAGE_SIZE, ReplyDeleted, ReviewListQuery
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.reviews import check_reply
 from profilesvc.provider.port import ProviderError
+from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.provider_errors import provider_failure
@@ -28,7 +29,7 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
     """
     list_name = f"reviews by {query.orderBy}"
     token = unseal(services, location, list_name, query.pageToken, _ANY) if query.pageToken else ""
-    _require_plan(location)
+    require_plan(location, "reviews")
     size = min(query.pageSize, MAX_PAGE_SIZE)
     try:
         page = await services.provider.reviews(
@@ -49,7 +50,7 @@ async def get(services: Services, location: AllowedLocation, review_id: str) -> 
     Raises:
         ServiceError: PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
-    _require_plan(location)
+    require_plan(location, "reviews")
     try:
         review = _ours(location, await services.provider.review(location.account, location.name, review_id))
     except ProviderError as error:
@@ -64,7 +65,7 @@ async def reply(services: Services, location: AllowedLocation, review_id: str, b
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
     comment = check_reply(body)
-    _require_plan(location)
+    require_plan(location, "reviews")
     try:
         document = await services.provider.reply(location.account, location.name, review_id, comment)
     except ProviderError as error:
@@ -78,18 +79,12 @@ async def delete_reply(services: Services, location: AllowedLocation, review_id:
     Raises:
         ServiceError: PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR, in this order.
     """
-    _require_plan(location)
+    require_plan(location, "reviews")
     try:
         await services.provider.delete_reply(location.account, location.name, review_id)
     except ProviderError as error:
         raise _failure(error, "There is no such review, or it has no reply.") from error
     return ReplyDeleted()
-
-
-def _require_plan(location: AllowedLocation) -> None:
-    """Reject a caller whose plan does not include reviews (D-90)."""
-    if not location.plan.reviews:
-        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include reviews.")
 
 
 def _page(location: AllowedLocation, documents: object) -> list[JsonObject]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PLAN_RESTRICTION, SYNC_DISABLED
+from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import MAX_LIMIT, SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
@@ -17,6 +17,7 @@ from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND, iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import idempotency
+from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.locations import store_verification, title_of
@@ -104,7 +105,7 @@ async def run(
     push, lease = checked(location, body), _Lease(services, location.name)
 
     async def push_once(claim: Claim | None) -> Rendered:
-        require_plan(location)
+        require_plan(location, "sync")
         await services.limiter.sync(location.name)
         row = require_syncable(await lease.wait())
         return await _push(services, location, row, push, lease, claim)
@@ -122,16 +123,6 @@ def checked(location: AllowedLocation, body: JsonObject) -> Push:
         raise invalid("body", "", "must have at least one field")
     sendable, filtered = profiles.split(body, location.plan.syncable)
     return Push(body, profiles.check(sendable), filtered)
-
-
-def require_plan(location: AllowedLocation) -> None:
-    """Reject a caller whose plan does not include sync (D-80).
-
-    Raises:
-        ServiceError: PLAN_RESTRICTION.
-    """
-    if not location.plan.sync:
-        raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include sync.")
 
 
 def require_syncable(row: LocationState) -> LocationState:

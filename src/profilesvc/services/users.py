@@ -5,6 +5,7 @@ import re
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
+from profilesvc.database.engine import Executor
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import Plan
 from profilesvc.services.context import Services
@@ -46,6 +47,18 @@ def clean(label: str, text: str, limit: int) -> str:
     if not (1 <= len(text) <= limit and text.isprintable()):
         raise ServiceError(VALIDATION_ERROR, f"{label} must have 1 to {limit} printable characters.")
     return text
+
+
+async def find_user(session: Executor, email: str) -> UserState:
+    """Return a user by e-mail address.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    user = await users.user_by_email(session, email)
+    if user is None:
+        raise ServiceError(NOT_FOUND, f"There is no user {email}.")
+    return user
 
 
 def find_plan(services: Services, name: str) -> Plan:
