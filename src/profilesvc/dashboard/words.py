@@ -138,7 +138,7 @@ def shown_state(key: KeyView) -> str:
 
 def key_problem(key: KeyView) -> str | None:
     """Return the problem of a key and what to do about it, or None."""
-    if key.hint == "deactivated":
+    if key.row.hold_reason is not None:
         return DEACTIVATED[key.row.hold_reason]
     if key.hint == "never_connected":
         return "Never connected. Paste the client id and secret into the plugin's settings."

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -16,7 +16,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import DAY, HOUR, iso
 from profilesvc.storage import audit, keys
-from profilesvc.storage.audit import CountedRow, EventRow
+from profilesvc.storage.audit import CountedRow, EventRow, StoredEvent
 from profilesvc.storage.keys import KeyState
 
 if TYPE_CHECKING:  # `services.context` imports this module
@@ -197,7 +197,7 @@ async def _page(services: "Services", filters: dict[str, int], query: AuditQuery
     return AuditTrail(events=[_entry(row) for row in shown], limit=limit, next_before=next_before)
 
 
-def _entry(row: Any) -> AuditEntry:
+def _entry(row: StoredEvent) -> AuditEntry:
     details = {} if row.details is None else orjson.loads(row.details)
     if row.event == "auth.failed":
         details["count"] = row.times

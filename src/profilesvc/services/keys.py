@@ -1,6 +1,6 @@
 """List, deactivate, reactivate and revoke API keys."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -24,7 +24,7 @@ from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.credentials import renew
 from profilesvc.services.holds import covered, hold, lift
 from profilesvc.storage import holds, keys, users
-from profilesvc.storage.keys import KeyState
+from profilesvc.storage.keys import KeyState, ListedKey
 
 
 class Deactivated(NamedTuple):
@@ -43,13 +43,13 @@ class Reactivated(NamedTuple):
     rolled: KeyRolled | None
 
 
-def _status(row: Any, now: int) -> Literal["active", "deactivated", "revoked"]:
+def _status(row: ListedKey, now: int) -> Literal["active", "deactivated", "revoked"]:
     if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
         return "revoked"
     return "deactivated" if row.hold_reason is not None else "active"
 
 
-def _entry(row: Any, now: int) -> KeyEntry:
+def _entry(row: ListedKey, now: int) -> KeyEntry:
     return KeyEntry(
         id=row.id,
         client_id=row.client_id,

@@ -1,7 +1,6 @@
 """Locations: the cache of the provider's data, the sync switch, verification and import."""
 
 import json
-from typing import Any
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -20,7 +19,7 @@ from profilesvc.services.context import AllowedLocation, Caller, Rendered, Servi
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.users import find_user
 from profilesvc.storage import locations, sync, users
-from profilesvc.storage.locations import LocationState
+from profilesvc.storage.locations import ListedLocation, LocationState
 from profilesvc.storage.users import UserState
 
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
@@ -41,7 +40,7 @@ async def list_page(services: Services, caller: Caller, query: LocationListQuery
     return Rendered(orjson.dumps({"locations": entries, "pagination": pagination}))
 
 
-def _entry(row: Any) -> JsonObject:
+def _entry(row: ListedLocation) -> JsonObject:
     profile = orjson.loads(row.profile)
     entry = {"name": row.name, **{name: profile[name] for name in ("title", "storefrontAddress") if name in profile}}
     return entry | {

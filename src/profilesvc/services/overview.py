@@ -1,7 +1,6 @@
 """Read a user's locations, keys and quotas for a dashboard, in a fixed number of statements."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 
@@ -12,6 +11,7 @@ from profilesvc.domain.time import month_start
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import locations, overview, posts, users
 from profilesvc.storage.keys import domains_of
+from profilesvc.storage.overview import KeyRow, SiteRow
 
 # The problems of a location, the most urgent first.
 PROBLEMS = (
@@ -28,9 +28,9 @@ PROBLEMS = (
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A live key with its connection; instants in milliseconds. `row` holds the columns of `overview.of_keys`."""
+    """A live key with its connection; instants in milliseconds."""
 
-    row: Any
+    row: KeyRow
     state: State
     hint: ReasonHint | None
 
@@ -39,7 +39,7 @@ class KeyView:
 class SiteView:
     """A location with its live keys; `drift` names the leaves that differ from the provider's as last read."""
 
-    row: Any
+    row: SiteRow
     title: str
     keys: list[KeyView]
     drift: list[str]
@@ -50,7 +50,7 @@ class SiteView:
     @property
     def id(self) -> str:
         """The name without `locations/`."""
-        return str(self.row.name).removeprefix("locations/")
+        return self.row.name.removeprefix("locations/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _urgency(site: SiteView) -> int:
     return worst + (not site.keys and not site.problems)
 
 
-def _key(row: Any, now: int) -> KeyView:
+def _key(row: KeyRow, now: int) -> KeyView:
     last_seen, other_at = row.last_heartbeat_at, row.other_site_host_at
     hosts = row.site_host, row.other_site_host
     mismatch = connection.site_mismatch(hosts, other_at, domains_of(row.allowed_domains), now)
@@ -113,7 +113,7 @@ def _key(row: Any, now: int) -> KeyView:
     return KeyView(row, connection.state(last_seen, now), hint)
 
 
-def _site(row: Any, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:
+def _site(row: SiteRow, plan: Plan, keys: list[KeyView], in_review: dict[tuple[str, str], int]) -> SiteView:
     source, profile = orjson.loads(row.source or "{}"), orjson.loads(row.profile)
     drift = profiles.drift(source, profile, plan.syncable)
     rejected, processing = (in_review.get((row.name, state), 0) for state in ("REJECTED", "PROCESSING"))

@@ -1,8 +1,8 @@
 """Queries on the audit trail."""
 
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
-from sqlalchemy import Row, String, case, cast, exists, insert, literal, select, tuple_
+from sqlalchemy import String, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.audit import Event
@@ -75,14 +75,28 @@ async def record_expired(session: AsyncSession, now: int, since: int) -> None:
     await session.execute(insert_into(session, audit).from_select(columns, ends).on_conflict_do_nothing())
 
 
-async def page(session: Executor, of: dict[str, int], before: Position | None, limit: int) -> list[Row[Any]]:
+class StoredEvent(NamedTuple):
+    """An event as the trail shows it, with the client id of its key."""
+
+    id: int
+    at: int
+    event: Event
+    actor: str
+    ip_prefix: str | None
+    request_id: str | None
+    details: str | None
+    times: int
+    client_id: str | None
+
+
+async def page(session: Executor, of: dict[str, int], before: Position | None, limit: int) -> list[StoredEvent]:
     """Return events older than a position, newest first; `of` selects a `key_id` or `user_id`, or is empty for all."""
     query = (
-        select(audit, keys.c.client_id)
+        select(*(audit.c[name] for name in StoredEvent._fields[:-1]), keys.c.client_id)
         .outerjoin(keys, keys.c.id == audit.c.key_id)
         .where(*(audit.c[name] == value for name, value in of.items()))
         .order_by(audit.c.at.desc(), audit.c.id.desc())
         .limit(limit)
     )
     older = [] if before is None else [tuple_(audit.c.at, audit.c.id) < before]
-    return list(await session.execute(query.where(*older)))
+    return [StoredEvent._make(row) for row in await session.execute(query.where(*older))]

@@ -4,14 +4,15 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, String, and_, bindparam, cast, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.common import DeactivationReason
 from profilesvc.database.engine import Executor
 from profilesvc.database.prepared import Prefetch, Prepared, fetch, fetch_one, separated
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, revocations, signing_keys
-from profilesvc.storage.tables import businesses, holds, keys, locations, secrets, users
+from profilesvc.storage.tables import holds, keys, locations, secrets, users
 
 
 class KeyState(NamedTuple):
@@ -203,50 +204,55 @@ def live(now: int | ColumnElement[int]) -> ColumnElement[bool]:
     return and_(keys.c.revoked_at.is_(None), or_(keys.c.expires_at.is_(None), keys.c.expires_at > now))
 
 
-def _listing() -> Select[Any]:
-    most_severe = (
-        select(holds.c.reason)
-        .where(holds.c.key_id == keys.c.id)
-        .order_by(holds.c.severity.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    return select(
-        keys.c.id,
-        keys.c.client_id,
-        keys.c.user_id,
-        keys.c.name,
-        keys.c.business_id,
-        businesses.c.name.label("business_name"),
-        keys.c.location_name,
-        keys.c.primary_domain,
-        keys.c.created_at,
-        keys.c.last_used_at,
-        keys.c.expires_at,
-        keys.c.revoked_at,
-        most_severe.label("hold_reason"),
-    ).join(businesses, businesses.c.id == keys.c.business_id)
+class ListedKey(NamedTuple):
+    """A key as lists show it, with its most severe hold."""
+
+    id: int
+    client_id: str
+    name: str
+    location_name: str
+    primary_domain: str | None
+    created_at: int
+    last_used_at: int | None
+    expires_at: int | None
+    revoked_at: int | None
+    hold_reason: DeactivationReason | None
 
 
-async def listed(session: Executor, user_id: int, client_id: str) -> Row[Any] | None:
-    """Return one key of a user with the columns of `listing`."""
-    query = _listing().where(keys.c.client_id == client_id, keys.c.user_id == user_id)
-    return (await session.execute(query)).first()
+_MOST_SEVERE = (
+    select(holds.c.reason)
+    .where(holds.c.key_id == keys.c.id)
+    .order_by(holds.c.severity.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_LISTED = select(*(keys.c[name] for name in ListedKey._fields[:-1]), _MOST_SEVERE)
+
+
+async def listed(session: Executor, user_id: int, client_id: str) -> ListedKey | None:
+    """Return one key of a user, live or not."""
+    query = _LISTED.where(keys.c.client_id == client_id, keys.c.user_id == user_id)
+    row = (await session.execute(query)).first()
+    return None if row is None else ListedKey._make(row)
 
 
 async def listing(
     session: Executor, user_id: int | None, live_at: int | None, before: int | None = None, limit: int | None = None
-) -> list[Row[Any]]:
+) -> list[ListedKey]:
     """Return the keys of a user (None: of everyone), newest first.
 
     `live_at` restricts them to those live at an instant, `before` to those older than the key with that id, and `limit`
     their number.
     """
-    return list(await session.execute(listing_query(user_id, live_at, before, limit)))
+    query = listing_query(user_id, live_at, before, limit)
+    return [ListedKey._make(row) for row in await session.execute(query)]
 
 
-def listing_query(user_id: int | None, live_at: int | None, before: int | None, limit: int | None) -> Select[Any]:
-    query = _listing().order_by(keys.c.id.desc()).limit(limit)
+def listing_query(
+    user_id: int | None, live_at: int | None, before: int | None, limit: int | None
+) -> Select[*tuple[object, ...]]:
+    """Return the statement of `listing`, whose plan a test checks."""
+    query = _LISTED.order_by(keys.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(keys.c.id < before)
     if user_id is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, and_, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Executor
@@ -81,26 +81,30 @@ async def count(session: Executor, user_id: int, only: str | None, unassigned: b
     return int((await session.execute(query)).scalar_one())
 
 
+class ListedLocation(NamedTuple):
+    """A location as lists show it, with the name of its business; `profile` is a JSON string."""
+
+    name: str
+    profile: str
+    is_verified: bool
+    sync_enabled: bool
+    business_id: int | None
+    business_name: str | None
+
+
 async def page(
     session: Executor, user_id: int, only: str | None, unassigned: bool, window: tuple[int, int]
-) -> list[Row[Any]]:
+) -> list[ListedLocation]:
     """Return one page ordered by title, then name; `window` is (offset, limit)."""
     query = (
-        select(
-            locations.c.name,
-            locations.c.profile,
-            locations.c.business_id,
-            businesses.c.name.label("business_name"),
-            locations.c.is_verified,
-            locations.c.sync_enabled,
-        )
+        select(*(locations.c[name] for name in ListedLocation._fields[:-1]), businesses.c.name)
         .select_from(locations.outerjoin(businesses, businesses.c.id == locations.c.business_id))
         .where(_visible(user_id, only, unassigned))
         .order_by(locations.c.title, locations.c.name)
         .offset(window[0])
         .limit(window[1])
     )
-    return list(await session.execute(query))
+    return [ListedLocation._make(row) for row in await session.execute(query)]
 
 
 async def add(session: AsyncSession, **values: object) -> None:

@@ -1,8 +1,8 @@
 """Queries for the dashboard: all locations, keys and posts of a user, each in one statement."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import BigInteger, Row, bindparam, func, select
+from sqlalchemy import BigInteger, bindparam, func, select
 
 from profilesvc.database.engine import Executor
 from profilesvc.database.prepared import Prepared, fetch
@@ -10,44 +10,59 @@ from profilesvc.storage.keys import live
 from profilesvc.storage.tables import businesses, connections, holds, keys, locations, posts
 
 
-async def of_locations(session: Executor, user_id: int) -> list[Row[Any]]:
-    """Return a user's locations by title; profile and source are JSON strings."""
-    columns = ("name", "title", "profile", "profile_read_at", "source", "is_verified", "verification_state")
+class SiteRow(NamedTuple):
+    """A location with the name of its business; profile and source are JSON strings."""
+
+    name: str
+    title: str
+    profile: str
+    source: str | None
+    is_verified: bool
+    verification_state: str
+    sync_enabled: bool
+    business_id: int | None
+    business_name: str | None
+
+
+class KeyRow(NamedTuple):
+    """A live key with its last contact, one of its holds, and whether it has a badge."""
+
+    id: int
+    client_id: str
+    name: str
+    location_name: str
+    allowed_domains: str
+    has_badge: bool
+    last_heartbeat_at: int | None
+    plugin_version: str | None
+    wp_version: str | None
+    php_version: str | None
+    site_host: str | None
+    other_site_host: str | None
+    other_site_host_at: int | None
+    hold_reason: str | None
+
+
+async def of_locations(session: Executor, user_id: int) -> list[SiteRow]:
+    """Return a user's locations by title."""
     query = (
-        select(
-            *(locations.c[name] for name in columns),
-            locations.c.sync_enabled,
-            locations.c.business_id,
-            locations.c.assigned_at,
-            businesses.c.name.label("business_name"),
-        )
+        select(*(locations.c[name] for name in SiteRow._fields[:-1]), businesses.c.name)
         .select_from(locations.outerjoin(businesses, businesses.c.id == locations.c.business_id))
         .where(locations.c.user_id == user_id)
         .order_by(locations.c.title, locations.c.name)
     )
-    return list(await session.execute(query))
+    return [SiteRow._make(row) for row in await session.execute(query)]
 
 
-async def of_keys(session: Executor, user_id: int, now: int) -> list[Row[Any]]:
-    """Return a user's live keys, oldest first, with their last contact, their holds, and whether they have a badge.
-
-    A key with several holds has a row for each, the most severe first.
-    """
-    contact = ("last_heartbeat_at", "plugin_version", "wp_version", "php_version", "site_host")
+async def of_keys(session: Executor, user_id: int, now: int) -> list[KeyRow]:
+    """Return a user's live keys, oldest first. A key with several holds has a row for each, the most severe first."""
+    key, contact = KeyRow._fields[:5], KeyRow._fields[6:-1]
     query = (
         select(
-            keys.c.id,
-            keys.c.client_id,
-            keys.c.name,
-            keys.c.location_name,
-            keys.c.primary_domain,
-            keys.c.allowed_domains,
-            keys.c.created_at,
-            keys.c.last_used_at,
-            keys.c.badge_digest.is_not(None).label("has_badge"),
-            *(connections.c[name] for name in (*contact, "other_site_host", "other_site_host_at")),
-            holds.c.reason.label("hold_reason"),
-            holds.c.set_at.label("hold_set_at"),
+            *(keys.c[name] for name in key),
+            keys.c.badge_digest.is_not(None),
+            *(connections.c[name] for name in contact),
+            holds.c.reason,
         )
         .select_from(
             keys.outerjoin(connections, connections.c.key_id == keys.c.id).outerjoin(holds, holds.c.key_id == keys.c.id)
@@ -55,7 +70,7 @@ async def of_keys(session: Executor, user_id: int, now: int) -> list[Row[Any]]:
         .where(keys.c.user_id == user_id, live(now))
         .order_by(keys.c.id, holds.c.severity.desc())
     )
-    return list(await session.execute(query))
+    return [KeyRow._make(row) for row in await session.execute(query)]
 
 
 async def of_posts(session: Executor, user_id: int) -> dict[tuple[str, str], int]:

@@ -1,8 +1,8 @@
 """Queries on syncs: the history, and the lease of a location."""
 
-from typing import Any
+from typing import Literal, NamedTuple
 
-from sqlalchemy import Row, case, insert, null, or_, select, update
+from sqlalchemy import case, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Executor
@@ -15,16 +15,26 @@ async def add(session: AsyncSession, **values: object) -> None:
     await session.execute(insert(syncs).values(**values))
 
 
-async def history(session: Executor, location: str, offset: int, limit: int) -> list[Row[Any]]:
+class SyncRow(NamedTuple):
+    """An entry of the history."""
+
+    sync_id: str
+    created_at: int
+    status: Literal["success", "failed", "skipped"]
+    direction: Literal["push", "pull"]
+    fields_updated: int
+
+
+async def history(session: Executor, location: str, offset: int, limit: int) -> list[SyncRow]:
     """Return one page, newest first."""
     query = (
-        select(syncs.c.sync_id, syncs.c.created_at, syncs.c.status, syncs.c.direction, syncs.c.fields_updated)
+        select(*(syncs.c[name] for name in SyncRow._fields))
         .where(syncs.c.location_name == location)
         .order_by(syncs.c.created_at.desc(), syncs.c.id.desc())
         .offset(offset)
         .limit(limit)
     )
-    return list(await session.execute(query))
+    return [SyncRow._make(row) for row in await session.execute(query)]
 
 
 async def take_lease(session: AsyncSession, location: str, holder: str, now: int, until: int) -> LocationState | None:
