@@ -14,8 +14,6 @@ import pytest
 
 from support.repository import git, text_files, without_code
 
-# What is not yet rewritten, as the beginnings of paths. Only ever remove entries.
-NOT_YET: tuple[str, ...] = ("docs/performance.md",)
 CHECKED = ("src/", "docs/", "README.md", "SECURITY.md", "CHANGELOG.md")
 BASE = "fddf844"  # the rules for commit subjects apply to its descendants
 LONGEST_SUBJECT = 72
@@ -91,15 +89,11 @@ def test_the_words_are_found_where_people_read_them() -> None:
     assert problems(of_page("`beside` and\n```sh\nanew\n```\ntake a lock, takes a token")) == ["5: 'takes a' -> accept"]
 
 
-@pytest.mark.parametrize("name", [name for name in checked() if not name.startswith(NOT_YET)])
+@pytest.mark.parametrize("name", list(checked()))
 def test_the_english_is_plain(name: str) -> None:
     text = checked()[name]
     lines = of_python(text) if name.endswith(".py") else of_page(text)
     assert [f"{name}:{problem}" for problem in problems(lines)] == []
-
-
-def test_what_is_not_yet_plain_exists() -> None:
-    assert [prefix for prefix in NOT_YET if not any(name.startswith(prefix) for name in checked())] == []
 
 
 @pytest.mark.parametrize(
