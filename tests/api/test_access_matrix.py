@@ -176,7 +176,7 @@ async def callers(as_service: AsService, alice: httpx.AsyncClient, services: Ser
     header, payload, signature = good.tokens["access_token"].split(".")
     headers["forged"] = f"Bearer {header}.{payload}.{signature[:-8]}AAAAAAAA"
     now = services.clock.now()
-    claims = services.signer.read(good.tokens["access_token"], "at+jwt", now)
+    claims = services.signer.verify(good.tokens["access_token"], "at+jwt", now)
     rest = {name: value for name, value in claims.items() if name not in ("iat", "exp")}
     headers["expired"] = f"Bearer {services.signer.issue('at+jwt', rest, now - DAY, 60)}"
     return headers | {"logged out": alice.headers["Authorization"]} | await _users(services)

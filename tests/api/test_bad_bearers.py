@@ -61,7 +61,7 @@ class TestBearer:
         self, http: httpx.AsyncClient, plugin: Site, services: Services, caplog: pytest.LogCaptureFixture
     ) -> None:
         now = services.clock.now()
-        claims = dict(services.signer.read(plugin.tokens["access_token"], "at+jwt", now))
+        claims = dict(services.signer.verify(plugin.tokens["access_token"], "at+jwt", now))
         key = rsa_key(fixture_path("signing_key.pem").read_bytes())
         forge = Forge(key, claims, now // SECOND)
         assert_ok(await http.get(LOCATIONS, headers={"Authorization": f"Bearer {forge.good()}"}))
@@ -86,7 +86,7 @@ class TestBearer:
         self, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         now = services.clock.now()
-        claims = dict(services.signer.read(plugin.tokens["access_token"], "at+jwt", now))
+        claims = dict(services.signer.verify(plugin.tokens["access_token"], "at+jwt", now))
         rest = {name: value for name, value in claims.items() if name not in ("iat", "exp")}
         for other in (
             {"sub": "svcid_1_1_nobody", "client_id": "svcid_1_1_nobody"},
@@ -101,7 +101,7 @@ class TestBearer:
         self, http: httpx.AsyncClient, as_service: AsService, services: Services
     ) -> None:
         site, now = await as_service(permissions=["business.read"]), services.clock.now()
-        claims = services.signer.read(site.tokens["access_token"], "at+jwt", now)
+        claims = services.signer.verify(site.tokens["access_token"], "at+jwt", now)
         rest = {name: value for name, value in claims.items() if name not in ("iat", "exp")}
         wide = {**rest, "permissions": ["business.read", "business.write"], "location": "locations/211"}
         headers = {"Authorization": f"Bearer {services.signer.issue('at+jwt', wide, now, 60)}"}

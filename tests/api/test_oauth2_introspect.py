@@ -107,7 +107,7 @@ class TestFresh:
         refresh_token_too: bool,
     ) -> None:
         token = plugin.tokens["access_token"]
-        revoked = dict(services.signer.read(token, "at+jwt", clock.now()))[end]
+        revoked = dict(services.signer.verify(token, "at+jwt", clock.now()))[end]
         assert isinstance(revoked, str)
         assert (await introspected(http, plugin, token))["active"] is True
         async with services.storage.write() as session:
@@ -119,7 +119,7 @@ class TestFresh:
     async def test_a_revocation_of_the_key_of_refresh_tokens_ends_no_access_token(
         self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
-        kid = services.signer.read(plugin.tokens["refresh_token"], "rt+jwt", clock.now())["kid"]
+        kid = services.signer.verify(plugin.tokens["refresh_token"], "rt+jwt", clock.now())["kid"]
         async with services.storage.write() as session:
             await revocations.add(session, "signing_key", kid, clock.now(), clock.now() + DAY)
         assert await introspected(http, plugin, plugin.tokens["refresh_token"]) == INACTIVE

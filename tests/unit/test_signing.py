@@ -101,10 +101,10 @@ class TestIssue:
         assert signer.audience("at+jwt") == BASE
         refresh = signer.issue("rt+jwt", CLAIMS, NOW, 3600)
         assert json.loads(part(refresh, 1))["aud"] == f"{BASE}/api/v1/auth/token"
-        assert signer.read(refresh, "rt+jwt", NOW)["fam"] == CLAIMS["fam"]
+        assert signer.verify(refresh, "rt+jwt", NOW)["fam"] == CLAIMS["fam"]
         for token, typ in [(refresh, "at+jwt"), (signer.issue("at+jwt", CLAIMS, NOW, 9), "rt+jwt")]:
             with pytest.raises(TokenRejected, match="invalid"):
-                signer.read(token, typ, NOW)  # type: ignore[call-overload]
+                signer.verify(token, typ, NOW)  # type: ignore[call-overload]
 
     def test_names_the_key_by_its_thumbprint(self, key: RsaKey) -> None:
         numbers = key.public.public_numbers()
@@ -125,9 +125,9 @@ class TestRead:
         good, accepted, cases = forge.good(), [], list(hostile(forge))
         for name, token in cases:
             try:
-                signer.read(token, "at+jwt", NOW)
+                signer.verify(token, "at+jwt", NOW)
             except TokenRejected:
-                assert signer.read(good, "at+jwt", NOW).items() >= forge.claims.items()
+                assert signer.verify(good, "at+jwt", NOW).items() >= forge.claims.items()
             else:
                 accepted.append(name)
         assert accepted == []
@@ -139,10 +139,10 @@ class TestRead:
         accepted, cases = [], list(confused(forge, refresh_forge))
         for name, typ, token in cases:
             try:
-                signer.read(token, typ, NOW)
+                signer.verify(token, typ, NOW)
             except TokenRejected:
-                assert signer.read(forge.good(), "at+jwt", NOW).items() >= forge.claims.items()
-                assert signer.read(refresh_forge.good(), "rt+jwt", NOW).items() >= refresh_forge.claims.items()
+                assert signer.verify(forge.good(), "at+jwt", NOW).items() >= forge.claims.items()
+                assert signer.verify(refresh_forge.good(), "rt+jwt", NOW).items() >= refresh_forge.claims.items()
             else:
                 accepted.append(name)
         assert accepted == []
@@ -155,15 +155,15 @@ class TestRead:
             forge.with_claims(nbf=forge.now + 60),
             forge.with_claims(scope="user", sub="9223372036854775807", client_id="dashboard"),
         ]:
-            assert signer.read(token, "at+jwt", NOW)
+            assert signer.verify(token, "at+jwt", NOW)
 
     def test_ends_with_the_second_that_exp_names(self, signer: Signer) -> None:
         token = signer.issue("at+jwt", CLAIMS, NOW, 60)
         end = (NOW // 1000 + 60) * 1000
-        assert signer.read(token, "at+jwt", end - 1)
+        assert signer.verify(token, "at+jwt", end - 1)
         for now in (end, end + 1, end + 10**9):
             with pytest.raises(TokenRejected) as refusal:
-                signer.read(token, "at+jwt", now)
+                signer.verify(token, "at+jwt", now)
             assert refusal.value.reason == "expired"
 
     @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ class TestRead:
     )
     def test_tells_a_typing_error_from_a_forgery(self, signer: Signer, text: str, reason: str) -> None:
         with pytest.raises(TokenRejected) as refusal:
-            signer.read(text, "at+jwt", NOW)
+            signer.verify(text, "at+jwt", NOW)
         assert refusal.value.reason == reason
 
     def test_says_expired_of_our_own_tokens_only(self, signer: Signer, forge: Forge) -> None:
@@ -180,7 +180,7 @@ class TestRead:
         late = {**forge.claims, "iat": forge.now - 60, "exp": forge.now - 1}
         for token, reason in [(forge.sign(payload=late), "expired"), (forge.sign(None, late, other), "invalid")]:
             with pytest.raises(TokenRejected) as refusal:
-                signer.read(token, "at+jwt", NOW)
+                signer.verify(token, "at+jwt", NOW)
             assert refusal.value.reason == reason
 
     def test_remembers_some_access_tokens_and_no_refresh_token(self, key: RsaKey, secret: HmacKey) -> None:
@@ -202,7 +202,7 @@ class TestRead:
         def verified(*tokens: tuple[str, TokenType]) -> int:
             asked.clear()
             for token, typ in tokens:
-                signer.read(token, typ, NOW)
+                signer.verify(token, typ, NOW)
             return len(asked)
 
         assert verified((one, "at+jwt"), (two, "at+jwt")) == 2
@@ -212,25 +212,25 @@ class TestRead:
 
     def test_remembers_no_token_under_another_purpose(self, signer: Signer) -> None:
         token = signer.issue("at+jwt", CLAIMS, NOW, 60)
-        signer.read(token, "at+jwt", NOW)
+        signer.verify(token, "at+jwt", NOW)
         with pytest.raises(TokenRejected):
-            signer.read(token, "rt+jwt", NOW)
+            signer.verify(token, "rt+jwt", NOW)
 
     def test_reads_no_user_beyond_the_ids_of_a_database(self, signer: Signer, forge: Forge) -> None:
         with pytest.raises(TokenRejected):
-            signer.read(forge.with_claims(scope="user", sub=str(2**63), client_id="dashboard"), "at+jwt", NOW)
+            signer.verify(forge.with_claims(scope="user", sub=str(2**63), client_id="dashboard"), "at+jwt", NOW)
 
     def test_refuses_a_refresh_token_of_a_user(self, signer: Signer, refresh_forge: Forge) -> None:
         user = {"scope": "user", "sub": "1", "client_id": "dashboard"}
         with pytest.raises(TokenRejected):
-            signer.read(refresh_forge.with_claims(**user), "rt+jwt", NOW)
-        assert signer.read(refresh_forge.good(), "rt+jwt", NOW)
+            signer.verify(refresh_forge.with_claims(**user), "rt+jwt", NOW)
+        assert signer.verify(refresh_forge.good(), "rt+jwt", NOW)
 
     def test_refuses_refresh_tokens_without_a_family(self, signer: Signer) -> None:
         for missing in ("fam", "gen", "auth_time"):
             claims = {name: value for name, value in CLAIMS.items() if name != missing}
             with pytest.raises(TokenRejected):
-                signer.read(signer.issue("rt+jwt", claims, NOW, 60), "rt+jwt", NOW)
+                signer.verify(signer.issue("rt+jwt", claims, NOW, 60), "rt+jwt", NOW)
 
 
 class TestRing:
@@ -245,7 +245,7 @@ class TestRing:
         assert header["kid"] == key.kid
         for at, signing in ((NOW - 1, retired), (NOW, key), (NOW + 1, announced)):
             token = signer.issue("at+jwt", CLAIMS, at, 60)
-            assert signer.read(token, "at+jwt", NOW)["kid"] == signing.kid
+            assert signer.verify(token, "at+jwt", NOW)["kid"] == signing.kid
             assert token == signer.issue("at+jwt", CLAIMS, at, 60, signing.kid)
         assert [jwk["kid"] for jwk in signer.keyring.jwks()] == [retired.kid, key.kid, announced.kid]
 
@@ -253,11 +253,11 @@ class TestRing:
         other = generate_rsa()
         signer = signer_of(BASE, key, other)
         tokens = [signer.issue("at+jwt", CLAIMS, NOW, 60, kid) for kid in (key.kid, other.kid)]
-        assert signer.read(tokens[0], "at+jwt", NOW)
+        assert signer.verify(tokens[0], "at+jwt", NOW)
         signer.keyring.replace([(KeyDates(other.kid, 0, 0), other)])
         with pytest.raises(TokenRejected, match="invalid"):
-            signer.read(tokens[0], "at+jwt", NOW)
-        assert signer.read(tokens[1], "at+jwt", NOW)
+            signer.verify(tokens[0], "at+jwt", NOW)
+        assert signer.verify(tokens[1], "at+jwt", NOW)
         with pytest.raises(KeyError):
             signer.issue("at+jwt", CLAIMS, NOW, 60, key.kid)
 
@@ -266,15 +266,15 @@ class TestRing:
         signer = signer_of(BASE, key, secret, newer)
         tokens = [signer.issue("rt+jwt", CLAIMS, 2 * DAY, 60, kid) for kid in (secret.kid, None, newer.kid)]
         assert tokens[1] == tokens[2]
-        assert [signer.read(token, "rt+jwt", 2 * DAY)["kid"] for token in tokens[:2]] == [secret.kid, newer.kid]
+        assert [signer.verify(token, "rt+jwt", 2 * DAY)["kid"] for token in tokens[:2]] == [secret.kid, newer.kid]
         assert [jwk["kid"] for jwk in signer.keyring.jwks()] == [key.kid]
         for kid, typ in ((key.kid, "rt+jwt"), (secret.kid, "at+jwt")):
             with pytest.raises(KeyError):
                 signer.issue(typ, CLAIMS, NOW, 60, kid)  # type: ignore[arg-type]
         signer.keyring.replace([(KeyDates(key.kid, 0, 0), key), (KeyDates(newer.kid, 0, 0, alg="HS256"), newer)])
         with pytest.raises(TokenRejected, match="invalid"):
-            signer.read(tokens[0], "rt+jwt", 2 * DAY)
-        assert signer.read(tokens[1], "rt+jwt", 2 * DAY)
+            signer.verify(tokens[0], "rt+jwt", 2 * DAY)
+        assert signer.verify(tokens[1], "rt+jwt", 2 * DAY)
 
     def test_the_active_secret_seals_and_the_others_open(self, secret: HmacKey) -> None:
         newer = generate_hmac()

@@ -144,7 +144,7 @@ async def authenticate(services: Services, token: str, prefetch: Prefetch | None
     """
     now = services.clock.now()
     try:
-        claims = services.signer.read(token, "at+jwt", now)
+        claims = services.signer.verify(token, "at+jwt", now)
     except TokenRejected as error:
         raise invalid_token(error.reason) from None
     if prefetch is not None and prefetch.location != claims.get("location"):

@@ -37,7 +37,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         raise invalid("body", "grant_type", "must be another grant: no identity provider is configured")
     now = services.clock.now()
     try:
-        identity = await services.identity.read(body.subject_token, body.nonce, now)
+        identity = await services.identity.verify(body.subject_token, body.nonce, now)
     except TokenRejected as error:
         raise _rejection(error.reason) from None
     request = current_request()

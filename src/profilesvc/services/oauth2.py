@@ -52,7 +52,7 @@ async def authenticate_client(services: Services, client_id: str, client_secret:
 
 async def introspect(services: Services, caller: Caller, token: str) -> Introspection:
     """Return the state of a token now, if it is the caller's own or belongs to the caller's own key (RFC 7662)."""
-    claims = _read(services, token)
+    claims = _claims_of(services, token)
     if not await _belongs(services, caller, claims):
         return INACTIVE
     scope = await _current_scope(services, claims)
@@ -77,7 +77,7 @@ async def revoke(services: Services, caller: Caller, token: str) -> None:
 
     A token that is another caller's or not valid has no effect.
     """
-    claims = _read(services, token)
+    claims = _claims_of(services, token)
     if not await _belongs(services, caller, claims):
         return
     now = services.clock.now()
@@ -88,13 +88,13 @@ async def revoke(services: Services, caller: Caller, token: str) -> None:
             await revocations.add(session, "token", claims["jti"], now, claims["exp"] * SECOND)
 
 
-def _read(services: Services, token: str) -> AccessClaims:
+def _claims_of(services: Services, token: str) -> AccessClaims:
     """Return the claims of an access token or refresh token, `_NO_CLAIMS` if it is not valid."""
     now = services.clock.now()
     with contextlib.suppress(TokenRejected):
-        return services.signer.read(token, "at+jwt", now)
+        return services.signer.verify(token, "at+jwt", now)
     with contextlib.suppress(TokenRejected):
-        return services.signer.read(token, "rt+jwt", now)
+        return services.signer.verify(token, "rt+jwt", now)
     return _NO_CLAIMS
 
 

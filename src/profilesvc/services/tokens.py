@@ -90,7 +90,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     """
     now = services.clock.now()
     try:
-        claims = services.signer.read(body.refresh_token, "rt+jwt", now)
+        claims = services.signer.verify(body.refresh_token, "rt+jwt", now)
     except TokenRejected as error:
         raise _bad_refresh_token(error.reason == "expired") from None
     async with services.storage.read() as session:

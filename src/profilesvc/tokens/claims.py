@@ -19,7 +19,7 @@ _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]", re.ASCII)  # the format of `
 
 
 class Issued(TypedDict):
-    """The claims of every token. `kid` is not a claim: `Signer.read` adds the name of the key that signed it."""
+    """The claims of every token. `kid` is not a claim: `Signer.verify` adds the name of the key that signed it."""
 
     iss: str
     aud: str

@@ -69,7 +69,7 @@ class TrustedIssuer:
     algorithms: tuple[str, ...]
     keys: KeySource
 
-    async def read(self, token: str, nonce: str | None, now: int) -> Identity:
+    async def verify(self, token: str, nonce: str | None, now: int) -> Identity:
         """Return the person who signed in; `now` is in milliseconds. The caller rejects a used token.
 
         Everything that needs no key is checked first, so that a forged token does not cause a request to the issuer.
@@ -78,7 +78,7 @@ class TrustedIssuer:
             TokenRejected: The token is not accepted.
             ServiceError: SERVICE_UNAVAILABLE if the issuer's keys cannot be read.
         """
-        verified = await self._verify(token)
+        verified = await self._verify_signature(token)
         try:
             self._check_claims(verified, nonce, now // 1000)
         except ValueError as error:  # the operator needs to know which check fails
@@ -92,7 +92,7 @@ class TrustedIssuer:
         digest = hashlib.sha256(token.rpartition(".")[0].encode()).hexdigest()
         return Identity(self.issuer, claims["sub"], digest, end * 1000, claims)
 
-    async def _verify(self, token: str) -> JsonObject:
+    async def _verify_signature(self, token: str) -> JsonObject:
         """Return the claims of a token that the issuer has signed. Their values are not checked yet."""
         if not is_compact(token, MAX_LENGTH):
             raise TokenRejected("malformed")

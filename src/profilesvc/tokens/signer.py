@@ -1,4 +1,4 @@
-"""Issue and read our own tokens, on the service's own clock."""
+"""Sign and verify our own tokens, on the service's own clock."""
 
 import hashlib
 import sys
@@ -68,11 +68,11 @@ class Signer:
         return key.sign(typ, orjson.dumps(about | dict(claims)))
 
     @overload
-    def read(self, token: str, typ: Literal["at+jwt"], now: int) -> AccessClaims: ...
+    def verify(self, token: str, typ: Literal["at+jwt"], now: int) -> AccessClaims: ...
     @overload
-    def read(self, token: str, typ: Literal["rt+jwt"], now: int) -> RefreshClaims: ...
+    def verify(self, token: str, typ: Literal["rt+jwt"], now: int) -> RefreshClaims: ...
 
-    def read(self, token: str, typ: TokenType, now: int) -> AccessClaims | RefreshClaims:
+    def verify(self, token: str, typ: TokenType, now: int) -> AccessClaims | RefreshClaims:
         """Return the claims of a token of ours that is valid now.
 
         Verified access tokens are cached by digest. That is safe because the caller's state is still read from the
@@ -86,7 +86,7 @@ class Signer:
         if claims is None:
             if not is_compact(token, MAX_TOKEN_LENGTH):
                 raise TokenRejected("malformed")
-            claims = self._verify(token, typ)
+            claims = self._verify_signature(token, typ)
             if typ == "at+jwt":
                 self._cache(digest, claims)
         if claims["kid"] not in self._keys(typ):  # the key was removed
@@ -103,7 +103,7 @@ class Signer:
             self._verified.clear()
         self._verified[digest] = claims
 
-    def _verify(self, token: str, typ: TokenType) -> AccessClaims:
+    def _verify_signature(self, token: str, typ: TokenType) -> AccessClaims:
         try:
             header, claims = unverified(token)
             key = self._keys(typ)[header["kid"]]
