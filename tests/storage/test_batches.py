@@ -1,7 +1,10 @@
 """How long a batch may take: what was refused must not be written after all."""
 
 import asyncio
+import contextlib
+import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from profilesvc.database import batches
 from profilesvc.database.batches import Batches
 from profilesvc.database.postgres import BUSY_SECONDS
+from profilesvc.database.writers import Executions, SqliteWriter
 from profilesvc.domain.errors import ServiceError
 
 
@@ -74,6 +78,19 @@ async def test_who_has_no_time_left_is_refused_and_does_not_cut_that_of_others()
     storage.seconds = 0.01
     assert refusals(await asyncio.gather(first, early, late, return_exceptions=True)) == [True, True, False]
     assert [steps for steps, _ in storage.given] == [[1], [3]]
+
+
+async def test_nothing_is_written_if_the_lock_of_the_file_comes_too_late(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "late.db", isolation_level=None)) as other:
+        other.execute("CREATE TABLE beats (n)")
+        writer = SqliteWriter(str(tmp_path / "late.db"), [])
+        beat = [Executions("INSERT INTO beats VALUES (?)", [[1]])]
+        with pytest.raises(TimeoutError):
+            await writer.commit(beat, -0.01)
+        assert other.execute("SELECT * FROM beats").fetchall() == []
+        await writer.commit(beat, 9)
+        assert other.execute("SELECT * FROM beats").fetchall() == [(1,)]
+        await writer.close()
 
 
 def test_the_time_of_a_unit_is_that_of_the_contract() -> None:

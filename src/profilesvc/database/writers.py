@@ -33,7 +33,11 @@ class SqliteWriter:
         self._connection: sqlite3.Connection | None = None
 
     async def commit(self, steps: list[Executions], seconds: float) -> None:
-        """Return when the steps are durable; wait at most `seconds` for the lock of the file."""
+        """Return when the steps are durable; wait at most `seconds` for the lock of the file.
+
+        Raises:
+            TimeoutError: the lock came too late, and nothing is written.
+        """
         until = time.monotonic() + seconds
         await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, steps, until)
 
@@ -42,6 +46,8 @@ class SqliteWriter:
         connection.execute(f"PRAGMA busy_timeout={max(0, int((until - time.monotonic()) * 1000))}")
         connection.execute("BEGIN IMMEDIATE")
         try:
+            if time.monotonic() > until:  # SQLite adds up the sleeps it asked for, and a busy machine oversleeps
+                raise TimeoutError
             for sql, rows in steps:
                 connection.executemany(sql, rows)
             connection.execute("COMMIT")
