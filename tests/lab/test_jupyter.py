@@ -16,7 +16,7 @@ from profilesvc.lab import open_lab
 from profilesvc.lab.jupyter import before_save, options, trust_committed
 from support.notebook_pages import FOLDER, NOTEBOOKS, load
 
-PAGE = "04_connection.ipynb"
+PAGE = "03_connection.ipynb"
 GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]
 
 

@@ -76,5 +76,5 @@ def test_wrong_usage_is_2(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_page_that_does_not_exist_is_named_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["smoke", "05_posts", "notebooks/nope.ipynb"]) == 2
+    assert main(["smoke", "04_posts", "notebooks/nope.ipynb"]) == 2
     assert capsys.readouterr().err == "Unknown notebook: notebooks/nope.ipynb. No notebook was run.\n"

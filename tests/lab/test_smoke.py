@@ -40,14 +40,14 @@ def test_pages_are_reported_with_what_was_skipped_and_nothing_public_is_touched(
     deployment: Deployment, smoked: Smoked
 ) -> None:
     before = deployment.state()
-    code, lines, errors = smoked(NOTEBOOKS / "07_sync.ipynb")
+    code, lines, errors = smoked(NOTEBOOKS / "05_sync.ipynb")
     assert (code, errors) == (0, "")
     assert deployment.service.url in lines[0]
     assert "Harbour Coffee (10)" in lines[1]
     assert "locations/111, Harbour Coffee, Pier, of Harbour Coffee: sync on" in lines[2]
     assert "no posts, replies, syncs or sync switch" in lines[5]
     synced, total = lines[6:]
-    assert synced.startswith("07_sync: ok ")
+    assert synced.startswith("05_sync: ok ")
     assert " SMOKE_WRITE=1" in synced
     assert total.startswith("1 ok; ")
     assert total.endswith(CLEAN)
@@ -57,9 +57,9 @@ def test_pages_are_reported_with_what_was_skipped_and_nothing_public_is_touched(
 
 def test_pages_that_write_leave_everything_as_it_was(deployment: Deployment, smoked: Smoked) -> None:
     before = deployment.state()
-    code, lines, errors = smoked(NOTEBOOKS / "07_sync.ipynb", write=True)
+    code, lines, errors = smoked(NOTEBOOKS / "05_sync.ipynb", write=True)
     assert (code, errors) == (0, "")
-    assert lines[-2].startswith("07_sync: ok ")
+    assert lines[-2].startswith("05_sync: ok ")
     assert "SMOKE_WRITE" not in lines[-2]
     assert lines[-1].endswith(CLEAN)
     assert deployment.state() == before
@@ -127,8 +127,8 @@ def test_settings_that_are_missing_and_refusals_are_one_line(smoked: Smoked) -> 
 
 
 def test_a_page_without_a_call_is_skipped() -> None:
-    made = Page("17_connect_the_provider", ran=2, skipped=Counter({"the provider": 9, "the clock": 1}))
+    made = Page("06_the_whole_story", ran=2, skipped=Counter({"the provider": 9, "the clock": 1}))
     assert (made.state, made.line) == (
         "skipped",
-        "17_connect_the_provider: skipped, no call was made, 10 skipped (9 need the provider, 1 needs the clock)",
+        "06_the_whole_story: skipped, no call was made, 10 skipped (9 need the provider, 1 needs the clock)",
     )

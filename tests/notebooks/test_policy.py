@@ -1,5 +1,6 @@
 """What every notebook keeps to; whether its outputs are true is checked by `make notebooks`."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,13 +74,13 @@ def test_metadata_is_the_normal_one(path: Path) -> None:
     assert "version" not in metadata["language_info"]
     for cell in load(path)["cells"]:
         assert re.fullmatch(r"[a-z0-9-]+", cell["id"])
-        assert set(cell["metadata"]) <= {"tags"}
+        assert set(cell["metadata"]) <= {"tags", "jupyter"}
 
 
 def test_nothing_is_exempt_from_comparison(path: Path) -> None:
     for cell in load(path)["cells"]:
         assert not re.search(r"nbval", f"{source(cell)}{cell['metadata']}", re.IGNORECASE)
-        assert set(cell["metadata"].get("tags", [])) <= NEEDS.keys()
+        assert set(cell["metadata"].get("tags", [])) <= {*NEEDS, "parameters", "hide-input", "solution"}
 
 
 def test_a_page_opens_with_what_you_will_learn_and_a_diagram(path: Path) -> None:
@@ -93,7 +94,7 @@ def test_a_page_opens_with_what_you_will_learn_and_a_diagram(path: Path) -> None
 
 def test_a_page_opens_the_lab_shows_the_next_step_and_closes(path: Path) -> None:
     cells = load(path)["cells"]
-    assert re.search(r"^lab = open_lab\(", source(code_cells(path)[0]), re.MULTILINE)
+    assert re.search(r"^lab = open_lab\(", source(code_cells(path)[1]), re.MULTILINE)
     assert source(cells[-1]) == "lab.close()"
     assert re.search(r"^## Next$", source(cells[-2]), re.MULTILINE)
 
@@ -104,3 +105,25 @@ def test_calls_that_succeeded_are_operations_of_the_api(path: Path) -> None:
     paths = {line.split()[1] for line in done if operation_of(line) is None}
     assert {path for path in paths - BESIDE_THE_API if not path.startswith(ISSUER)} == set()
     assert set(summary["codes"]) <= CATALOGUE.keys()
+
+
+def test_papermill_can_set_the_parameters_of_a_page(path: Path) -> None:
+    first, *others = (cell for cell in code_cells(path))
+    assert first["metadata"]["tags"] == ["parameters"]
+    assert all("parameters" not in cell["metadata"].get("tags", []) for cell in others)
+    assert all(isinstance(node, ast.Assign) for node in ast.parse(source(first)).body)
+
+
+def test_a_task_has_a_solution_that_is_folded(path: Path) -> None:
+    (solution,) = (cell for cell in code_cells(path) if "solution" in cell["metadata"].get("tags", []))
+    assert solution["metadata"]["jupyter"] == {"source_hidden": True}
+    assert "hide-input" in solution["metadata"]["tags"]
+    assert any(source(cell).startswith("## Try it") for cell in load(path)["cells"])
+
+
+def test_a_page_uses_nothing_internal_and_shows_no_bad_example(path: Path) -> None:
+    sources = "\n".join(source(cell) for cell in load(path)["cells"])
+    imported = set(re.findall(r"from (profilesvc[\w.]*) import", sources))
+    assert imported <= {"profilesvc.lab", "profilesvc.client"}
+    assert "lab.controls(" not in sources
+    assert not re.search(r"verify_\w+\W+False|locations/locations", f"{sources}{load(path)['metadata']}")

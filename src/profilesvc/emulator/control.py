@@ -43,7 +43,7 @@ from profilesvc.emulator.guard import check_write
 from profilesvc.emulator.locations import set_voice_of_merchant
 from profilesvc.emulator.posts import rendered
 from profilesvc.emulator.reviews import rendered as rendered_review
-from profilesvc.emulator.seeding import clear, fill, review_row
+from profilesvc.emulator.seeding import clear, fill, post_row, review_row
 from profilesvc.emulator.state import Emulator, Switches, emulator, load_switches
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import (
@@ -151,7 +151,7 @@ async def put_state() -> JsonObject:
             for name, value in change.model_dump(exclude_unset=True).get(column, {}).items():
                 setattr(await _require(session, EmulatorLocationRow, name), column, dump(value))
         for name, fields in change.posts.items():
-            _change_post(await _require(session, EmulatorPostRow, name), fields)
+            await _put_post(session, name, fields)
         for name, review in change.reviews.items():
             await _change_review(session, name, review)
         await session.flush()
@@ -174,6 +174,22 @@ def _merged(model: type[BaseModel], document: JsonObject, fields: JsonObject) ->
     merged = {key: value for key, value in {**document, **fields}.items() if value is not None}
     model.model_validate(merged)
     return merged
+
+
+async def _put_post(session: AsyncSession, name: str, fields: JsonObject) -> None:
+    """Change a post, or create it if the fields are a whole post with its state."""
+    row = await session.get(EmulatorPostRow, name)
+    if row is not None:
+        _change_post(row, fields)
+        return
+    parent = name.partition("/localPosts/")[0]
+    location = await _require(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
+    if "state" not in fields or name == parent or parent != f"{location.account}/{location.name}":
+        raise not_found()
+    at = iso(emulator().clock.now() + (await load_switches(session)).clock_offset_ms)
+    document = {"createTime": at, "updateTime": at, **fields, "name": name}
+    LocalPost.model_validate(document)
+    session.add(post_row(parent, document))
 
 
 def _change_post(row: EmulatorPostRow, fields: JsonObject) -> None:

@@ -35,7 +35,7 @@ def fill(session: AsyncSession, world: JsonObject, now: int) -> None:
         name = location["profile"]["name"]
         session.add(_location_row(location, world.get("attributes", {}).get(name, [])))
         parent = f"{location['account']}/{name}"
-        session.add_all(_post_row(parent, post, review_ends) for post in location["posts"])
+        session.add_all(post_row(parent, post, review_ends) for post in location["posts"])
         session.add_all(review_row(review) for review in world.get("reviews", {}).get(name, []))
 
 
@@ -50,7 +50,8 @@ def _location_row(location: JsonObject, attributes: list[JsonObject]) -> Emulato
     )
 
 
-def _post_row(parent: str, post: JsonObject, review_ends: int) -> EmulatorPostRow:
+def post_row(parent: str, post: JsonObject, review_ends: int = 0) -> EmulatorPostRow:
+    """Return the row of a post with its name, createTime and state."""
     in_review = post["state"] == "PROCESSING"
     return EmulatorPostRow(
         name=post["name"],

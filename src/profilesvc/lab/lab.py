@@ -18,8 +18,10 @@ from profilesvc.lab.clients import Clients, fields_of, frozen_time
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.guard import NeedsControl
 from profilesvc.lab.operator import EMAILS, OperatorControl
+from profilesvc.lab.plots import Plots
 from profilesvc.lab.provider import ProviderControl
 from profilesvc.lab.record import Call, LabClosed, Recording, code_of
+from profilesvc.lab.traffic import Noted, Traffic
 from profilesvc.server.loopback import spare_loopback
 from profilesvc.settings import LabSettings, Settings, load
 
@@ -41,7 +43,7 @@ def _sentence(what: str) -> str:
     return f"Skipped here: this needs control of {what}, which a deployed service does not allow."
 
 
-class Lab:
+class Lab(Plots):
     """The service of a notebook. `open_lab` opens it; `close` or the end of the process closes it."""
 
     def __init__(self, target: LabSettings, embedded: Embedded | None) -> None:
@@ -61,7 +63,8 @@ class Lab:
         self.operator = OperatorControl(lambda: self._controlled("the operator's commands"), self._all_provider_calls)
         clock = None if embedded is None else embedded.clock
         time: SyncOptions = {} if clock is None else frozen_time(clock.now, clock.advance)
-        self.client = Clients(self.url, self.transport, self.user_token, time)
+        self._traffic = Traffic()
+        self.client = Clients(self.url, self._noted_transport, self.user_token, time)
         self.anonymous = self.connect("anonymous")
         atexit.register(self.close)
 
@@ -132,6 +135,9 @@ class Lab:
         recording = Recording(plain, name, self._record)
         self._opened.append(recording)
         return recording
+
+    def _noted_transport(self, name: str) -> httpx.BaseTransport:
+        return Noted(self.transport(name), self._traffic.note)
 
     def _require_open(self) -> None:
         if self._closed:
@@ -225,6 +231,7 @@ class Lab:
             return
         self._closed = True
         atexit.unregister(self.close)
+        self._traffic.close()
         for opened in self._opened:
             opened.close()
         problems = [] if self._attached is None else self._attached.close()

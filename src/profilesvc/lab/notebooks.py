@@ -105,7 +105,7 @@ def normalise(notebook: Any, summary: JsonObject) -> str:
             section = re.sub(r"[^a-z0-9]+", "-", headings[-1].lower()).strip("-")[:48] or "section"
         counts[section] += 1
         cell.id = f"{section}-{counts[section]}"
-        cell.metadata = _node({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
+        cell.metadata = _node(_metadata(cell.metadata.get("tags", [])))
         cell.source = cell.source.strip()
         if cell.cell_type == "code":
             cell.outputs = _joined(cell.outputs)
@@ -113,6 +113,12 @@ def normalise(notebook: Any, summary: JsonObject) -> str:
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     text: str = nbformat.writes(notebook)
     return text.rstrip("\n") + "\n"
+
+
+def _metadata(tags: list[str]) -> dict[str, Any]:
+    """Return the stored metadata of a cell. JupyterLab folds the source of a solution."""
+    folded = {"jupyter": {"source_hidden": True}} if "solution" in tags else {}
+    return {**folded, "tags": tags} if tags else {}
 
 
 def rerun(path: Path) -> str:
@@ -134,14 +140,9 @@ def update(path: Path) -> str | None:
     return None
 
 
-def _without_pictures(text: str) -> list[str]:
-    """Return the lines without pictures, which differ between machines because of fonts and durations."""
-    return [line for line in text.splitlines() if not line.lstrip().startswith('"image/png"')]
-
-
 def check(path: Path) -> str | None:
-    """Run a notebook. Return the difference from its stored form, without pictures, or None if there is none."""
-    stored, now = _without_pictures(path.read_text("utf-8")), _without_pictures(rerun(path))
+    """Run a notebook. Return the difference from its stored form, or None if there is none."""
+    stored, now = path.read_text("utf-8").splitlines(), rerun(path).splitlines()
     return "\n".join(difflib.unified_diff(stored, now, "stored", "now", lineterm="", n=1)) or None
 
 

@@ -1,8 +1,11 @@
 """The operator's commands for notebooks: holds on keys, plans, suspended users, signing keys."""
 
+import base64
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from profilesvc.domain.plans import load_catalogue
 from profilesvc.lab.embedded import Embedded
 from profilesvc.operations import counts, operator
 from profilesvc.services import holds, keys, locations
@@ -40,6 +43,17 @@ class OperatorControl:
         """Run `profilesvc plans assign` with starter, growth, pro or agency."""
         lab = self._embedded()
         lab.run(operator.assign_plan(lab.services, EMAILS.get(user, user), plan))
+
+    def plans(self) -> list[dict[str, object]]:
+        """Return the plans as `profilesvc plans list` prints them, without the changes of `posts_a_month`."""
+        return [plan.model_dump(mode="json", exclude={"syncable", "reads"}) for plan in load_catalogue(None)]
+
+    def sign(self, token: str, **claims: object) -> str:
+        """Return a token with other claims, signed with the service's own key."""
+        services = self._embedded().services
+        payload = token.split(".")[1]
+        signed = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return services.signer.issue("at+jwt", {**signed, **claims}, services.clock.now(), 3600)
 
     def import_locations(self, user: str, account: str) -> list[str]:
         """Run `profilesvc locations import`. Return the names of the locations.

@@ -45,6 +45,13 @@ class ProviderControl:
         state = {"hasVoiceOfMerchant": verified, "hasBusinessAuthority": verified}
         self._put(voice_of_merchant={location: state if verified else {**state, **(why or {"verify": {}})}})
 
+    def publish(self, location: str, count: int) -> None:
+        """Add posts that were published at the provider."""
+        account = self._control("GET", "state", None)["locations"][location]["account"]
+        post = {"topicType": "STANDARD", "languageCode": "en", "state": "LIVE"}
+        names = [f"{account}/{location}/localPosts/9{number:05}" for number in range(count)]
+        self._put(posts={name: {**post, "summary": f"News {number}."} for number, name in enumerate(names, 1)})
+
     def review(self, post: str, state: str) -> None:
         """End the review of a post with a state such as LIVE or REJECTED.
 

@@ -7,7 +7,21 @@ import httpx
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab.hints import HINTS
 from profilesvc.lab.record import body_of
-from profilesvc.lab.view import GREEN, HIDDEN, RED, View, badge, box, folded, hide, hide_in, pretty, small
+from profilesvc.lab.snippets import curl, php
+from profilesvc.lab.view import (
+    GREEN,
+    HIDDEN,
+    RED,
+    View,
+    badge,
+    box,
+    folded,
+    hide,
+    hide_in,
+    plain_folded,
+    pretty,
+    small,
+)
 
 _SENT = ("Authorization", "Content-Type", "X-Idempotency-Key", "Origin")
 _RECEIVED = (
@@ -20,6 +34,7 @@ _RECEIVED = (
     "X-Request-Id",
 )
 _EMPTY = ";r=0;"  # only a RateLimit without remaining requests is shown, because every response has one
+_NOT_STORED = "no-store"  # other values of Cache-Control are not shown
 _OPEN_LINES = 40
 MASKED_NOTE = "Secrets and tokens are shortened to their first four characters here. The response has them in full."
 
@@ -70,6 +85,8 @@ def response_card(response: httpx.Response) -> View:
     sent, received = _headers(request, _SENT), _headers(response, _RECEIVED)
     if _EMPTY in response.headers.get("RateLimit", ""):
         received += _headers(response, ("RateLimit",))
+    if _NOT_STORED in response.headers.get("Cache-Control", "").split(", "):
+        received += _headers(response, ("Cache-Control",))
     code = "" if error is None else str(error.get("code", ""))
     hint = HINTS.get(code, "")
     body = _body(response)
@@ -85,10 +102,16 @@ def response_card(response: httpx.Response) -> View:
         f" <code>{escape(code)}</code></div>" if code else "</div>",
         folded("sent", "\n".join([*sent, *([sent_body] if sent_body else [])]), True) if sent or sent_body else "",
         folded("response", "\n".join([*received, body]), body.count("\n") < _OPEN_LINES),
+        *snippets(request),
         f"<div>💡 {escape(hint)}</div>" if hint else "",
         small(escape(note)) if note else "",
     ]
     return View("\n".join(text), box(colour, *html))
+
+
+def snippets(request: httpx.Request) -> list[str]:
+    """Return the request as folded commands to copy."""
+    return [plain_folded("curl", curl(request)), plain_folded("PHP", php(request))]
 
 
 def error_card(error: object) -> View:

@@ -1,6 +1,7 @@
 """The function `show`, which displays a value as a card."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import httpx
@@ -9,7 +10,7 @@ from profilesvc.lab.cards import key_card, plain
 from profilesvc.lab.compare import comparison
 from profilesvc.lab.response import error_card, response_card
 from profilesvc.lab.timeline import timeline
-from profilesvc.lab.view import GREY, View, box, folded, hide_in, pretty
+from profilesvc.lab.view import GREY, View, box, columns, folded, hide_in, in_line, pretty, table
 
 
 def view(thing: object) -> View:
@@ -23,6 +24,8 @@ def view(thing: object) -> View:
     value = plain(thing)
     if isinstance(value, Mapping):
         return _of_mapping(value)
+    if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+        return _of_rows(value)
     if isinstance(value, str):
         return View(hide_in(value))
     text = pretty([plain(part) for part in value] if isinstance(value, list | tuple) else value)
@@ -38,6 +41,14 @@ def _of_mapping(value: Mapping[str, Any]) -> View:
         return timeline(value["history"])
     text = pretty(dict(value))
     return View(text, box(GREY, folded("value", text, True)))
+
+
+def _of_rows(rows: Sequence[Mapping[str, Any]]) -> View:
+    """Show dicts with the same keys as a table. The keys are its head."""
+    head = tuple(rows[0])
+    cells = [tuple("" if row.get(name) is None else in_line(row[name]) for name in head) for row in rows]
+    html = table(head, [tuple(escape(cell) for cell in row) for row in cells])
+    return View(columns([head, *cells]), box(GREY, html))
 
 
 def show(*things: object) -> None:

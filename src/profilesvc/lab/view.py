@@ -13,10 +13,19 @@ SECRET_FIELDS = frozenset(
     {"client_secret", "access_token", "refresh_token", "subject_token", "id_token", "token", "assertion"}
 )
 _SECRET_TEXT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII)
-MAX_LINES = 60
+MAX_LINES = 200
 GREEN, AMBER, RED, GREY = "#1a7f37", "#9a6700", "#cf222e", "#6e7781"
 _BOX = (
     "border:1px solid #8886;border-left:4px solid {};border-radius:6px;padding:.5em .8em;margin:.3em 0;overflow-x:auto"
+)
+# JupyterLab's colours of its theme; elsewhere colours that can be read on light and on dark.
+_JSON_COLOURS = (
+    "var(--jp-mirror-editor-def-color,#2f7fd1)",  # names
+    "var(--jp-mirror-editor-string-color,#b3543a)",
+    "var(--jp-mirror-editor-number-color,#2a8a4a)",  # numbers, booleans and null
+)
+_JSON_TOKEN = re.compile(
+    r'(?P<name>"(?:[^"\\]|\\.)*")(?=:)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<other>-?\b\d[\d.eE+-]*|\b(?:true|false|null)\b)'
 )
 _CELL = "text-align:left;padding:.2em .7em;vertical-align:top"
 _PRE = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.9em"
@@ -89,10 +98,29 @@ def small(html: str) -> str:
     return f'<div style="opacity:.75;font-size:.9em">{html}</div>'
 
 
+def coloured(text: str) -> str:
+    """Return JSON as HTML, with names, strings and other values in colours."""
+    parts, end = [], 0
+    for match in _JSON_TOKEN.finditer(text):
+        kind = ("name", "string", "other").index(match.lastgroup or "other")
+        parts.append(escape(text[end : match.start()], quote=False))
+        parts.append(f'<span style="color:{_JSON_COLOURS[kind]}">{escape(match.group(), quote=False)}</span>')
+        end = match.end()
+    return "".join([*parts, escape(text[end:], quote=False)])
+
+
 def folded(summary: str, text: str, is_open: bool) -> str:
-    """Return a text that the reader can fold."""
+    """Return a text that the reader can fold. The part from the first brace is coloured as JSON."""
     state = " open" if is_open else ""
-    return f'<details{state}><summary>{escape(summary)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>'
+    brace = re.search(r"^[{\[]", text, re.MULTILINE)
+    before, body = (text, "") if brace is None else (text[: brace.start()], text[brace.start() :])
+    html = f"{escape(before, quote=False)}{coloured(body)}"
+    return f'<details{state}><summary>{escape(summary)}</summary><pre style="{_PRE}">{html}</pre></details>'
+
+
+def plain_folded(summary: str, text: str) -> str:
+    """Return a closed fold with a text without colours."""
+    return f'<details><summary>{escape(summary)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>'
 
 
 def _cell(html: str, column: int) -> str:

@@ -1,0 +1,93 @@
+"""The HTTP calls of the client library, shown below the cell that made them."""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+import httpx
+
+from profilesvc.lab.record import code_of
+from profilesvc.lab.response import response_card
+from profilesvc.lab.view import GREY, View, box, hide_in
+
+_SHOWN = 3
+_RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def traffic(responses: Sequence[httpx.Response]) -> View:
+    """Show calls as lines, and the first of them in full in a fold."""
+    lines = [f"{line}{f' ({count} times)' if count > 1 else ''}" for line, count in _counted(responses)]
+    cards = "".join(_RANDOM.sub("(a new UUID)", response_card(response).html) for response in responses[:_SHOWN])
+    left = len(responses) - _SHOWN
+    more = f"<div>… and {left} more</div>" if left > 0 else ""
+    noun = "1 call" if len(responses) == 1 else f"{len(responses)} calls"
+    html = f"<details><summary>HTTP of this cell: {noun}</summary>{cards}{more}</details>"
+    return View("\n".join(["HTTP of this cell:", *lines]), box(GREY, html))
+
+
+def _counted(responses: Sequence[httpx.Response]) -> list[tuple[str, int]]:
+    return [(line, len(list(group))) for line, group in groupby(_line(response) for response in responses)]
+
+
+def _line(response: httpx.Response) -> str:
+    request, code = response.request, code_of(response)
+    return f"  {request.method} {hide_in(request.url.path)} → {response.status_code}{f' {code}' if code else ''}"
+
+
+class Traffic:
+    """The library's calls since the last cell. In a notebook they are displayed when a cell ends."""
+
+    def __init__(self) -> None:
+        self._responses: list[httpx.Response] = []
+        self._shell: Any = _shell()
+        if self._shell is not None:
+            self._shell.events.register("post_run_cell", self._after)
+
+    def note(self, response: httpx.Response) -> None:
+        """Remember a response of a call by the library."""
+        if self._shell is not None:
+            self._responses.append(response)
+
+    def _after(self, _result: object) -> None:
+        responses, self._responses = self._responses, []
+        if responses:
+            from IPython.display import display
+
+            display(traffic(responses))  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Stop displaying calls after this cell."""
+        shell, self._shell = self._shell, None
+        if shell is not None:
+            shell.events.unregister("post_run_cell", self._after)
+
+
+def _shell() -> Any:
+    """Return the running IPython shell, or None in a plain program."""
+    try:
+        from IPython.core.getipython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()  # type: ignore[no-untyped-call]
+
+
+Transport = Callable[[str], httpx.BaseTransport]
+
+
+class Noted(httpx.BaseTransport):
+    """A transport that passes each response to `note`."""
+
+    def __init__(self, inner: httpx.BaseTransport, note: Callable[[httpx.Response], None]) -> None:
+        self._inner, self._note = inner, note
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request and note the response."""
+        response = self._inner.handle_request(request)
+        response.request = request
+        self._note(response)
+        return response
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
