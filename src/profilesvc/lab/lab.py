@@ -201,7 +201,7 @@ class Lab(Plots):
             self._embedded.settle()
         calls = self._all_provider_calls()[before:]
         lines = tuple(f"{call['method']} {call['path']} {call['status']}" for call in calls)
-        path = request.url.path
+        path = request.url.raw_path.decode().partition("?")[0]
         self._calls.append(Call(caller, request.method, path, response.status_code, code_of(response), lines))
 
     def _all_provider_calls(self) -> list[JsonObject]:
