@@ -126,4 +126,4 @@ def test_a_page_uses_nothing_internal_and_shows_no_bad_example(path: Path) -> No
     imported = set(re.findall(r"from (profilesvc[\w.]*) import", sources))
     assert imported <= {"profilesvc.lab", "profilesvc.client"}
     assert "lab.controls(" not in sources
-    assert not re.search(r"verify_\w+\W+False|locations/locations", f"{sources}{load(path)['metadata']}")
+    assert not re.search(r"verify_\w+\W+False|locations/locations/", f"{sources}{load(path)['metadata']}")
