@@ -32,7 +32,8 @@ def _counted(responses: Sequence[httpx.Response]) -> list[tuple[str, int]]:
 
 def _line(response: httpx.Response) -> str:
     request, code = response.request, code_of(response)
-    return f"  {request.method} {hide_in(request.url.raw_path.decode().partition('?')[0])} → {response.status_code}{f' {code}' if code else ''}"
+    path = hide_in(request.url.raw_path.decode().partition("?")[0])
+    return f"  {request.method} {path} → {response.status_code}{f' {code}' if code else ''}"
 
 
 class Traffic:
