@@ -235,7 +235,11 @@ class Embedded:
 
     def settle(self) -> None:
         """Wait for the work that the service does after a response, so that notebooks show the same on every run."""
-        self.run(self.services.background.drain())
+        self.run(self._settled())
+
+    async def _settled(self) -> None:
+        await self.services.pending_events.write(self.services)  # else their order would depend on a timer
+        await self.services.background.drain()
 
     def provider_calls(self) -> list[JsonObject]:
         """Return the calls to the provider since the last call of this method."""
