@@ -55,7 +55,7 @@ class Traffic:
         if responses:
             from IPython.display import display
 
-            display(traffic(responses))
+            display(traffic(responses))  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Stop displaying calls after this cell."""
@@ -70,7 +70,7 @@ def _shell() -> Any:
         from IPython.core.getipython import get_ipython
     except ImportError:
         return None
-    return get_ipython()  # type: ignore[no-untyped-call]
+    return get_ipython()
 
 
 Transport = Callable[[str], httpx.BaseTransport]
