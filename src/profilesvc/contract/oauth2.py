@@ -73,7 +73,7 @@ def error_members(kind: ErrorKind, message: str, details: JsonObject) -> JsonObj
 
 
 _ClientId = Annotated[str | None, Field(description="Required unless the client uses HTTP Basic.")]
-_ClientSecret = Annotated[str | None, Field(description="As `client_id`.", repr=False)]
+_ClientSecret = Annotated[str | None, Field(description="Required unless the client uses HTTP Basic.", repr=False)]
 
 
 class ClientForm(Body):
@@ -94,11 +94,17 @@ class TokenForm(ClientForm):
             "Ignored on a refresh."
         ),
     ] = None
-    refresh_token: Annotated[str | None, Field(description="For the refresh grant.", repr=False)] = None
-    subject_token: Annotated[str | None, Field(description="For a token exchange.", repr=False)] = None
-    subject_token_type: Annotated[str | None, Field(description="As `subject_token`.")] = None
-    requested_token_type: Annotated[str | None, Field(description="As `subject_token`.")] = None
-    nonce: Annotated[str | None, Field(description="As `subject_token`.")] = None
+    refresh_token: Annotated[str | None, Field(description="The newest refresh token, for a refresh.", repr=False)] = (
+        None
+    )
+    subject_token: Annotated[str | None, Field(description="The ID token, for a token exchange.", repr=False)] = None
+    subject_token_type: Annotated[str | None, Field(description="The type of ID tokens, for a token exchange.")] = None
+    requested_token_type: Annotated[
+        str | None, Field(description="The type of access tokens, which is the default.")
+    ] = None
+    nonce: Annotated[str | None, Field(description="The nonce that the ID token must have, for a token exchange.")] = (
+        None
+    )
 
 
 class TokenHandle(ClientForm):
