@@ -213,12 +213,12 @@ async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[S
 async def _require_migrated(storage: Storage) -> None:
     """Reject a database that is older than this code or too much newer. SQLite was migrated before."""
     current, head = await migrate.current(storage.engine), migrate.head()
-    if migrate.ahead(current) > migrate.LEAD:
+    if migrate.revisions_ahead(current) > migrate.LEAD:
         raise SettingsError(
             f"the database is at revision {current}, and this version supports at most {migrate.LEAD} after {head}. "
             "Start a newer version."
         )
-    if not migrate.fits(current):
+    if not migrate.is_supported(current):
         state = "empty" if current is None else f"at revision {current}"
         raise SettingsError(f"the database is {state} and must be at {head}. Run `profilesvc db upgrade`.")
 

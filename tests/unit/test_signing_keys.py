@@ -16,9 +16,9 @@ from profilesvc.domain.signing_keys import (
     active,
     announced,
     due,
+    earliest_start,
+    expired_kids,
     in_order,
-    outlived,
-    soonest,
     state,
 )
 from profilesvc.domain.time import DAY
@@ -77,7 +77,7 @@ class TestStates:
         for k, found in zip(ring, states, strict=True):
             if signing is not None and found == "retired":
                 assert k.active_from <= signing.active_from <= now
-        assert signing is None or signing.kid not in outlived(ring, now, 0)
+        assert signing is None or signing.kid not in expired_kids(ring, now, 0)
 
 
 class TestSchedule:
@@ -98,14 +98,14 @@ class TestSchedule:
 
     def test_keeps_a_key_until_its_last_token_has_ended(self) -> None:
         ring = [key("a", NOW), key("b", NOW + 90 * DAY)]
-        assert outlived(ring, NOW + 181 * DAY - 1, PLAN.keep) == []
-        assert outlived(ring, NOW + 181 * DAY, PLAN.keep) == ["a"]
-        assert outlived(ring[:1], NOW + 10_000 * DAY, PLAN.keep) == []
+        assert expired_kids(ring, NOW + 181 * DAY - 1, PLAN.keep) == []
+        assert expired_kids(ring, NOW + 181 * DAY, PLAN.keep) == ["a"]
+        assert expired_kids(ring[:1], NOW + 10_000 * DAY, PLAN.keep) == []
 
     def test_a_key_signs_when_all_know_it_or_when_nobody_else_can(self) -> None:
-        assert soonest(NOW, RING, NOW) == NOW + KNOWN_AFTER
-        assert soonest(NOW - DAY, RING, NOW) == NOW
-        assert soonest(NOW, [], NOW) == NOW
+        assert earliest_start(NOW, RING, NOW) == NOW + KNOWN_AFTER
+        assert earliest_start(NOW - DAY, RING, NOW) == NOW
+        assert earliest_start(NOW, [], NOW) == NOW
 
 
 class TestKey:

@@ -23,7 +23,7 @@ from profilesvc.cli import (
 )
 from profilesvc.cli._process.logs import log_to_stderr
 from profilesvc.cli.failures import Commands
-from profilesvc.server.loopback import spare_loopback
+from profilesvc.server.loopback import exempt_loopback
 
 app = typer.Typer(
     cls=Commands,
@@ -61,5 +61,5 @@ for group in (emulator, db, users, businesses, keys, plans, locations, signing_k
 def main() -> None:
     """Run the command line. Exit with 0, with 1 and one line on stderr, or with 2 for wrong usage."""
     log_to_stderr()
-    spare_loopback()
+    exempt_loopback()
     app(prog_name="profilesvc")

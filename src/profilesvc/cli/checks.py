@@ -133,9 +133,9 @@ def _migrations(current: str | None, at_start: bool) -> Check:
     from profilesvc.database import migrate
 
     message = f"at {current or 'none'}, this version has {migrate.head()}"
-    if migrate.fits(current):
+    if migrate.is_supported(current):
         return Check("migrations", "ok", message)
-    if migrate.ahead(current) > migrate.LEAD:
+    if migrate.revisions_ahead(current) > migrate.LEAD:
         return Check("migrations", "fail", message, "run a newer version of profilesvc")
     return Check("migrations", "warn" if at_start else "fail", message, "run `profilesvc db upgrade`")
 

@@ -53,12 +53,12 @@ curl -s {url}/api/v1/sync/{id} -H "Authorization: Bearer $TOKEN" -H 'Content-Typ
 def demo(port: Port = 8000) -> None:
     """Run the service with demo data. Create a key, and serve the provider emulator on the next port."""
     from profilesvc.bootstrap import Runtime, create_app
-    from profilesvc.cli._process.sqlite_lock import sole_server
+    from profilesvc.cli._process.sqlite_lock import exclusive_server
     from profilesvc.server.serving import serve_forever
 
     forbid_in_production("the demo")
     settings = load()
-    with until_stopped(), bound(HOST, port) as listener, sole_server(settings):
+    with until_stopped(), bound(HOST, port) as listener, exclusive_server(settings):
         settings = with_base_url(settings, HOST, listener)
         key = asyncio.run(_prepare(settings))
         publish(settings)
@@ -74,13 +74,13 @@ def demo(port: Port = 8000) -> None:
             announced()
             print(_introduction(url_of(HOST, listener), key, runtime.issuer, notes), flush=True)
 
-        both = app if provider is None else _Both(app, runtime, provider)
+        both = app if provider is None else _TwoPorts(app, runtime, provider)
         listeners = [listener] if provider is None else [listener, provider]
         if not serve_forever(both, listeners, ready, app.extensions["profilesvc.draining"].set):
             raise typer.Exit(1)
 
 
-class _Both:
+class _TwoPorts:
     """One ASGI app that serves the service on one port and its embedded emulator on another."""
 
     def __init__(self, service: "Quart", runtime: "Runtime", provider: "socket.socket") -> None:

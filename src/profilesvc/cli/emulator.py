@@ -28,7 +28,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")] = 8001,
 ) -> None:
     """Serve the emulator without the service, for several services or for tests of a plugin."""
-    from profilesvc.cli._process.sqlite_lock import sole_emulator
+    from profilesvc.cli._process.sqlite_lock import exclusive_emulator
     from profilesvc.domain.entropy import SystemEntropy
     from profilesvc.domain.time import SystemClock
     from profilesvc.emulator.app import create_emulator
@@ -39,7 +39,7 @@ def serve(
 
     forbid_in_production("the emulator")
     settings = load()
-    with until_stopped(), bound(host, port) as listener, sole_emulator(settings):
+    with until_stopped(), bound(host, port) as listener, exclusive_emulator(settings):
         guard, path = new_guard(settings, host), settings.data_dir / EMULATOR_FILE
         app = create_emulator(path, clock=SystemClock(), entropy=SystemEntropy(), world=load_world(), guard=guard)
         announced = announce(host, listener)

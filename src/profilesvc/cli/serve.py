@@ -23,7 +23,7 @@ def serve(
 ) -> None:
     """Run the service. On SIGTERM or SIGINT, finish the open requests, then stop."""
     from profilesvc.bootstrap import create_app, workers_problem, workers_warning
-    from profilesvc.cli._process.sqlite_lock import sole_server
+    from profilesvc.cli._process.sqlite_lock import exclusive_server
     from profilesvc.cli._process.workers import serve_workers
     from profilesvc.server.serving import serve_forever
     from profilesvc.telemetry.watching import open_watcher
@@ -39,7 +39,7 @@ def serve(
     if warning := workers_warning(settings, workers):
         log.warning(warning)
     log_requests(settings)
-    with until_stopped(), bound(host, port) as listener, sole_server(settings), ExitStack() as opened:
+    with until_stopped(), bound(host, port) as listener, exclusive_server(settings), ExitStack() as opened:
         listeners = [listener]
         if settings.metrics.port is not None:
             listeners.append(opened.enter_context(bound(host, settings.metrics.port)))

@@ -21,7 +21,7 @@ class Operation(Generic[T]):
     """A request, and how to read its response.
 
     `repeatable`: twice has the same effect as once, so a request whose response was lost may be sent again.
-    `gone`: the result if a retry gets NotFound because an earlier attempt has already deleted the resource.
+    `result_if_missing`: the result if a retry gets NotFound because an earlier attempt has deleted the resource.
     """
 
     method: str
@@ -32,7 +32,7 @@ class Operation(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = False
     bearer: bool = True
-    gone: T | None = None
+    result_if_missing: T | None = None
 
     def read(self, response: httpx.Response) -> T:
         """Return the data of the response.

@@ -75,7 +75,12 @@ def delete_post(location: str, post: str) -> Operation[PostDeleted]:
     """Delete a post. If an attempt whose response was lost has already deleted it, that is a success."""
     params, deleted = {"locationId": location}, PostDeleted()
     return Operation(
-        "DELETE", _child_path(location, "posts", post), Success[PostDeleted], params, repeatable=True, gone=deleted
+        "DELETE",
+        _child_path(location, "posts", post),
+        Success[PostDeleted],
+        params,
+        repeatable=True,
+        result_if_missing=deleted,
     )
 
 
@@ -141,7 +146,7 @@ def delete_reply(location: str, review: str) -> Operation[ReplyDeleted]:
         {"locationId": location},
         ReplyDeleted(),
     )
-    return Operation("DELETE", path, Success[ReplyDeleted], params, repeatable=True, gone=deleted)
+    return Operation("DELETE", path, Success[ReplyDeleted], params, repeatable=True, result_if_missing=deleted)
 
 
 def list_locations(

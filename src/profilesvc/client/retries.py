@@ -63,7 +63,7 @@ class Tries(Generic[T]):
 
     def removed_before(self, error: ProfileError) -> T | None:
         """Return the result if the resource is missing because an earlier attempt has deleted it."""
-        return self.operation.gone if self.may_be_done and isinstance(error, NotFound) else None
+        return self.operation.result_if_missing if self.may_be_done and isinstance(error, NotFound) else None
 
 
 def _is_retryable(error: ProfileError, operation: Operation[Any]) -> bool:

@@ -48,7 +48,7 @@ async def roll(visit: Visit, client_id: str) -> Response:
     overlap = form.get("overlap_seconds", type=int)
     try:
         body = checked(KeyRoll, {"overlap_seconds": overlap}, "body")
-        problems.require_sure(overlap != 0 or "sure" in form)
+        problems.require_confirmation(overlap != 0 or "sure" in form)
         created = await credentials.roll(visit.services, visit.caller, client_id, body)
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action="leaked" if overlap == 0 else "roll")
@@ -59,11 +59,11 @@ async def roll(visit: Visit, client_id: str) -> Response:
 async def deactivate(visit: Visit, client_id: str) -> Response:
     await _own(visit, client_id)
     try:
-        problems.require_sure("sure" in await request.form)
+        problems.require_confirmation("sure" in await request.form)
         await keys.deactivate(visit.services, client_id, "user_requested", caller=visit.caller)
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action="deactivate")
-    return pages.see(f"{pages.PATH}/keys/{client_id}")
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}")
 
 
 @view(blueprint, "/keys/<client_id>/reactivate", "POST")
@@ -72,7 +72,7 @@ async def reactivate(visit: Visit, client_id: str) -> Response:
         await keys.reactivate_own(visit.services, visit.caller, client_id)
     except ServiceError as error:
         return await _one(visit, client_id, error=error)
-    return pages.see(f"{pages.PATH}/keys/{client_id}")
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}")
 
 
 @view(blueprint, "/keys/<client_id>/revoke")
@@ -83,7 +83,7 @@ async def confirm(visit: Visit, client_id: str) -> Response:
 @view(blueprint, "/keys/<client_id>/revoke", "POST")
 async def revoke(visit: Visit, client_id: str) -> Response:
     await keys.revoke(visit.services, visit.caller, client_id)
-    return pages.see(f"{pages.PATH}/keys")
+    return pages.redirect(f"{pages.PATH}/keys")
 
 
 @view(blueprint, "/keys/<client_id>/badge", "POST")
@@ -92,12 +92,12 @@ async def badge(visit: Visit, client_id: str) -> Response:
     form = await request.form
     shown = form.get("shown") == "on"
     try:
-        problems.require_sure("sure" in form or not await _has_badge(visit, client_id))
+        problems.require_confirmation("sure" in form or not await _has_badge(visit, client_id))
         secret = await badges.show(visit.services, visit.caller, client_id, shown)
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action=f"badge-{'on' if shown else 'off'}")
     if secret is None:
-        return pages.see(f"{pages.PATH}/keys/{client_id}")
+        return pages.redirect(f"{pages.PATH}/keys/{client_id}")
     return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
 
 

@@ -67,14 +67,14 @@ def is_fragment() -> bool:
     return FRAGMENT in request.headers
 
 
-def see(path: str) -> Response:
+def redirect(path: str) -> Response:
     """Redirect to a path. A script gets the path in `X-Go-To`, because it must not show a page as a part."""
     if is_fragment():
         return Response(status=204, headers={"X-Go-To": path, "Cache-Control": "no-store"})
     return Response(status=303, headers={"Location": path, "Cache-Control": "no-store"})
 
 
-async def guard(response: Response) -> Response:
+async def add_headers(response: Response) -> Response:
     """Add the headers of every response under /dashboard."""
     response.headers.update(_HEADERS)
     return response

@@ -51,7 +51,7 @@ async def create(visit: Visit, locationId: str) -> Response:
         await posts.create(visit.services, visit.caller, location, body, once)
     except ServiceError as error:
         return await _page(visit, location, form, error)
-    return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts")
 
 
 @view(blueprint, f"{_SITE}/posts/<post:postId>/delete", "POST")
@@ -59,11 +59,11 @@ async def delete(visit: Visit, locationId: str, postId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
     ident = of_path("postId", post_id, postId, location.name)
     try:
-        problems.require_sure("sure" in form)
+        problems.require_confirmation("sure" in form)
         await posts.delete(visit.services, location, ident)
     except ServiceError as error:
         return await _page(visit, location, MultiDict(), error, f"delete-{ident}-")
-    return pages.see(f"{pages.PATH}/sites/{location.id}/posts")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts")
 
 
 def _kind(form: "MultiDict[str, str]") -> str:

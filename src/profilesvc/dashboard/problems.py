@@ -47,7 +47,7 @@ def of(error: ServiceError | None, prefix: str = "") -> Problems:
     return Problems(entries, error.kind.status)
 
 
-def require_sure(is_sure: bool) -> None:
+def require_confirmation(is_sure: bool) -> None:
     """Raise VALIDATION_ERROR unless the user has ticked the confirmation."""
     if not is_sure:
         raise invalid("body", "sure", "tick the box to confirm")

@@ -34,7 +34,7 @@ async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
         await reviews.reply(visit.services, location, ident, {"comment": text})
     except ServiceError as error:
         return await _page(visit, location, _FailedReply(ident, text, error))
-    return pages.see(f"{pages.PATH}/sites/{location.id}/reviews")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews")
 
 
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
@@ -42,11 +42,11 @@ async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
     ident = of_path("reviewId", review_id, reviewId, location.name)
     try:
-        problems.require_sure("sure" in form)
+        problems.require_confirmation("sure" in form)
         await reviews.delete_reply(visit.services, location, ident)
     except ServiceError as error:
         return await _page(visit, location, _FailedReply(ident, None, error))
-    return pages.see(f"{pages.PATH}/sites/{location.id}/reviews")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ def blueprint() -> Blueprint:
     for part in (session, sites, site, posts, reviews, keys, plan, badge):
         dashboard.register_blueprint(part.blueprint)
     dashboard.register_error_handler(Exception, pages.failed)
-    dashboard.after_request(pages.guard)
+    dashboard.after_request(pages.add_headers)
     files = {file.name: file for file in _STATIC.iterdir()}
 
     @dashboard.get("/static/<name>")
@@ -31,7 +31,7 @@ def blueprint() -> Blueprint:
 
     @dashboard.get("/")
     async def home() -> Response:
-        return pages.see(pages.PATH)
+        return pages.redirect(pages.PATH)
 
     @dashboard.get("/<path:missing>")
     async def not_found(missing: str) -> Response:

@@ -39,7 +39,7 @@ async def sign_in() -> Response:
 @blueprint.get("/sign-in/start")
 async def start() -> Response:
     url, attempt = await (await _provider()).begin(local(request.args.get("next", "")))
-    services, response = current_services(), pages.see(url)
+    services, response = current_services(), pages.redirect(url)
     sealed = attempt.sealed(services, services.clock.now() + _ATTEMPT_SECONDS * SECOND)
     cookies.put(response, services, cookies.SIGN_IN, sealed, _ATTEMPT_SECONDS)
     return response
@@ -54,7 +54,7 @@ async def callback() -> Response:
             AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or it has expired. Start again."
         )
     token = await (await _provider()).finish(attempt, request.args.to_dict())
-    response = pages.see(local(attempt.next_path))
+    response = pages.redirect(local(attempt.next_path))
     cookies.put(response, services, cookies.SESSION, token.access_token, token.expires_in)
     cookies.remove(response, services, cookies.SIGN_IN)
     return response
@@ -64,6 +64,6 @@ async def callback() -> Response:
 async def sign_out(visit: Visit) -> Response:
     """End the session's token, not only the cookie of this browser."""
     await oauth2.revoke(visit.services, visit.caller, visit.token)
-    response = pages.see(f"{pages.PATH}/sign-in")
+    response = pages.redirect(f"{pages.PATH}/sign-in")
     cookies.remove(response, visit.services, cookies.SESSION)
     return response

@@ -62,7 +62,7 @@ async def push(visit: Visit, locationId: str) -> Response:
         await sync.run(visit.services, visit.caller, location, source, once)
     except ServiceError as error:
         return await _page(visit, location, error=error)
-    return pages.see(f"{pages.PATH}/sites/{location.id}#comparison")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison")
 
 
 async def _done(visit: Visit, location: AllowedLocation, action: Awaitable[object]) -> Response:
@@ -71,7 +71,7 @@ async def _done(visit: Visit, location: AllowedLocation, action: Awaitable[objec
         await action
     except ServiceError as error:
         return await _page(visit, location, error=error)
-    return pages.see(f"{pages.PATH}/sites/{location.id}")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}")
 
 
 async def _page(

@@ -142,7 +142,7 @@ async def _awaited(response: Awaitable[Response]) -> Response:
 def _sign_in() -> Response:
     path = request.path if request.method == "GET" and not pages.is_fragment() else pages.PATH
     ended = "" if cookies.get(current_services(), cookies.SESSION) is None else "&ended=1"
-    return pages.see(f"{pages.PATH}/sign-in?next={local(path)}{ended}")
+    return pages.redirect(f"{pages.PATH}/sign-in?next={local(path)}{ended}")
 
 
 async def _require_own_form(visit: Visit) -> None:

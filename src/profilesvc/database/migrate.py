@@ -47,15 +47,15 @@ async def current(engine: AsyncEngine) -> str | None:
         return (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar_one_or_none()
 
 
-def ahead(revision: str | None) -> int:
+def revisions_ahead(revision: str | None) -> int:
     """Return how many migrations a database is ahead of this code; -1 if it is behind, or not the service's."""
     lead = int(revision) - int(head()) if revision is not None and revision.isdecimal() else -1
     return max(lead, -1)
 
 
-def fits(revision: str | None) -> bool:
+def is_supported(revision: str | None) -> bool:
     """Return whether this code can serve a database at that revision."""
-    return 0 <= ahead(revision) <= LEAD
+    return 0 <= revisions_ahead(revision) <= LEAD
 
 
 async def upgrade(engine: AsyncEngine) -> None:
@@ -64,7 +64,7 @@ async def upgrade(engine: AsyncEngine) -> None:
     On PostgreSQL a migration waits at most half a second for the lock of a table, because all later statements on the
     table wait behind it. Then it pauses and tries again, for about a minute.
     """
-    if ahead(await current(engine)) >= 0:
+    if revisions_ahead(await current(engine)) >= 0:
         return
     from alembic import command
 

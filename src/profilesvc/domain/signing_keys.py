@@ -73,11 +73,11 @@ def due(keys: Iterable[KeyDates], now: int, schedule: Schedule) -> int | None:
     return max(regular, now + schedule.announce) if regular - schedule.announce <= now else None
 
 
-def outlived(keys: Iterable[KeyDates], now: int, keep: int) -> list[str]:
+def expired_kids(keys: Iterable[KeyDates], now: int, keep: int) -> list[str]:
     """Return the kids of keys whose tokens have all expired, because their successor has signed longer than `keep`."""
     return [key.kid for key, successor in pairwise(in_order(keys)) if successor.active_from + keep <= now]
 
 
-def soonest(created_at: int, others: Iterable[KeyDates], now: int) -> int:
+def earliest_start(created_at: int, others: Iterable[KeyDates], now: int) -> int:
     """Return the time from which a key can sign: when every process has it, or now if no other key can sign."""
     return now if active(others, now) is None else max(now, created_at + KNOWN_AFTER)

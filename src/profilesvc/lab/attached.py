@@ -8,7 +8,7 @@ import httpx
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab.guard import Guard, Guarded
 from profilesvc.lab.journal import FOLDER, Journal, name_of
-from profilesvc.lab.preflight import look
+from profilesvc.lab.preflight import read_baseline
 from profilesvc.lab.undo import Undo
 from profilesvc.lab.waiting import Waiting
 from profilesvc.settings import LabSettings, load
@@ -55,10 +55,10 @@ class Attached:
     def _own_journal(self) -> Journal:
         """Create a journal of this process, for a notebook that a person runs."""
         settings = self._settings
-        report = look(self._client, target_of(settings), location_of(settings), settings.write)
+        found = read_baseline(self._client, target_of(settings), location_of(settings), settings.write)
         journal = Journal(journal_path(settings, load().data_dir, f"-{os.getpid()}-{id(self)}"))
         journal.lock()
-        journal.write(baseline=report.baseline)
+        journal.write(baseline=found.baseline)
         return journal
 
     @property

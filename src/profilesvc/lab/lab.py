@@ -22,7 +22,7 @@ from profilesvc.lab.plots import Plots
 from profilesvc.lab.provider import ProviderControl
 from profilesvc.lab.record import Call, LabClosed, Recording, code_of
 from profilesvc.lab.traffic import Noted, Traffic
-from profilesvc.server.loopback import spare_loopback
+from profilesvc.server.loopback import exempt_loopback
 from profilesvc.settings import LabSettings, Settings, load
 
 _TIMEOUT_SECONDS = 30
@@ -262,7 +262,7 @@ def open_lab(
         TypeError: An argument is not a setting.
     """
     _reject_unknown(settings)
-    spare_loopback()
+    exempt_loopback()
     target = load().lab
     if not keep_open:
         _close_earlier(embedded=not target.target)

@@ -19,14 +19,14 @@ class PreflightError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Baseline:
     """The initial state of the location: the first entry of the journal, and lines for the report."""
 
     baseline: JsonObject
     lines: list[str]
 
 
-def look(client: httpx.Client, target: str, location: str, write: bool) -> Found:
+def read_baseline(client: httpx.Client, target: str, location: str, write: bool) -> Baseline:
     """Read the initial state without changing anything.
 
     Raises:
@@ -48,7 +48,7 @@ def look(client: httpx.Client, target: str, location: str, write: bool) -> Found
         baseline |= _for_writing(client, target, entry)
     names = ", ".join(f"{business['name']} ({business['id']})" for business in businesses)
     state = f"sync {'on' if entry['syncEnabled'] else 'off'}, {counted(len(keys), 'live key')}"
-    return Found(
+    return Baseline(
         baseline,
         [
             f"service    {target}",

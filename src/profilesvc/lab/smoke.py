@@ -17,7 +17,7 @@ from profilesvc.lab.attached import client_of, journal_path, location_of, target
 from profilesvc.lab.journal import Journal
 from profilesvc.lab.notebooks import FOLDER as NOTEBOOKS
 from profilesvc.lab.pages import Page, run_page
-from profilesvc.lab.preflight import PreflightError, look
+from profilesvc.lab.preflight import PreflightError, read_baseline
 from profilesvc.lab.undo import Undo
 from profilesvc.settings import PREFIX, LabSettings, load
 
@@ -58,12 +58,12 @@ def _journal(lab: LabSettings, folder: Path) -> Iterator[Journal]:
     """Undo earlier runs and create a journal that starts with the current state of the location."""
     _finish_earlier(lab, folder)
     with client_of(lab) as client:
-        report = look(client, target_of(lab), location_of(lab), lab.write)
-    print(*report.lines, sep="\n", flush=True)
+        found = read_baseline(client, target_of(lab), location_of(lab), lab.write)
+    print(*found.lines, sep="\n", flush=True)
     with closing(Journal(journal_path(lab, folder).absolute())) as journal:
         if not journal.lock():
             raise PreflightError(f"Another run uses {location_of(lab)} at {target_of(lab)}. Wait until it is over.")
-        journal.write(baseline=report.baseline)
+        journal.write(baseline=found.baseline)
         yield journal
 
 

@@ -20,6 +20,6 @@ async def checks(services: Services) -> dict[str, bool]:
     return {
         "database": True,
         "writable": is_writable,
-        "migrations": migrate.fits(current),
+        "migrations": migrate.is_supported(current),
         "signing_key": services.signer.keyring.is_complete,
     }

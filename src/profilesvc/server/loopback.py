@@ -6,7 +6,7 @@ HOSTS = ("127.0.0.1", "localhost", "::1")
 _PROXIES = {"http_proxy", "https_proxy", "all_proxy"}
 
 
-def spare_loopback() -> None:
+def exempt_loopback() -> None:
     """Exempt loopback from the proxies of the environment, for this process and those that it starts.
 
     Without such a proxy, do nothing: on macOS and Windows NO_PROXY would hide the proxy settings of the system.

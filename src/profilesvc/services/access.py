@@ -74,7 +74,7 @@ SESSION = Access(user=True, service=False, is_session=True)
 HEARTBEAT = Access(user=False, service=True, records_contact=True)
 
 
-def either(permission: Permission) -> Access:
+def user_or_service(permission: Permission) -> Access:
     """Accept user tokens, and service tokens with the permission."""
     return Access(user=True, service=True, permission=permission)
 

@@ -45,7 +45,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     origins.enforce(request)
     async with services.storage.write() as session:
         # Stored for an hour longer than the token is valid, because the clocks of processes differ.
-        if not await identities.spend(session, identity.digest, identity.valid_until + HOUR, now):
+        if not await identities.mark_used(session, identity.digest, identity.valid_until + HOUR, now):
             raise _rejection("used")
         user = await _user(services, session, identity)
         if user.suspended_at is not None:

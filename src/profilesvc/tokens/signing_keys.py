@@ -121,7 +121,7 @@ class SigningKeys:
                 return  # another process was first
             for next_key in rules.announced(keys, now):  # they would replace the operator's own key
                 await table.remove(session, next_key.kid, now)
-            await self._add(session, key, rules.soonest(now, keys, now))
+            await self._add(session, key, rules.earliest_start(now, keys, now))
 
     async def _encrypt(self) -> None:
         """Encrypt the keys that were stored before a passphrase was configured."""
@@ -166,7 +166,7 @@ class SigningKeys:
             keys = await self._locked(session, alg)
             next_key = next(iter(rules.announced(keys, now)), None)
             if next_key is None:
-                earliest = rules.soonest(now, keys, now)
+                earliest = rules.earliest_start(now, keys, now)
                 await self._add(session, key, earliest if at_once else max(earliest, now + self.schedule(alg).announce))
             elif not at_once:
                 when = iso(next_key.active_from)
@@ -178,7 +178,7 @@ class SigningKeys:
         return await self._info(key.kid if next_key is None else next_key.kid)
 
     async def _bring_forward(self, session: AsyncSession, next_key: KeyDates, keys: list[KeyDates], now: int) -> None:
-        earliest = rules.soonest(next_key.created_at, keys, now)
+        earliest = rules.earliest_start(next_key.created_at, keys, now)
         await table.change(session, next_key.kid, active_from=min(next_key.active_from, earliest))
 
     async def remove(self, kid: str) -> KeyInfo:
@@ -211,7 +211,7 @@ class SigningKeys:
         if next_key is not None:
             await self._bring_forward(session, next_key, others, now)
         else:
-            await self._add(session, new_key, rules.soonest(now, others, now))
+            await self._add(session, new_key, rules.earliest_start(now, others, now))
 
     async def keep_schedule(self) -> None:
         """Announce the keys that are due and remove those whose tokens have expired, in one of the processes."""
@@ -222,14 +222,14 @@ class SigningKeys:
     async def _keep_schedule(self, alg: Algorithm) -> bool:
         plan, now, dates = self.schedule(alg), self._clock.now(), self._ring.of(alg).dates
         new_key = None if rules.due(dates, now, plan) is None else await asyncio.to_thread(generate, alg)
-        if new_key is None and not rules.outlived(dates, now, plan.keep):
+        if new_key is None and not rules.expired_kids(dates, now, plan.keep):
             return False
         async with self._storage.write() as session:
             keys = await self._locked(session, alg)
             active_from = rules.due(keys, now, plan)
             if new_key is not None and active_from is not None:
                 await self._add(session, new_key, active_from)
-            for kid in rules.outlived(keys, now, plan.keep):
+            for kid in rules.expired_kids(keys, now, plan.keep):
                 await table.remove(session, kid, now)
                 log.info("signing key %s was removed, because its tokens have expired", kid)
         return True

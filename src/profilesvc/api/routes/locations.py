@@ -12,14 +12,17 @@ from profilesvc.contract.locations import (
 )
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import locations
-from profilesvc.services.access import either
+from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 
 routes = Routes("locations")
 
 
 @routes.endpoint(
-    "GET /external-business/locations", access=either(Permission.READ), query=LocationListQuery, data=LocationList
+    "GET /external-business/locations",
+    access=user_or_service(Permission.READ),
+    query=LocationListQuery,
+    data=LocationList,
 )
 async def list_locations(services: Services, caller: Caller, query: LocationListQuery) -> Rendered:
     """List locations.
@@ -31,7 +34,7 @@ async def list_locations(services: Services, caller: Caller, query: LocationList
 
 @routes.endpoint(
     "GET /external-business/locations/<location:locationId>",
-    access=either(Permission.READ),
+    access=user_or_service(Permission.READ),
     data=LocationDetail,
     errors=(PROVIDER_API_ERROR,),
 )
@@ -46,7 +49,7 @@ async def get_location(services: Services, location: AllowedLocation) -> Rendere
 
 @routes.endpoint(
     "PATCH /external-business/locations/<location:locationId>/sync",
-    access=either(Permission.WRITE),
+    access=user_or_service(Permission.WRITE),
     body=SyncSwitch,
     data=SyncSwitched,
     errors=(LOCATION_NOT_VERIFIED, PLAN_RESTRICTION),
@@ -61,7 +64,7 @@ async def switch_sync(services: Services, location: AllowedLocation, body: SyncS
 
 @routes.endpoint(
     "POST /external-business/locations/<location:locationId>/refresh-verification",
-    access=either(Permission.WRITE),
+    access=user_or_service(Permission.WRITE),
     data=VerificationRefreshed,
     errors=(PROVIDER_API_ERROR,),
 )

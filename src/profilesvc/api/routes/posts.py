@@ -8,7 +8,7 @@ from profilesvc.contract.posts import Post, PostDeleted, PostList, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import posts
-from profilesvc.services.access import either
+from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
@@ -23,7 +23,7 @@ def _path(name: str) -> str:
 
 @routes.endpoint(
     "GET /posts",
-    access=either(Permission.READ),
+    access=user_or_service(Permission.READ),
     query=PostListQuery,
     data=PostList,
     errors=(PROVIDER_API_ERROR,),
@@ -40,7 +40,7 @@ async def list_posts(services: Services, caller: Caller, location: AllowedLocati
 
 @routes.endpoint(
     "POST /posts",
-    access=either(Permission.WRITE),
+    access=user_or_service(Permission.WRITE),
     query=LocationQuery,
     body=dict,
     body_schema=LocalPost,
@@ -66,7 +66,7 @@ async def create_post(
 
 @routes.endpoint(
     "PATCH /posts/<post:postId>",
-    access=either(Permission.WRITE),
+    access=user_or_service(Permission.WRITE),
     query=LocationQuery,
     body=dict,
     body_schema=LocalPost,
@@ -83,7 +83,7 @@ async def change_post(services: Services, location: AllowedLocation, post_id: st
 
 @routes.endpoint(
     "DELETE /posts/<post:postId>",
-    access=either(Permission.WRITE),
+    access=user_or_service(Permission.WRITE),
     query=LocationQuery,
     data=PostDeleted,
     errors=(NOT_FOUND, PROVIDER_API_ERROR),

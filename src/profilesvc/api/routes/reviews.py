@@ -8,14 +8,16 @@ from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReplyBody, ReplyDeleted, ReviewDetail, ReviewList, ReviewListQuery
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import reviews
-from profilesvc.services.access import either
+from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 
 routes = Routes("reviews")
 _ERRORS = (PLAN_RESTRICTION, NOT_FOUND, PROVIDER_API_ERROR)
 
 
-@routes.endpoint("GET /reviews", access=either(Permission.READ), query=ReviewListQuery, data=ReviewList, errors=_ERRORS)
+@routes.endpoint(
+    "GET /reviews", access=user_or_service(Permission.READ), query=ReviewListQuery, data=ReviewList, errors=_ERRORS
+)
 async def list_reviews(services: Services, location: AllowedLocation, query: ReviewListQuery) -> Rendered:
     """List reviews.
 
@@ -29,7 +31,7 @@ async def list_reviews(services: Services, location: AllowedLocation, query: Rev
 
 @routes.endpoint(
     "GET /reviews/<review:reviewId>",
-    access=either(Permission.READ),
+    access=user_or_service(Permission.READ),
     query=LocationQuery,
     data=ReviewDetail,
     errors=_ERRORS,
@@ -46,7 +48,7 @@ async def get_review(services: Services, location: AllowedLocation, review_id: s
 
 @routes.endpoint(
     "PUT /reviews/<review:reviewId>/reply",
-    access=either(Permission.WRITE),
+    access=user_or_service(Permission.WRITE),
     query=LocationQuery,
     body=dict,
     body_schema=ReplyBody,
@@ -66,7 +68,7 @@ async def reply_to_review(services: Services, location: AllowedLocation, review_
 
 @routes.endpoint(
     "DELETE /reviews/<review:reviewId>/reply",
-    access=either(Permission.WRITE),
+    access=user_or_service(Permission.WRITE),
     query=LocationQuery,
     data=ReplyDeleted,
     errors=_ERRORS,

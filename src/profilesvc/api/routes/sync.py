@@ -13,7 +13,7 @@ from profilesvc.contract.provider.location import Location
 from profilesvc.contract.sync import SyncComparison, SyncHistory, SyncHistoryQuery, SyncPreview, SyncQuery, SyncResult
 from profilesvc.domain.permissions import Permission
 from profilesvc.services import comparison, sync
-from profilesvc.services.access import either
+from profilesvc.services.access import user_or_service
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
@@ -22,7 +22,7 @@ routes = Routes("sync")
 
 @routes.endpoint(
     "GET /sync/comparison/<location:locationId>",
-    access=either(Permission.READ),
+    access=user_or_service(Permission.READ),
     data=SyncComparison,
     errors=(PROVIDER_API_ERROR,),
 )
@@ -36,7 +36,7 @@ async def compare_profile(services: Services, location: AllowedLocation) -> Sync
 
 @routes.endpoint(
     "POST /sync/<location:locationId>",
-    access=either(Permission.WRITE),
+    access=user_or_service(Permission.WRITE),
     query=SyncQuery,
     body=dict,
     body_schema=Location,
@@ -63,7 +63,7 @@ async def sync_profile(
 
 @routes.endpoint(
     "GET /sync/history/<location:locationId>",
-    access=either(Permission.READ),
+    access=user_or_service(Permission.READ),
     query=SyncHistoryQuery,
     data=SyncHistory,
 )

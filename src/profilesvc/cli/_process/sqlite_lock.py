@@ -12,7 +12,7 @@ from profilesvc.settings import PREFIX, Settings, SettingsError
 
 
 @contextlib.contextmanager
-def sole_server(settings: Settings) -> Iterator[None]:
+def exclusive_server(settings: Settings) -> Iterator[None]:
     """Lock the server's SQLite file for the block.
 
     Servers on PostgreSQL may share the file of their embedded emulator, but not with `profilesvc emulator`. Other
@@ -31,7 +31,7 @@ def sole_server(settings: Settings) -> Iterator[None]:
         yield
 
 
-def sole_emulator(settings: Settings) -> contextlib.AbstractContextManager[None]:
+def exclusive_emulator(settings: Settings) -> contextlib.AbstractContextManager[None]:
     """Lock the emulator's file for a block.
 
     Raises:
