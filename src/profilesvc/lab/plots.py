@@ -51,6 +51,8 @@ class Plots:
         rows: dict[str, list[Bar]] = {}
         for (day, states), (until, _) in zip(seen, [*seen[1:], seen[-1]], strict=True):
             for name, state in states:
+                if state == "removed":
+                    continue
                 drawn = rows.setdefault(name, [])
                 if drawn and drawn[-1].text == state and drawn[-1].end == day:
                     drawn[-1] = Bar(drawn[-1].begin, until, drawn[-1].colour, state)

@@ -124,8 +124,8 @@ def plain_folded(summary: str, text: str) -> str:
 
 
 def _cell(html: str, column: int) -> str:
-    """Return a cell. Only cells after the first column can be broken anywhere."""
-    wrap = "overflow-wrap:anywhere" if column else "white-space:nowrap"
+    """Return a cell. A word is broken only if it is longer than a line."""
+    wrap = "overflow-wrap:break-word" if column else "white-space:nowrap"
     return f'<td style="{_CELL};{wrap}">{html}</td>'
 
 
