@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
 _CPU_SHARE, _MAX_SECONDS = 0.05, 0.05
@@ -22,7 +22,7 @@ class BriefCache(Generic[Result]):
         self._stamp: object = None
         self._pending: asyncio.Future[Result] | None = None
 
-    async def get(self, compute: Callable[[], Coroutine[Any, Any, Result]], stamp: object = None) -> Result:
+    async def get(self, compute: Callable[[], Awaitable[Result]], stamp: object = None) -> Result:
         """Return the result of `compute`. An equal `stamp` means that it has not changed; None means unknown."""
         pending = self._pending
         if pending is None or (pending.done() and self._is_due(pending, stamp)):
@@ -37,7 +37,7 @@ class BriefCache(Generic[Result]):
         self._budget, self._at = min(self._max_budget, self._budget + _CPU_SHARE * (now - self._at)), now
         return self._budget > 0 and (stamp is None or stamp != self._stamp)
 
-    async def _charged(self, compute: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    async def _charged(self, compute: Callable[[], Awaitable[Result]]) -> Result:
         """Compute and charge the thread's CPU time, with a limit, because other requests use the thread meanwhile."""
         started_at = time.thread_time()
         try:

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import asyncpg
-from sqlalchemy import URL, Executable, Result, event, make_url, text
+from sqlalchemy import URL, Connection, Executable, Result, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from profilesvc.database.advisory_locks import AdvisoryLocks, PostgresAdvisoryLocks, SingleProcessLocks
 from profilesvc.database.outage import Outage
@@ -104,7 +106,7 @@ def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEn
 
 def _prepare_sqlite(engine: AsyncEngine) -> None:
     @event.listens_for(engine.sync_engine, "connect")
-    def configure(connection: Any, _record: Any) -> None:
+    def configure(connection: DBAPIConnection, _record: object) -> None:
         connection.isolation_level = None  # the driver must not start transactions itself
         cursor = connection.cursor()
         for pragma in _PRAGMAS:
@@ -112,7 +114,7 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
         cursor.close()
 
     @event.listens_for(engine.sync_engine, "begin")
-    def begin(connection: Any) -> None:
+    def begin(connection: Connection) -> None:
         options = connection.get_execution_options()
         wait = options.get("sqlite_wait_ms", _BUSY_MS)
         if connection.info.get("wait_ms", _BUSY_MS) != wait:
@@ -247,11 +249,11 @@ class Storage:
         """Replace connections of SQLAlchemy's pool that are older than the last renewal, at their next use."""
 
         @event.listens_for(self.engine.sync_engine, "connect")
-        def note(_connection: Any, record: Any) -> None:
+        def note(_connection: object, record: ConnectionPoolEntry) -> None:
             record.info["made_at"] = time.monotonic()
 
         @event.listens_for(self.engine.sync_engine, "checkout")
-        def compare(_connection: Any, record: Any, _proxy: Any) -> None:
+        def compare(_connection: object, record: ConnectionPoolEntry, _proxy: object) -> None:
             if record.info["made_at"] < self._renewed_at:
                 raise DisconnectionError
 

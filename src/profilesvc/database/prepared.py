@@ -18,6 +18,7 @@ _DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # 
 
 
 Positionals = list[tuple[str, object]]  # name and default of each positional value
+Row = Sequence[Any]  # the columns of a row, whose types the statement decides
 
 
 def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Positionals]:
@@ -90,17 +91,17 @@ class PreparedWrite:
         return Executions(text, [[row.get(name, default) for name, default in positionals] for row in rows])
 
 
-async def fetch(session: Executor, query: Prepared, **parameters: object) -> Sequence[Any]:
+async def fetch(session: Executor, query: Prepared, **parameters: object) -> Sequence[Row]:
     """Return the rows as tuples: from the driver in a unit of reading, from the session in a transaction."""
     driver: Any = getattr(session, "fetch", None)
     if driver is not None:
-        return cast(Sequence[Any], await driver(*query.sql(session.dialect, parameters)))  # type: ignore[attr-defined]
+        return cast(Sequence[Row], await driver(*query.sql(session.dialect, parameters)))  # type: ignore[attr-defined]
     return (await session.execute(query.statement, parameters)).all()
 
 
 async def fetch_one(
     session: Executor, query: Prepared, prefetch: Prefetch | None, **parameters: object
-) -> tuple[Sequence[Any] | None, Sequence[Any]]:
+) -> tuple[Row | None, Row]:
     """Return the only row, or None, and the prefetched row, which is empty without a prefetch."""
     if prefetch is None:
         rows = await fetch(session, query, **parameters)

@@ -5,9 +5,9 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
@@ -69,7 +69,7 @@ class Store:
         return self._engine.execution_options(emulator_write=write)
 
 
-def _configure(connection: Any, _record: Any) -> None:
+def _configure(connection: DBAPIConnection, _record: object) -> None:
     connection.isolation_level = None  # _begin sends BEGIN
     cursor = connection.cursor()
     for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=NORMAL"):

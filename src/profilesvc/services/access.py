@@ -1,12 +1,11 @@
 """Authenticate callers, and check their permissions and which locations they may use."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.database.prepared import Row
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL, Permission
 from profilesvc.domain.plans import Feature
@@ -161,7 +160,7 @@ def ids(claims: AccessClaims) -> tuple[str, str, str]:
 
 async def live_user(
     services: Services, claims: UserClaims, prefetch: Prefetch | None = None
-) -> tuple[UserState | None, Sequence[Any]]:
+) -> tuple[UserState | None, Row]:
     """Return the user of a token, or None if the token is no longer valid."""
     async with services.storage.read() as session:
         user, prefetched = await users.token_user(session, int(claims["sub"]), ids(claims), prefetch)
@@ -172,7 +171,7 @@ async def live_user(
 
 async def live_key(
     services: Services, claims: ServiceClaims, prefetch: Prefetch | None = None
-) -> tuple[KeyState | None, Sequence[Any]]:
+) -> tuple[KeyState | None, Row]:
     """Return the key of a token, or None if the token is no longer valid. A held key is returned at any epoch."""
     async with services.storage.read() as session:
         key, prefetched = await keys.token_key(session, claims["client_id"], ids(claims), prefetch)

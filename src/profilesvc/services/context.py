@@ -1,7 +1,7 @@
 """The parameters of every operation: the services, the caller and the location."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +11,7 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UN
 from profilesvc.database.batches import Batches
 from profilesvc.database.engine import Storage
 from profilesvc.database.prepared import Prefetch as Prefetch  # for the API
+from profilesvc.database.prepared import Row
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold
@@ -111,7 +112,7 @@ class Caller:
     plan: Plan
     permissions: frozenset[str]
     key: KeyState | None = None
-    prefetched: Sequence[Any] = ()
+    prefetched: Row = ()
 
     @property
     def scope(self) -> str:

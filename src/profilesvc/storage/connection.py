@@ -1,13 +1,12 @@
 """Queries on heartbeats."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, case, exists, func, select, update
 
 from profilesvc.database.dialect import insert_by
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prefetch, Prepared, PreparedWrite, fetch
+from profilesvc.database.prepared import Prefetch, Prepared, PreparedWrite, Row, fetch
 from profilesvc.database.writers import Executions
 from profilesvc.domain.connection import ONLINE_FOR, Span
 from profilesvc.storage.tables import connections, contacts, holds, keys
@@ -52,7 +51,7 @@ async def watched(session: Executor, client_id: str, user_id: int) -> Watched | 
     return from_row(rows[0]) if rows else None
 
 
-def from_row(columns: Sequence[Any]) -> Watched | None:
+def from_row(columns: Row) -> Watched | None:
     """Build the result from a row."""
     return None if columns[0] is None else Watched._make(columns)
 

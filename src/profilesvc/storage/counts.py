@@ -1,8 +1,5 @@
 """Queries that count over whole tables for the operator's metrics, and the counts stored last."""
 
-from collections.abc import Sequence
-from typing import Any
-
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -58,7 +55,7 @@ async def store(session: AsyncSession, counts: Counts, now: int) -> None:
 async def latest(session: Executor) -> tuple[Counts, int | None]:
     """Return the stored counts and when they were counted, or nothing and None before the first count."""
     counts: Counts = {}
-    rows: Sequence[Any] = await fetch(session, _STORED)
+    rows = await fetch(session, _STORED)
     for name, state, amount, _ in rows:
         counts.setdefault(name, {})[state] = amount
     return counts, min((row[3] for row in rows), default=None)

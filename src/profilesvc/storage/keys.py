@@ -1,15 +1,15 @@
 """Queries on API keys, their secrets and holds."""
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import DeactivationReason
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prefetch, Prepared, fetch, fetch_one, separated
+from profilesvc.database.prepared import Prefetch, Prepared, Row, fetch, fetch_one, separated
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, revocations, signing_keys
 from profilesvc.storage.tables import holds, keys, locations, secrets, users
@@ -102,7 +102,7 @@ async def own(session: Executor, client_id: str, user_id: int) -> KeyState | Non
 
 async def token_key(
     session: Executor, client_id: str, ids: Iterable[str], prefetch: Prefetch | None = None
-) -> tuple[KeyState | None, Sequence[Any]]:
+) -> tuple[KeyState | None, Row]:
     """Return the state of a key as `state` does, and the prefetched row."""
     row, prefetched = await fetch_one(session, _STATE, prefetch, client_id=client_id, **revocations.ids_of(*ids))
     return (None if row is None else KeyState._make(row)), prefetched

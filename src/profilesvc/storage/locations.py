@@ -1,13 +1,13 @@
 """Queries on the cached locations."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prepared, fetch
+from profilesvc.database.prepared import Prepared, Row, fetch
 from profilesvc.storage.tables import businesses, locations
 
 
@@ -54,7 +54,7 @@ async def own(session: Executor, name: str, user_id: int) -> LocationState | Non
     return _state(await fetch(session, _OWN, location=name, user_id=user_id))
 
 
-def _state(rows: Sequence[Any]) -> LocationState | None:
+def _state(rows: Sequence[Row]) -> LocationState | None:
     if not rows:
         return None
     row = LocationState._make(rows[0])  # the driver of SQLite returns integers

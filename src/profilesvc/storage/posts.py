@@ -1,6 +1,5 @@
 """Queries on the cached posts and on the monthly quota."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -19,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.dialect import insert_into
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prefetch, Prepared, fetch, joined
+from profilesvc.database.prepared import Prefetch, Prepared, Row, fetch, joined
 from profilesvc.storage.tables import locations, post_usage, posts
 
 Position = tuple[int, str]
@@ -104,7 +103,7 @@ async def first_page(session: Executor, location: str, size: int) -> tuple[Cache
     return from_row((await fetch(session, _FIRST_PAGE, **prefetch(location, size).parameters))[0])
 
 
-def from_row(columns: Sequence[Any]) -> tuple[CacheAge, Page]:
+def from_row(columns: Row) -> tuple[CacheAge, Page]:
     """Build the result from a row."""
     documents, ends, *age = columns
     return CacheAge._make(age), _to_page(documents, ends)

@@ -1,7 +1,7 @@
 """Queries on users and businesses."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prefetch, Prepared, fetch_one
+from profilesvc.database.prepared import Prefetch, Prepared, Row, fetch_one
 from profilesvc.storage import revocations
 from profilesvc.storage.tables import businesses, users
 
@@ -37,7 +37,7 @@ async def user(session: Executor, user_id: int) -> UserState | None:
 
 async def token_user(
     session: Executor, user_id: int, ids: Iterable[str], prefetch: Prefetch | None = None
-) -> tuple[UserState | None, Sequence[Any]]:
+) -> tuple[UserState | None, Row]:
     """Return a user, or None if one of the `ids` of their token is revoked; and the prefetched row."""
     row, prefetched = await fetch_one(session, _TOKEN_USER, prefetch, user_id=user_id, **revocations.ids_of(*ids))
     return (None if row is None else UserState._make(row)), prefetched
