@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
@@ -39,7 +39,7 @@ def require_json(hint: str | None, content_type: str | None) -> None:
         raise ServiceError(UNSUPPORTED_MEDIA_TYPE, hint)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
+def _unique(pairs: list[tuple[str, object]]) -> JsonObject:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise invalid("body", "", "must not contain a field twice")
@@ -53,7 +53,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _constant(text: str) -> Any:
+def _constant(text: str) -> Never:
     raise invalid("body", "", f"must be JSON, which has no {text}")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -28,7 +28,7 @@ class Operation(Generic[T]):
     path: str
     envelope: type[Success[T]]
     params: Mapping[str, str] = field(default_factory=dict)
-    body: Mapping[str, Any] | None = field(default=None, repr=False)  # can contain a secret
+    body: Mapping[str, object] | None = field(default=None, repr=False)  # can contain a secret
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = False
     bearer: bool = True

@@ -6,7 +6,7 @@ which every operation that calls the provider can raise.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 from profilesvc.client.operation import PREFIX, Operation, Pages, location_id, segment
@@ -45,7 +45,7 @@ def iter_posts(location: str, page_size: int = 50, page_token: str = "") -> Page
     return Pages(list_posts(location, page_size, page_token), lambda page: page.localPosts, rest)
 
 
-def create_post(location: str, post: Mapping[str, Any], *, idempotency_key: str | None = None) -> Operation[Post]:
+def create_post(location: str, post: Mapping[str, object], *, idempotency_key: str | None = None) -> Operation[Post]:
     """Create a post from the provider's LocalPost fields; it starts as PROCESSING. The key makes a retry safe.
 
     Raises:
@@ -62,7 +62,7 @@ def create_post(location: str, post: Mapping[str, Any], *, idempotency_key: str 
     )
 
 
-def update_post(location: str, post: str, changes: Mapping[str, Any]) -> Operation[Post]:
+def update_post(location: str, post: str, changes: Mapping[str, object]) -> Operation[Post]:
     """Change these fields of a post and return the whole post; None clears a field.
 
     Raises:
@@ -199,7 +199,7 @@ def compare(location: str) -> Operation[SyncComparison]:
     )
 
 
-def sync(location: str, profile: Mapping[str, Any], *, idempotency_key: str | None = None) -> Operation[SyncResult]:
+def sync(location: str, profile: Mapping[str, object], *, idempotency_key: str | None = None) -> Operation[SyncResult]:
     """Send fields of the provider's Location to the provider. The idempotency key makes a retry safe.
 
     Raises:
@@ -209,7 +209,7 @@ def sync(location: str, profile: Mapping[str, Any], *, idempotency_key: str | No
     return Operation("POST", path, Success[SyncResult], body=profile, headers=headers, repeatable=True)
 
 
-def preview_sync(location: str, profile: Mapping[str, Any]) -> Operation[SyncPreview]:
+def preview_sync(location: str, profile: Mapping[str, object]) -> Operation[SyncPreview]:
     """Return what `sync` would do with the same profile now, field by field, without changing anything.
 
     Raises:

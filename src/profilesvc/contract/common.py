@@ -1,7 +1,7 @@
 """Annotated types for bodies and queries. They never coerce, because a coerced value hides a client's mistake."""
 
 import re
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -24,12 +24,12 @@ def _storable(value: str) -> str:
     return value
 
 
-def whole_number(value: object) -> Any:
+def whole_number(value: object) -> object:
     """Return 10 for 10.0, because PHP writes integers so; the strict check rejects everything else (D-23a)."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _query_number(value: object) -> Any:
+def _query_number(value: object) -> object:
     """Return a number written in plain ASCII digits; `int` would also accept signs, spaces and underscores (A097)."""
     if isinstance(value, str):
         if not DIGITS.match(value):

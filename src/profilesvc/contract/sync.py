@@ -1,6 +1,6 @@
 """Comparison, sync and history on the wire (docs/api-contract.md#sync)."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -57,8 +57,8 @@ class Difference(Data):
     """One leaf path whose values differ; a missing value is null."""
 
     field: str = Field(examples=["phoneNumbers.primaryPhone"])
-    source: Any
-    provider: Any
+    source: object
+    provider: object
 
 
 class SyncComparison(Data):

@@ -21,7 +21,7 @@ class FastReader(Protocol):
 
     @property
     def dialect(self) -> str: ...
-    async def fetch(self, sql: str, values: list[Any], /) -> Sequence[Any]: ...
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]: ...
     async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]: ...
 
 
@@ -69,7 +69,7 @@ class SqliteReader:
     async def __aexit__(self, *_problem: object) -> None:
         """Keep the connection open."""
 
-    async def fetch(self, sql: str, values: list[Any], /) -> Sequence[Any]:
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]:
         """Return all rows, as tuples."""
         return cast(Sequence[Any], self._driver.execute(sql, values).fetchall())
 
@@ -118,7 +118,7 @@ class _PostgresReader:
         if self._connecting is not None:
             await self._connecting.__aexit__(*problem)
 
-    async def fetch(self, sql: str, values: list[Any], /) -> Sequence[Any]:
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]:
         """Return all rows; asyncpg's records are read like tuples."""
         rows = await self._pool.run(lambda connection: connection.fetch(sql, *values), self._left())
         return cast(Sequence[Any], rows)

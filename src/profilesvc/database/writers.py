@@ -14,7 +14,7 @@ class Executions(NamedTuple):
     """A statement of a transaction, and the positional values of each of its executions."""
 
     sql: str
-    rows: list[list[Any]]
+    rows: list[list[object]]
 
 
 class Writer(Protocol):

@@ -110,7 +110,7 @@ def without_nulls(value: object) -> Any:
     return value
 
 
-def normal(annotation: object, value: object) -> Any:
+def normal(annotation: object, value: object) -> object:
     """Return the value for comparison: None for values that proto JSON omits, and no output-only fields.
 
     Absent, null, "", 0, false, [], {} and the first value of an enum are equal. Items of a list remain.
@@ -125,9 +125,9 @@ def normal(annotation: object, value: object) -> Any:
     return None if value in (None, "", 0, _enum_default(annotation)) else value
 
 
-def annotation_at(message: type[Message], path: str) -> Any:
+def annotation_at(message: type[Message], path: str) -> object:
     """Return the type of a dotted path, or None if the message has no such field."""
-    annotation: Any = message
+    annotation: object = message
     for name in path.split("."):
         inner, _ = message_of(annotation)
         field = inner.model_fields.get(name) if inner else None
@@ -137,7 +137,7 @@ def annotation_at(message: type[Message], path: str) -> Any:
     return annotation
 
 
-def _normal_item(message: type[Message] | None, value: object) -> Any:
+def _normal_item(message: type[Message] | None, value: object) -> object:
     if not isinstance(value, dict):
         return value
     fields = message.model_fields if message else {}
@@ -149,7 +149,7 @@ def _normal_item(message: type[Message] | None, value: object) -> Any:
     return without_nulls(normalised)
 
 
-def _enum_default(annotation: object) -> Any:
+def _enum_default(annotation: object) -> object:
     """Return the first value of an enum annotation, which the provider omits; None for other types."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)[0]

@@ -5,7 +5,7 @@ null, or an empty message. null clears a field. An empty message has no effect, 
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message, Writable, access_of, message_of
@@ -32,9 +32,9 @@ class Patch:
     unchanged: list[str]
 
 
-def leaves(document: JsonObject, prefix: str = "") -> list[tuple[str, Any]]:
+def leaves(document: JsonObject, prefix: str = "") -> list[tuple[str, object]]:
     """Return every leaf with its dotted path, in the document's order."""
-    result: list[tuple[str, Any]] = []
+    result: list[tuple[str, object]] = []
     for name, value in document.items():
         path = prefix + name.replace(".", "\\.")  # a dot inside a name must not look like a path to another leaf
         result += leaves(value, f"{path}.") if isinstance(value, dict) and value else [(path, value)]
@@ -157,8 +157,8 @@ def _agrees(path: str, value: object, document: JsonObject) -> bool:
     return bool(normal(annotation, value) == normal(annotation, _at(document, path)))
 
 
-def _at(document: JsonObject, path: str) -> Any:
-    value: Any = document
+def _at(document: JsonObject, path: str) -> object:
+    value: object = document
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 from pydantic import BeforeValidator
 
@@ -86,7 +86,7 @@ class Windows(Protocol):
     async def close(self) -> None: ...
 
 
-def _read(value: object) -> Any:
+def _read(value: object) -> object:
     return Window.of(value) if isinstance(value, str) else value
 
 

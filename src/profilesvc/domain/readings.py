@@ -1,7 +1,7 @@
 """The three-way reading of a comparison: which side changed each field since the last sync."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import SyncComparison
@@ -14,9 +14,9 @@ class FieldReading:
     """A leaf of the source with its three values, None if absent, and the verdict."""
 
     field: str
-    source: Any
-    provider: Any
-    last_sync: Any
+    source: object
+    provider: object
+    last_sync: object
     verdict: Verdict
 
 
@@ -47,7 +47,7 @@ def _changed_by(source: object, provider: object, last: object) -> Verdict:
     return "changed_at_provider" if _normal(source) == _normal(last) else "changed_in_both"
 
 
-def _normal(value: object) -> Any:
+def _normal(value: object) -> object:
     """Return the value as the provider writes it, without fields that are empty, zero or false."""
     if isinstance(value, dict):
         fields = {name: _normal(inner) for name, inner in value.items()}
@@ -57,17 +57,17 @@ def _normal(value: object) -> Any:
     return value or None
 
 
-def _leaves(document: JsonObject, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+def _leaves(document: JsonObject, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], object]]:
     """Return every field that is not an object with fields, with its path. An array is one leaf."""
-    leaves: list[tuple[tuple[str, ...], Any]] = []
+    leaves: list[tuple[tuple[str, ...], object]] = []
     for name, value in document.items():
         names = (*above, name)
         leaves += _leaves(value, names) if isinstance(value, dict) and value else [(names, value)]
     return leaves
 
 
-def _at(document: JsonObject, names: tuple[str, ...]) -> Any:
-    value: Any = document
+def _at(document: JsonObject, names: tuple[str, ...]) -> object:
+    value: object = document
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

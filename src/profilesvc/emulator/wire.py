@@ -4,8 +4,8 @@ import base64
 import bisect
 import json
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Never, TypeVar
 
 from pydantic import ValidationError
 from quart import request
@@ -16,7 +16,7 @@ from profilesvc.emulator.errors import ApiError, bad_request, body_error
 
 Item = TypeVar("Item")
 
-_DEFAULTS: tuple[Any, ...] = (None, False, "", [])  # 0 equals False; an empty message, {}, is not a default
+_DEFAULTS: tuple[object, ...] = (None, False, "", [])  # 0 equals False; an empty message, {}, is not a default
 _STANDARD_PARAMETERS = frozenset(
     {"alt", "fields", "key", "access_token", "oauth_token", "prettyPrint", "quotaUser", "callback"}
     | {"upload_protocol", "uploadType", "$.xgafv"}
@@ -42,7 +42,7 @@ def pruned(value: object) -> Any:
     return [pruned(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _reject_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Never:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -94,7 +94,7 @@ def _page_size(query: dict[str, str], default: int, maximum: int) -> int:
 
 
 def page(
-    items: list[Item], key: Callable[[Item], list[Any]], query: dict[str, str], sizes: tuple[int, int]
+    items: list[Item], key: Callable[[Item], Sequence[object]], query: dict[str, str], sizes: tuple[int, int]
 ) -> tuple[list[Item], JsonObject]:
     """Return one page of items that are sorted by `key`, and `{nextPageToken}` or `{}`.
 

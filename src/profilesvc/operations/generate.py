@@ -5,7 +5,7 @@ The first location has a tenth of all posts and syncs, like a large customer. Th
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -25,7 +25,7 @@ DOMAIN = "generated.example"
 KEYS_PER_USER = 10
 EVENTS_PER_KEY = 5
 _SILENCE = (*[30 * MINUTE] * 8, 10 * HOUR, 3 * DAY)  # since the last heartbeat: 8 of 10 online, 1 idle, 1 offline
-Rows = Iterator[tuple[Any, ...]]
+Rows = Iterator[tuple[object, ...]]
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Background:
     """Tasks that a response does not wait for. They end before the service closes."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run next to the request; a failure is not reported to the caller."""
@@ -52,7 +52,7 @@ class Background:
         task.add_done_callback(self._ended)
         return task
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _ended(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # mark it as retrieved, so that asyncio does not log it

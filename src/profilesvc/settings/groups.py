@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
@@ -103,7 +103,7 @@ class TokenSettings(_Group):
     """Encrypts the signing keys in the database, also existing ones. They cannot be read without it: keep a copy."""
 
 
-def _comma_list(value: object) -> Any:
+def _comma_list(value: object) -> object:
     """Split a comma-separated list."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 

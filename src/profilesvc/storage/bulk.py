@@ -13,7 +13,7 @@ from profilesvc.storage.tables import businesses, keys, metadata, users
 PIECE = 20_000  # rows of a transaction, which is short enough that a running service can write in between
 
 
-async def load(storage: Storage, table: Table, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
+async def load(storage: Storage, table: Table, columns: Sequence[str], rows: Iterable[tuple[object, ...]]) -> int:
     """Insert rows, which are tuples in the order of `columns`; return how many there were.
 
     Raises:
@@ -28,7 +28,7 @@ async def load(storage: Storage, table: Table, columns: Sequence[str], rows: Ite
     return count
 
 
-async def _insert(session: AsyncSession, table: Table, columns: Sequence[str], rows: list[tuple[Any, ...]]) -> None:
+async def _insert(session: AsyncSession, table: Table, columns: Sequence[str], rows: list[tuple[object, ...]]) -> None:
     connection = await session.connection()
     if connection.dialect.name == "postgresql":
         await session.execute(text("SET LOCAL synchronous_commit = off"))

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from profilesvc.contract.json import JsonObject
 
@@ -59,7 +59,7 @@ def json_object(raw: bytes) -> JsonObject:
     return value
 
 
-def _unique_fields(pairs: list[tuple[str, Any]]) -> JsonObject:
+def _unique_fields(pairs: list[tuple[str, object]]) -> JsonObject:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("duplicate field")

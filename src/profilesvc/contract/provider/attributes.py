@@ -1,6 +1,6 @@
 """The provider's attributes of a location (Business Information v1), a resource of their own."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from profilesvc.contract.provider.format import OUTPUT_ONLY, Message, String, Uri
 
@@ -25,7 +25,7 @@ class Attribute(Message):
 
     name: String | None = None
     valueType: Annotated[AttributeValueType | None, OUTPUT_ONLY] = None
-    values: list[Any] | None = None
+    values: list[object] | None = None
     repeatedEnumValue: RepeatedEnumAttributeValue | None = None
     uriValues: list[UriAttributeValue] | None = None
 
@@ -40,7 +40,7 @@ class Attributes(Message):
 class AttributeValueMetadata(Message):
     """A value that an attribute may have."""
 
-    value: Any = None
+    value: object = None
     displayName: String | None = None
 
 
