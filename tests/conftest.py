@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from support.redis_server import RedisServer
 
 BASE_URL = "http://profiles.test"
-SLOW = {"serving", "cli"}
+SLOW = {"serving", "cli", "test_deploy.py"}
 START = parse_iso("2026-01-02T03:04:05.678Z")
 
 

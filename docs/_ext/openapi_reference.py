@@ -16,7 +16,8 @@ def _row(*cells: str) -> str:
 
 def _type(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
-        return f"`{schema['$ref'].rsplit('/', 1)[1]}`"
+        name = schema["$ref"].rsplit("/", 1)[1]
+        return f"[`{name}`](#{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(_type(option) for option in schema["anyOf"])
     if isinstance(schema.get("type"), list):
@@ -108,10 +109,10 @@ class OpenApiReference(SphinxDirective):
         self.env.note_dependency(str(path))
         document = json.loads(path.read_text("utf-8"))
         lines: list[str] = []
-        by_tag: dict[str, list[str]] = {}
+        by_tag: dict[str, list[str]] = {tag["name"]: [] for tag in document["tags"]}  # in the order for readers
         for url, methods in document["paths"].items():
             for method, operation in methods.items():
-                by_tag.setdefault(operation["tags"][0], []).extend(_operation(method, url, operation))
+                by_tag[operation["tags"][0]].extend(_operation(method, url, operation))
         for tag, operations in by_tag.items():
             lines += [f"## {tag}", "", *operations]
         lines += ["## Schemas", ""]
