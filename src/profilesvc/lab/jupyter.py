@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 from nbformat.sign import NotebookNotary
 
 from profilesvc.contract.json import JsonObject
@@ -70,8 +71,9 @@ def trust_committed(folder: Path, data_dir: Path) -> bool:
     return True
 
 
-def _page(text: str) -> Any:
-    return nbformat.reads(text, as_version=4)
+def _page(text: str) -> NotebookNode:
+    page: NotebookNode = nbformat.reads(text, as_version=4)
+    return page
 
 
 def before_save(model: JsonObject, path: str, contents_manager: Any) -> None:
@@ -90,7 +92,7 @@ def before_save(model: JsonObject, path: str, contents_manager: Any) -> None:
     model["content"] = page
 
 
-def _keep_pictures(page: Any, path: Path) -> None:
+def _keep_pictures(page: NotebookNode, path: Path) -> None:
     """Restore the stored pictures if all else is equal, because fonts differ between machines."""
     try:
         stored = {cell.id: cell for cell in _page(path.read_text("utf-8")).cells}
@@ -104,7 +106,7 @@ def _keep_pictures(page: Any, path: Path) -> None:
             cell.outputs = before.outputs
 
 
-def _without_pictures(cell: Any) -> Any:
+def _without_pictures(cell: NotebookNode) -> Any:
     """Return a cell's source and its outputs as JSON, without the bytes of pictures."""
     outputs = json.loads(json.dumps(cell.get("outputs", [])))
     for output in outputs:

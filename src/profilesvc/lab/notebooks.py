@@ -20,6 +20,7 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.settings import PREFIX
@@ -34,8 +35,9 @@ _METADATA = {
 }
 
 
-def read(path: Path) -> Any:
-    return nbformat.read(path, as_version=4)
+def read(path: Path) -> NotebookNode:
+    notebook: NotebookNode = nbformat.read(path, as_version=4)
+    return notebook
 
 
 def _node(value: JsonObject) -> Any:
@@ -52,7 +54,7 @@ def _embedded_only() -> Iterator[None]:
         os.environ.update(removed)
 
 
-def kernel_for(notebook: Any, folder: Path, timeout: int = CELL_TIMEOUT_SECONDS) -> NotebookClient:
+def kernel_for(notebook: NotebookNode, folder: Path, timeout: int = CELL_TIMEOUT_SECONDS) -> NotebookClient:
     """Return a kernel for a notebook, not yet started. The outputs of the notebook are removed."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -61,14 +63,16 @@ def kernel_for(notebook: Any, folder: Path, timeout: int = CELL_TIMEOUT_SECONDS)
     return NotebookClient(notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources=resources)
 
 
-def append_code(notebook: Any, source: str) -> Any:
+def append_code(notebook: NotebookNode, source: str) -> NotebookNode:
     """Append a code cell that is not part of the notebook, and return it."""
-    cell = _node({"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None})
+    cell: NotebookNode = _node(
+        {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+    )
     notebook.cells.append(cell)
     return cell
 
 
-def execute(notebook: Any, folder: Path) -> JsonObject:
+def execute(notebook: NotebookNode, folder: Path) -> JsonObject:
     """Run all cells of a notebook in a new kernel. Return the summary of its lab.
 
     Raises:
@@ -84,9 +88,9 @@ def execute(notebook: Any, folder: Path) -> JsonObject:
     return summary
 
 
-def _joined(outputs: list[Any]) -> list[Any]:
+def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
     """Return the outputs with consecutive prints joined, because the kernel splits them by time."""
-    joined: list[Any] = []
+    joined: list[NotebookNode] = []
     for output in outputs:
         before = joined[-1] if joined else {}
         if output["output_type"] == "stream" and before.get("name") == output["name"]:
@@ -96,7 +100,7 @@ def _joined(outputs: list[Any]) -> list[Any]:
     return joined
 
 
-def normalise(notebook: Any, summary: JsonObject) -> str:
+def normalise(notebook: NotebookNode, summary: JsonObject) -> str:
     """Return the notebook in its stored form: readable cell ids, and nothing that differs between machines."""
     section, counts = "start", Counter[str]()
     for cell in notebook.cells:

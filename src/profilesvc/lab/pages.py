@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
+from nbformat import NotebookNode
 
 from profilesvc.lab.notebooks import append_code, kernel_for, read
 
@@ -99,7 +99,7 @@ def run_page(path: Path, folder: Path, environment: dict[str, str]) -> Page:
     return page
 
 
-def _run_cells(client: NotebookClient, cells: list[Any], page: Page) -> tuple[_Place, Exception] | None:
+def _run_cells(client: NotebookClient, cells: list[NotebookNode], page: Page) -> tuple[_Place, Exception] | None:
     """Run the cells that do not depend on a skipped one. Return the place and the error of the one that failed."""
     place, missing = _Place(0, ""), set[str]()
     for index, cell in enumerate(cells):
@@ -126,7 +126,7 @@ def _run_cells(client: NotebookClient, cells: list[Any], page: Page) -> tuple[_P
     return None
 
 
-def _need(cell: Any) -> str:
+def _need(cell: NotebookNode) -> str:
     """Return what a tagged cell needs to control, or an empty string."""
     return next((NEEDS[tag] for tag in cell.metadata.get("tags", []) if tag in NEEDS), "")
 
