@@ -85,7 +85,7 @@ CHANGES = [
     Change(
         "tokens survive a roll", "11", "services/credentials.py", "    if not overlap_seconds:\n", "    if False:\n"
     ),
-    Change("no www twin", "12", "domain/domains.py", "len(domain) + 4 <= _LONGEST", "False"),
+    Change("no www twin", "03", "domain/domains.py", "len(domain) + 4 <= _LONGEST", "False"),
     Change(
         "preflights for a minute",
         "12",
