@@ -116,7 +116,7 @@ class Folder:
         script = self.path / f"blocks.{language}"
         script.write_text(before + "".join(parts) + after, "utf-8")
         done = subprocess.run(
-            [program, str(script)], cwd=self.path, env=self.variables, capture_output=True, text=True, timeout=60
+            [program, str(script)], cwd=self.path, env=self.variables, capture_output=True, text=True, timeout=240
         )
         assert done.returncode == 0, f"{blocks[0]}: {done.stdout}{done.stderr}"
         if after:
