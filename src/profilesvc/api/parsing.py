@@ -157,7 +157,7 @@ def query_values(model: type[Query], raw: bytes) -> dict[str, str]:
             raise invalid("query", base, "must be sent once, with a single value")
         folded = base.replace("_", "").lower()
         if right := next((exact for exact in model.exact if exact.lower() == folded), None):
-            raise invalid("query", base, f"is unknown; did you mean `{right}`?")
+            raise invalid("query", base, f"is unknown; use `{right}`")
     return values
 
 
