@@ -36,7 +36,7 @@ def rules(app: Quart) -> Iterator[tuple[str, set[str]]]:
     """Every path of the API with sample values, and the methods it takes; pages for people are beside it."""
     paths: dict[str, set[str]] = {}
     for rule in app.url_map.iter_rules():
-        if rule.rule.startswith("/dashboard"):
+        if rule.rule.startswith(("/dashboard", "/guides")):
             continue
         path = rule.rule
         for variable, sample in SAMPLES.items():

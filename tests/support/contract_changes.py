@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-WRITE, READ = "access=either(Permission.WRITE)", "access=either(Permission.READ)"
+WRITE, READ = "access=user_or_service(Permission.WRITE)", "access=user_or_service(Permission.READ)"
 
 
 class Change(NamedTuple):
