@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from quart import Quart
-from sqlalchemy import text
+from sqlalchemy import insert, select, text
 
 from conftest import BASE_URL, ON_ONE_DATABASE, AsService, Change, Dial
 from profilesvc.domain.time import FrozenClock
@@ -17,6 +17,7 @@ from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import users
 from profilesvc.storage.domains import LIVE_KEY
+from profilesvc.storage.tables import key_domains, keys
 from support.api import Site, assert_error, assert_ok
 from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
 from support.parts import Broken
@@ -384,6 +385,11 @@ class TestPreflight:
         statement = LIVE_KEY.params(domain="example.com", now=1)
         compiled = str(statement.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
         async with services.storage.write() as session:
+            key = (await session.execute(select(keys.c.id))).scalars().first()
+            ended = [{"domain": "example.com", "until": until, "key_id": key} for until in range(-500, 0)]
+            others = [{"domain": f"{number}.example", "until": 9, "key_id": key} for number in range(3_000)]
+            await session.execute(insert(key_domains), ended + others)
+            await session.execute(text("ANALYZE key_domains"))  # few rows can be read by any index
             if database == "sqlite":
                 rows = list(await session.execute(text(f"EXPLAIN QUERY PLAN {compiled}")))
                 plan = [row.detail for row in rows]
