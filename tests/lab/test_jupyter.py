@@ -93,9 +93,6 @@ def as_jupyterlab_sends(page: dict[str, Any]) -> dict[str, Any]:
         cell["metadata"] |= {"trusted": True, "editable": True, "jp-MarkdownHeadingCollapsed": True}
         if cell["cell_type"] == "code":
             cell["metadata"]["execution"] = {"iopub.execute_input": "2026-01-02T03:04:05.678Z"}
-        for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
-                output["data"]["image/png"] = "iVBORw0KGgo="
     sent["nbformat_minor"] = 5
     return sent
 

@@ -7,7 +7,6 @@ import subprocess
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -18,7 +17,6 @@ from profilesvc.lab.notebooks import normalise
 
 FIRST = "00_start_here.ipynb"
 _PAGE_CONFIG = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-_PICTURES = {"image/png", "image/jpeg"}
 
 
 def options(folder: Path, data_dir: Path) -> list[str]:
@@ -76,7 +74,7 @@ def _page(text: str) -> NotebookNode:
     return page
 
 
-def before_save(model: JsonObject, path: str, contents_manager: Any) -> None:
+def before_save(model: JsonObject, **_context: object) -> None:
     """Normalise our notebooks on saving, without additions of the editor and of Python. Jupyter calls this hook."""
     content: JsonObject = (model["type"] == "notebook" and model.get("content")) or {}
     summary = content.get("metadata", {}).get("profilesvc")
@@ -85,32 +83,7 @@ def before_save(model: JsonObject, path: str, contents_manager: Any) -> None:
     page = _page(json.dumps(content))
     trusted = [cell["metadata"].get("trusted") for cell in content["cells"]]
     normalise(page, summary)
-    _keep_pictures(page, Path(contents_manager.root_dir, path))
     for cell, flag in zip(page.cells, trusted, strict=True):
         if flag is not None:
             cell.metadata["trusted"] = flag  # the server reads it to decide whether to sign, and does not store it
     model["content"] = page
-
-
-def _keep_pictures(page: NotebookNode, path: Path) -> None:
-    """Restore the stored pictures if all else is equal, because fonts differ between machines."""
-    try:
-        stored = {cell.id: cell for cell in _page(path.read_text("utf-8")).cells}
-    except (OSError, ValueError):
-        return
-    for cell in page.cells:
-        before = stored.get(cell.id)
-        if before is None or _without_pictures(cell) != _without_pictures(before):
-            continue
-        if cell.cell_type == "code":
-            cell.outputs = before.outputs
-
-
-def _without_pictures(cell: NotebookNode) -> Any:
-    """Return a cell's source and its outputs as JSON, without the bytes of pictures."""
-    outputs = json.loads(json.dumps(cell.get("outputs", [])))
-    for output in outputs:
-        data = output.get("data", {})
-        for kind in _PICTURES & data.keys():
-            data[kind] = ""
-    return cell.source, outputs
