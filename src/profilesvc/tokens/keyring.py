@@ -2,21 +2,24 @@
 
 import contextlib
 import hashlib
+import hmac
 import json
 import os
 import tempfile
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 import jwt
+import orjson
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from jwt.algorithms import HMACAlgorithm, RSAAlgorithm
+from jwt.algorithms import RSAAlgorithm
 
 from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.domain import signing_keys
@@ -24,20 +27,19 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import Algorithm, KeyDates
 from profilesvc.tokens.jose import b64
 
-
-class _Hmac(HMACAlgorithm):
-    """HMAC without PyJWT's search for a public key in the secret at each use, which is 4 % of a grant.
-
-    The secrets are 32 random bytes of an `HmacKey`, never the key of another algorithm.
-    """
-
-    def prepare_key(self, key: str | bytes) -> bytes:
-        assert isinstance(key, bytes), "HmacKey.secret"
-        return key
+_PADDING, _SHA256 = padding.PKCS1v15(), SHA256()
+_VERIFIER = jwt.PyJWS(algorithms=["RS256", "HS256"])
 
 
-_JWS = jwt.PyJWS(algorithms=["RS256"])
-_JWS.register_algorithm("HS256", _Hmac(HMACAlgorithm.SHA256))
+@lru_cache  # a few: two types, each with the keys that sign
+def _header(alg: Algorithm, typ: str, kid: str) -> bytes:
+    return b64(orjson.dumps({"alg": alg, "typ": typ, "kid": kid})).encode()
+
+
+def _compact(alg: Algorithm, typ: str, kid: str, payload: bytes, sign: Callable[[bytes], bytes]) -> str:
+    """Return a compact JWS (RFC 7515 §3.1). PyJWT writes the same in twice the time, 6 % of a grant."""
+    signed = _header(alg, typ, kid) + b"." + b64(payload).encode()
+    return f"{signed.decode()}.{b64(sign(signed))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class RsaKey:
 
     def sign(self, typ: str, payload: bytes) -> str:
         """Return a compact JWS. It is the same for the same type and payload."""
-        return _JWS.encode(payload, self.private, self.alg, {"typ": typ, "kid": self.kid})
+        return _compact(self.alg, typ, self.kid, payload, lambda data: self.private.sign(data, _PADDING, _SHA256))
 
     def verify(self, token: str) -> None:
         """Check that this key has signed the token.
@@ -59,7 +61,7 @@ class RsaKey:
         Raises:
             jwt.PyJWTError: It has not.
         """
-        _JWS.decode(token, self.public, algorithms=[self.alg])
+        _VERIFIER.decode(token, self.public, algorithms=[self.alg])
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class HmacKey:
 
     def sign(self, typ: str, payload: bytes) -> str:
         """Return a compact JWS. It is the same for the same type and payload."""
-        return _JWS.encode(payload, self.secret, self.alg, {"typ": typ, "kid": self.kid})
+        return _compact(self.alg, typ, self.kid, payload, lambda data: hmac.digest(self.secret, data, "sha256"))
 
     def verify(self, token: str) -> None:
         """Check that this key has signed the token.
@@ -81,7 +83,7 @@ class HmacKey:
         Raises:
             jwt.PyJWTError: It has not.
         """
-        _JWS.decode(token, self.secret, algorithms=[self.alg])
+        _VERIFIER.decode(token, self.secret, algorithms=[self.alg])
 
 
 SigningKey = RsaKey | HmacKey
