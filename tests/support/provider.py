@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from quart import Quart, Response, g, request
 
 from profilesvc.domain.entropy import SeededEntropy
-from profilesvc.domain.time import FrozenClock, parse_iso
+from profilesvc.domain.time import Clock, FrozenClock, parse_iso
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
@@ -71,7 +71,7 @@ def refusal(answer: Any) -> tuple[str, str]:
     return first["field"], first["description"]
 
 
-def _adapter(client: httpx.AsyncClient, clock: FrozenClock, **settings: Any) -> RemoteProvider:
+def _adapter(client: httpx.AsyncClient, clock: Clock, **settings: Any) -> RemoteProvider:
     login = {
         "client_id": "tests",
         "client_secret": SecretStr("s"),

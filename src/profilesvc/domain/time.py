@@ -1,5 +1,6 @@
 """Clocks, and instants as whole milliseconds since the epoch, UTC: the same in both databases and in Python."""
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -15,9 +16,11 @@ _UTC_EPOCH = _EPOCH.replace(tzinfo=None)  # to write instants: with a zone that 
 
 
 class Clock(Protocol):
-    """A clock that returns milliseconds since the epoch, UTC."""
+    """A clock that returns milliseconds since the epoch, UTC, and waits."""
 
     def now(self) -> int: ...
+
+    async def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
@@ -26,15 +29,22 @@ class SystemClock:
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
 
 class FrozenClock:
-    """A clock that moves only by `advance`."""
+    """A clock that moves only by `advance`. Its `sleep` returns at once."""
 
     def __init__(self, start: int) -> None:
         self._now = start
 
     def now(self) -> int:
         return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        """Pass control to other tasks once."""
+        await asyncio.sleep(0)
 
     def advance(self, **duration: float) -> int:
         """Move forward by a timedelta (`hours=3`) and return the new time."""

@@ -10,7 +10,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.rates import Window
-from profilesvc.domain.time import MINUTE, Clock
+from profilesvc.domain.time import MINUTE, Clock, SystemClock
 from profilesvc.emulator.errors import quota_exceeded
 from profilesvc.emulator.faults import Faults
 from profilesvc.emulator.guard import Guard
@@ -51,7 +51,7 @@ class Switches(BaseModel):
     clock_offset_ms: int = 0
 
 
-class RequestClock:
+class RequestClock(SystemClock):
     """The clock of the current request, which /__emulator/clock can move."""
 
     def now(self) -> int:

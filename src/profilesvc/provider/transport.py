@@ -129,7 +129,7 @@ class Transport:
             return asyncio.get_running_loop().time() + state.upcoming_sleep >= deadline
 
         retrying = AsyncRetrying(
-            sleep=asyncio.sleep,
+            sleep=self._clock.sleep,
             retry=retry_if_exception(lambda error: _may_repeat(request, error)),
             wait=_pause,
             stop=lambda state: stop_after_attempt(_ATTEMPTS)(state) or out_of_time(state),
