@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -38,6 +39,17 @@ def test_each_kind_of_fault_takes_little_real_time_and_no_restart(lab: Lab, kind
     lab.advance(milliseconds=COOL_DOWN_MS)
     assert alice.compare(lab.location).provider
     assert time.monotonic() - started < 15
+
+
+def test_a_call_is_held_until_the_provider_heals() -> None:
+    with open_lab(provider={"timeout_seconds": 60.0}) as lab, ThreadPoolExecutor(1) as pool:
+        alice = lab.user("alice")
+        lab.fault("hold")
+        under_way = pool.submit(alice.get, "/api/v1/sync/comparison/111")
+        lab.provider.wait_for_faults()
+        assert not under_way.done()
+        lab.provider.heal()
+        assert under_way.result().status_code == 200
 
 
 def test_flapping_is_not_noticed(lab: Lab) -> None:

@@ -87,6 +87,17 @@ async def test_faults_hit_what_they_match_and_are_used_up(emulator: Rig) -> None
     assert (await emulator.read(PIER)).status_code == 200
 
 
+async def test_calls_are_held_until_the_queue_is_emptied(emulator: Rig) -> None:
+    await emulator.fault("hold", times=2)
+    waiting = [asyncio.create_task(emulator.read(PIER)) for _ in range(2)]
+    while (await emulator.http.get("/__emulator/state")).json()["faults"]:
+        pass  # each look gives the calls a turn
+    assert not any(call.done() for call in waiting)
+    await emulator.http.delete("/__emulator/faults")
+    async with asyncio.timeout(30):
+        assert [call.status_code for call in await asyncio.gather(*waiting)] == [200, 200]
+
+
 async def test_calls_are_recorded_without_credentials(emulator: Rig) -> None:
     await emulator.http.delete("/__emulator/requests")
     await emulator.patch(PIER, {"title": "New"}, "title")

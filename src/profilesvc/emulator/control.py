@@ -17,10 +17,10 @@ the ones it names, and returns the same as GET:
 
 `locations` and `posts` merge top-level fields (null removes one); a post's `state` ends its review with that state.
 `reviews` adds or replaces whole reviews (null removes one). The other maps are replaced. `POST faults` accepts one
-fault or a list (faults.py) and `DELETE faults` empties the queue. `POST clock {"advance_seconds": n}` advances the
-clock and `{"now": "2026-01-02T03:04:05Z"}` sets it, also to the past. `GET requests` returns
-`{requests: [{time, method, path, query, body, status}]}`, oldest first, and `DELETE requests` deletes them.
-`POST reset` restores the demo data.
+fault or a list (faults.py). `DELETE faults` empties the queue and releases held calls. `POST clock
+{"advance_seconds": n}` advances the clock and `{"now": "2026-01-02T03:04:05Z"}` sets it, also to the past. `GET
+requests` returns `{requests: [{time, method, path, query, body, status}]}`, oldest first, and `DELETE requests` deletes
+them. `POST reset` restores the demo data.
 """
 
 import json
@@ -224,7 +224,7 @@ async def post_faults() -> JsonObject:
 
 @control.delete("/faults")
 async def delete_faults() -> JsonObject:
-    """Empty the queue."""
+    """Empty the queue and release held calls."""
     emulator().faults.clear()
     return {}
 

@@ -41,17 +41,18 @@ class Fault(BaseModel):
     """A failure of the next `times` calls.
 
     `status` returns that HTTP status in the error envelope, with `reason` as ErrorInfo and with `headers`. `delay`
-    waits `seconds` before the call. `broken_body` returns 200 with incomplete JSON. `truncated` closes the connection
-    in the body, `disconnect` before it. `huge` returns 12 MB. `redirect` returns 302; `headers` can set its Location.
-    `flapping` works like `status` for the first call and then for every second one; `times` counts all of them. With
-    `after`, the operation is carried out and only its response is lost. `details` are the details of the error.
+    waits `seconds` before the call, `hold` until the queue is emptied. `broken_body` returns 200 with incomplete JSON.
+    `truncated` closes the connection in the body, `disconnect` before it. `huge` returns 12 MB. `redirect` returns 302;
+    `headers` can set its Location. `flapping` works like `status` for the first call and then for every second one;
+    `times` counts all of them. With `after`, the operation is carried out and only its response is lost. `details` are
+    the details of the error.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     match: FaultMatch = FaultMatch()
     times: int = Field(1, ge=1)
-    kind: Literal["status", "delay", "broken_body", "truncated", "disconnect", "huge", "redirect", "flapping"]
+    kind: Literal["status", "delay", "hold", "broken_body", "truncated", "disconnect", "huge", "redirect", "flapping"]
     status: int = Field(503, ge=400, le=599)
     message: str = "Injected fault."
     reason: str = ""
@@ -60,6 +61,7 @@ class Fault(BaseModel):
     seconds: float = Field(1, ge=0, le=60)
     after: bool = False
     _seen: int = PrivateAttr(0)
+    _released: asyncio.Event = PrivateAttr(default_factory=asyncio.Event)
 
     def matches(self, method: str, path: str) -> bool:
         """Return whether the fault applies to a call."""
@@ -71,10 +73,17 @@ class Fault(BaseModel):
         self._seen += 1
         return self.kind != "flapping" or self._seen % 2 == 1
 
+    def release(self) -> None:
+        """Continue the calls that `hold` stops."""
+        self._released.set()
+
     async def response(self) -> Response | None:
-        """Return the faulty response, or None if the call continues (`delay`)."""
+        """Return the faulty response, or None if the call continues (`delay`, `hold`)."""
         if self.kind == "delay":
             await asyncio.sleep(self.seconds)
+            return None
+        if self.kind == "hold":
+            await self._released.wait()
             return None
         if self.kind in ("status", "flapping"):
             return self._error()
@@ -114,12 +123,17 @@ class Faults:
 
     def __init__(self) -> None:
         self._queue: list[Fault] = []
+        self._holding: list[Fault] = []
 
     def add(self, fault: Fault) -> None:
         self._queue.append(fault)
+        self._holding += [fault] if fault.kind == "hold" else []
 
     def clear(self) -> None:
         self._queue.clear()
+        for fault in self._holding:
+            fault.release()
+        self._holding.clear()
 
     def take(self, method: str, path: str) -> Fault | None:
         """Use up one call of the first matching fault. Return the fault if the call must fail."""

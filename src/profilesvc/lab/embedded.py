@@ -239,7 +239,7 @@ class Embedded:
 
     async def _settled(self) -> None:
         await self.services.pending_events.write(self.services)  # else their order would depend on a timer
-        await self.services.background.drain()
+        await self.services.background.settle()
 
     def provider_calls(self) -> list[JsonObject]:
         """Return the calls to the provider since the last call of this method."""

@@ -1,9 +1,12 @@
 """Control of the provider: change a profile, end a review, make calls fail."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from profilesvc.contract.json import JsonObject
+
+_LONGEST_WAIT_SECONDS = 10.0
 
 Control = Callable[[str, str, object], Any]
 
@@ -73,18 +76,31 @@ class ProviderControl:
         self._put(switches=switches)
 
     def fault(self, kind: str, *, times: int = 1, method: str = ".*", path: str = "/v[0-9]", **fields: object) -> None:
-        """Make the next calls fail: status, delay, broken_body, truncated, disconnect, huge, redirect or flapping.
+        """Make the next calls fail, in a way that `kind` names (docs/emulator.md).
 
         `method` and the start of `path` are regular expressions. `fields` are those of the emulator's Fault
-        (`status=503`, `seconds=2`, `after=True`). The service tries a call up to three times, so `times` must be at
-        least 3 to make it fail. A slow provider takes real time: `open_lab(provider={"timeout_seconds": 0.5})`. After
-        five operations without a response, the service does not call an API for 10 seconds of the lab's clock.
+        (`status=503`, `seconds=2`, `after=True`). `hold` keeps the calls until `heal`. The service tries a call up to
+        three times, so `times` must be at least 3 to make it fail. A slow provider takes real time:
+        `open_lab(provider={"timeout_seconds": 0.5})`. After five operations without a response, the service does not
+        call an API for 10 seconds of the lab's clock.
         """
         match = {"method": method, "path": path}
         self._control("POST", "faults", {"kind": kind, "times": times, "match": match, **fields})
 
+    def wait_for_faults(self) -> None:
+        """Wait until the calls of all faults have arrived at the provider.
+
+        Raises:
+            TimeoutError: They have not arrived in ten seconds.
+        """
+        deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+        while self._control("GET", "state", None)["faults"]:
+            if time.monotonic() > deadline:
+                raise TimeoutError("no call has used the remaining faults")
+            time.sleep(0.01)
+
     def heal(self) -> None:
-        """Remove all faults."""
+        """Remove all faults and release held calls."""
         self._control("DELETE", "faults", None)
 
     def calls(self) -> list[JsonObject]:

@@ -37,10 +37,13 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
+        self._spawned: set[asyncio.Task[object]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run next to the request; a failure is not reported to the caller."""
-        self._start(work)
+        task = self._start(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
 
     async def finish(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run to the end even if the caller disconnects, so that no operation is left half done."""
@@ -56,6 +59,10 @@ class Background:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # mark it as retrieved, so that asyncio does not log it
+
+    async def settle(self) -> None:
+        """Wait for what `spawn` has started, but not for operations of requests."""
+        await asyncio.gather(*self._spawned, return_exceptions=True)
 
     async def drain(self) -> None:
         """Wait for the tasks that are still running."""
