@@ -87,7 +87,7 @@ async def _create_key(services: Services) -> Access:
     async with services.storage.read() as session:
         user = await users.user_by_email(session, OWNER)
     assert user is not None
-    caller = Caller(user.id, services.plans.get(user.plan), frozenset(ALL))
+    caller = Caller(user.id, services.plans[user.plan], frozenset(ALL))
     body = KeyCreate(name="Bench", business_id=10, assigned_location_id=LOCATION)
     key = await credentials.create(services, caller, body)
     grant = ClientCredentialsGrant(

@@ -30,7 +30,7 @@ from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings, TokenSettings
 from profilesvc.storage.tables import metadata
-from profilesvc.tokens.keyring import load_or_create
+from profilesvc.tokens.keys import load_or_create
 from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of
 from support.effort import effort
 from support.fleet import WORKERS, Fleet, running

@@ -28,8 +28,8 @@ from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
 from profilesvc.telemetry.watching import Watcher, open_watcher
 from profilesvc.tokens.id_tokens import TrustedIssuer
-from profilesvc.tokens.keyring import Keyring, SigningKey, generate, read_key
-from profilesvc.tokens.signer import Signer
+from profilesvc.tokens.keys import SigningKey, generate, read_key
+from profilesvc.tokens.signer import Keyring, Signer
 
 if TYPE_CHECKING:
     from quart import Quart

@@ -20,7 +20,7 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
-from profilesvc.tokens.keyring import hmac_key, rsa_key
+from profilesvc.tokens.keys import hmac_key, rsa_key
 from support.api import Site, assert_error, assert_ok
 from support.hostile import Forge, confused
 from support.tokens import PATH, claims, grant

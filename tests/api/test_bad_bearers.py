@@ -10,7 +10,7 @@ from conftest import AsService
 from profilesvc.domain.time import SECOND
 from profilesvc.fixtures import fixture_path
 from profilesvc.services.context import Services
-from profilesvc.tokens.keyring import rsa_key
+from profilesvc.tokens.keys import rsa_key
 from support.api import Site, assert_error, assert_ok
 from support.fleet import in_process
 from support.hostile import Forge, hostile

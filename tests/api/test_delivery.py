@@ -150,9 +150,8 @@ async def test_a_short_one_stays_as_it_is(alice: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(("size", "is_done"), [(2_000, True), (3_000_000, False)])
 async def test_the_loop_goes_on_while_a_long_one_is_packed(size: int, is_done: bool) -> None:
     body = b"words " * (size // 6)
-    packing = asyncio.create_task(
-        negotiated({b"accept-encoding": [b"gzip"]}, Response(body, headers={"ETag": tag_of(body)}))
-    )
+    response = Response(body)
+    packing = asyncio.create_task(negotiated({b"accept-encoding": [b"gzip"]}, response, tag_of(body)))
     await asyncio.sleep(0)
     assert packing.done() is is_done
     response = await packing

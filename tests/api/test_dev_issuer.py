@@ -21,7 +21,7 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.operations import operator
 from profilesvc.services.context import Services
 from profilesvc.settings import IdentitySettings, Settings
-from profilesvc.tokens.keyring import rsa_key
+from profilesvc.tokens.keys import rsa_key
 from support.api import assert_ok
 from support.dev_issuer import CALLBACK, ISSUER, REQUEST, VERIFIER, Form, assert_oauth_error, picked, redeemed
 from support.identity import PATH, assert_refused, body

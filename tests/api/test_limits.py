@@ -178,7 +178,7 @@ async def test_a_plan_may_raise_reads(
     reads: str | None, granted: int, alice: httpx.AsyncClient, services: Services, change: Change
 ) -> None:
     raised = {"reads": Window.of(reads) if reads else None}
-    plans = Catalogue([plan.model_copy(update=raised) for plan in services.plans])
+    plans = Catalogue({name: plan.model_copy(update=raised) for name, plan in services.plans.items()})
     change(limits=LimitSettings(reads_per_user=Window.of("2/minute")), plans=plans)
     codes = [(await alice.get(LOCATION)).status_code for _ in range(4)]
     assert codes == [200] * granted + [429] * (4 - granted)

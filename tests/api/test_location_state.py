@@ -36,7 +36,7 @@ class TestSwitch:
         self, services: Services, alice: httpx.AsyncClient
     ) -> None:
         """Every plan of the packaged catalogue has sync, so the operation is asked directly."""
-        plan = services.plans.get("pro").model_copy(update={"sync": False})
+        plan = services.plans["pro"].model_copy(update={"sync": False})
         without = AllowedLocation("locations/112", 1, plan, "accounts/1")
         with pytest.raises(ServiceError) as refusal:
             await switch_sync(services, without, True)

@@ -11,7 +11,7 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import keys
-from profilesvc.tokens.keyring import hmac_key
+from profilesvc.tokens.keys import hmac_key
 from support.api import ALICE, Site, assert_error, assert_ok, fields
 from support.hostile import Forge, odd_claims
 from support.tokens import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, refresh

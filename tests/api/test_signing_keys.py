@@ -27,7 +27,7 @@ from profilesvc.services.tokens import user_token
 from profilesvc.settings import ProviderSettings, Settings, SettingsError, TokenSettings
 from profilesvc.storage import tables
 from profilesvc.tokens import signing_keys
-from profilesvc.tokens.keyring import RsaKey, generate_rsa, pem_of, rsa_key
+from profilesvc.tokens.keys import RsaKey, generate_rsa, pem_of, rsa_key
 from profilesvc.tokens.signer import Signer
 from support.api import ALICE, Site, assert_error, assert_ok
 from support.hostile import b64

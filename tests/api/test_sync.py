@@ -197,7 +197,7 @@ class TestPush:
         assert_ok(await alice.patch("/api/v1/external-business/locations/112/sync", json={"syncEnabled": True}))
         assert_ok(await alice.post(f"{SYNC}/112", json={"title": "T"}))
         assert await history(alice, "113") == []
-        without = services.plans.get("pro").model_copy(update={"sync": False})
+        without = services.plans["pro"].model_copy(update={"sync": False})
         with pytest.raises(ServiceError) as refusal:
             await sync.run(
                 services,

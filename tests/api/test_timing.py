@@ -26,7 +26,7 @@ KEYS = "/api/v1/developer/credentials"
 LOCATIONS = "/api/v1/external-business/locations"
 SAMPLES = 10_000
 # A failure is noted for the owner of a key, who is the one to know; it is written after the answer.
-NOTING = {"services/audit.py", "domain/addresses.py", "domain/request.py", "domain/entropy.py", "domain/time.py"}
+NOTING = {"services/audit.py", "domain/request.py", "domain/entropy.py", "domain/time.py"}
 OPENING = "_opened"  # a connection more, while such a note is written on the one that there was
 MEASURED: ContextVar[Any] = ContextVar("measured", default=None)
 Pair = tuple[Callable[[], Awaitable[httpx.Response]], Callable[[], Awaitable[httpx.Response]]]

@@ -3,7 +3,7 @@
 import pytest
 
 from profilesvc.fixtures import fixture_path
-from profilesvc.tokens.keyring import hmac_key, rsa_key
+from profilesvc.tokens.keys import hmac_key, rsa_key
 from support.command_line import Run, printed, refused
 
 KID = rsa_key(fixture_path("signing_key.pem").read_bytes()).kid

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from profilesvc.contract.provider import account, attributes, location, post, review, verification
-from profilesvc.contract.provider.format import OUTPUT_ONLY, Message, access_of
+from profilesvc.contract.provider.format import OUTPUT_ONLY, Message
+from profilesvc.domain.messages import access_of
 from profilesvc.fixtures import fixture_path
 
 FACTS = json.loads(fixture_path("provider_v4.json").read_text("utf-8"))

@@ -25,7 +25,7 @@ from cryptography.x509.oid import NameOID
 
 from profilesvc.bootstrap import create_app
 from profilesvc.contract.errors import CATALOGUE
-from profilesvc.domain.addresses import client_address
+from profilesvc.domain.request import client_address
 from profilesvc.server.serving import EmbeddedServer
 from support.api import assert_error
 

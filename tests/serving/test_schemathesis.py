@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Postgres
 from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE
-from profilesvc.tokens import keyring
+from profilesvc.tokens import keys
 from support.api import ALICE, assert_ok
 from support.deployment import deployed
 from support.dev_issuer import REQUEST
@@ -74,13 +74,13 @@ class Target:
         with self.client(self.user) as http:
             assert http.get("/dev/issuer/authorize", params=REQUEST).is_success  # its users are linked by this
             assert_ok(http.patch(f"{LOCATION}/sync", json={"syncEnabled": True}))
-        key = keyring.load_or_create(self.data_dir / DEV_ISSUER_KEY_FILE)
+        key = keys.load_or_create(self.data_dir / DEV_ISSUER_KEY_FILE)
         login = {"iss": f"{self.base_url}/dev/issuer", "aud": REQUEST["client_id"], "sub": "demo-1"}
         site = self.site()
         return {
             **{name: site[name] for name in ("client_id", "client_secret", "refresh_token")},
             "doomed": self.site()["client_id"],
-            "issuer_key": keyring.pem_of(key, None),
+            "issuer_key": keys.pem_of(key, None),
             "issuer_kid": key.kid,
             "login": login,
         }

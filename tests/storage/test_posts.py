@@ -7,7 +7,7 @@ import pytest
 
 from profilesvc.database.engine import Storage
 from profilesvc.provider.port import ProviderError
-from profilesvc.services.post_cache import stored
+from profilesvc.services.posts import stored
 from profilesvc.settings import Settings
 from profilesvc.storage import posts
 from profilesvc.storage.posts import StoredPost

@@ -31,7 +31,7 @@ from profilesvc.services.provider_errors import provider_failure
 from profilesvc.settings import Settings
 from profilesvc.storage.tables import idempotency as rows
 
-PLAN = next(iter(load_catalogue(None)))
+PLAN = next(iter(load_catalogue(None).values()))
 ALICE, HERE = Caller(1, PLAN, frozenset()), AllowedLocation("locations/111", 1, PLAN, "accounts/1")
 
 

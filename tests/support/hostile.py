@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.domain.time import DAY
 from profilesvc.tokens.claims import TokenType
-from profilesvc.tokens.keyring import HmacKey, Keyring, RsaKey, SigningKey, pem_of, public_jwk
-from profilesvc.tokens.signer import Signer
+from profilesvc.tokens.keys import HmacKey, RsaKey, SigningKey, pem_of, public_jwk
+from profilesvc.tokens.signer import Keyring, Signer
 
 Case = tuple[str, str]
 COMMON_SECRETS = (

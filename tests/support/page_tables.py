@@ -130,7 +130,7 @@ def plans_table() -> str:
         "| Plan | Sync | Posts | Posts a month | Reviews | Locations | Live keys per location | Fields of a sync |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for plan in open_plans(Settings(_env_file=None)):
+    for plan in open_plans(Settings(_env_file=None)).values():
         fields = ", ".join(f"`{name}`" for name in plan.syncable) if plan.syncable else "every writable field"
         included = ("yes" if has else "no" for has in (plan.sync, plan.posts))
         rows.append(

@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy import Engine, event
 
-from profilesvc.database.prepared import Prepared, PreparedWrite
+from profilesvc.database.statements import Prepared, PreparedWrite
 from profilesvc.services.context import Services
 from profilesvc.storage import connection, counts, keys, locations, overview, posts, users
 

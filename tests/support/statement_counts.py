@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Executable, Result, event
 
 from profilesvc.database.pool_usage import PoolUsage
-from profilesvc.database.readers import FastReader, Readers
+from profilesvc.database.statements import FastReader, Readers
 from profilesvc.services.context import Services
 
 _ROWS = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")

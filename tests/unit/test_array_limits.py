@@ -8,11 +8,12 @@ from pydantic import BaseModel, TypeAdapter
 
 from profilesvc.contract import common, connection, keys, locations, tokens
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.provider.format import Message, access_of, message_of
+from profilesvc.contract.provider.format import Message
 from profilesvc.contract.provider.location import Location
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.messages import access_of, message_of
 from profilesvc.domain.posts import check_create
 from profilesvc.domain.profiles import check
 

@@ -52,7 +52,7 @@ def test_requests_that_wait_to_be_begun_count() -> None:
 
 
 def place(shared: Capacity, address: str = "192.0.2.1") -> Slot:
-    made = Slot(shared, {"client": (address, 1)}, [], 0)
+    made = Slot(shared, address)
     made.enter()
     return made
 

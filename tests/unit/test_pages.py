@@ -13,6 +13,7 @@ from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import RequestInfo
 from profilesvc.services import origins
+from profilesvc.services.access import require_origin
 from profilesvc.settings import Settings
 
 OWN, SITE, LOCAL, EVIL = "http://profiles.test", "https://example.com", "http://localhost:3000", "https://evil.example"
@@ -53,10 +54,10 @@ def readable(rules: Any, header: str | None, key: Any = None, *, known: bool = T
     if known:
         origins.decide(rules, request, key)
     if header is None or request.may_read:
-        origins.enforce(request)
+        require_origin(request)
     else:
         with pytest.raises(ServiceError) as refusal:
-            origins.enforce(request)
+            require_origin(request)
         assert refusal.value.kind is AUTH_INSUFFICIENT_PERMISSIONS
     return request.may_read
 

@@ -19,20 +19,21 @@ live_keys_per_location = 2
 
 def test_packaged_catalogue_is_the_table() -> None:
     catalogue = load_catalogue(None)
-    rows = [(p.name, p.display_name, *p.capabilities.values(), p.monthly_posts, p.locations) for p in catalogue]
+    rows = [
+        (p.name, p.display_name, p.sync, p.posts, p.reviews, p.monthly_posts, p.locations) for p in catalogue.values()
+    ]
     assert rows == [
         ("starter", "Starter", True, False, False, 0, 1),
         ("growth", "Growth", True, False, True, 0, 3),
         ("pro", "Pro", True, True, True, 1_000, 10),
         ("agency", "Agency", True, True, True, 10_000, 500),
     ]
-    assert {plan.live_keys_per_location for plan in catalogue} == {20}
-    assert catalogue.get("pro").capabilities == {"sync": True, "posts": True, "reviews": True}
+    assert {plan.live_keys_per_location for plan in catalogue.values()} == {20}
 
 
 def test_syncable_members() -> None:
     catalogue = load_catalogue(None)
-    starter, growth = catalogue.get("starter").syncable, catalogue.get("growth").syncable
+    starter, growth = catalogue["starter"].syncable, catalogue["growth"].syncable
     assert starter == ("title", "storefrontAddress", "phoneNumbers", "regularHours", "websiteUri")
     assert growth is not None
     assert growth[:5] == starter
@@ -45,7 +46,7 @@ def test_syncable_members() -> None:
         "labels",
         "serviceArea",
     }
-    assert catalogue.get("pro").syncable is catalogue.get("agency").syncable is None
+    assert catalogue["pro"].syncable is catalogue["agency"].syncable is None
     assert not {"name", "languageCode", "metadata"} & set(WRITABLE)
 
 
@@ -53,11 +54,11 @@ def test_a_file_replaces_the_catalogue(tmp_path: Path) -> None:
     path = tmp_path / "plans.toml"
     path.write_text(f'[solo]{ROW}syncable = ["title"]\n[duo]{ROW}')
     catalogue = load_catalogue(path)
-    assert [plan.name for plan in catalogue] == ["solo", "duo"]
-    assert catalogue.get("solo").syncable == ("title",)
+    assert list(catalogue) == ["solo", "duo"]
+    assert catalogue["solo"].syncable == ("title",)
     assert "starter" not in catalogue
     with pytest.raises(KeyError, match="there is no plan starter; the catalogue has solo, duo"):
-        catalogue.get("starter")
+        _ = catalogue["starter"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_bad_file_is_told_in_one_line(tmp_path: Path, text: str, problem: str)
 
 
 def test_a_plan_cannot_be_changed() -> None:
-    plan = load_catalogue(None).get("pro")
+    plan = load_catalogue(None)["pro"]
     with pytest.raises(ValueError, match="frozen"):
         plan.locations = 5  # type: ignore[misc]
     assert isinstance(plan, Plan)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profilesvc.contract.provider.format import Int32, Int64, Message, Number, message_of
+from profilesvc.contract.provider.format import Int32, Int64, Message, Number
 from profilesvc.contract.provider.location import (
     Date,
     Location,
@@ -20,6 +20,7 @@ from profilesvc.contract.provider.location import (
 )
 from profilesvc.domain import profiles
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.messages import message_of
 from profilesvc.domain.plans import WRITABLE, load_catalogue
 from support.effort import effort
 
@@ -157,7 +158,7 @@ def documents(message: type[Message], *, needed: bool = False) -> st.SearchStrat
 UNKNOWN = st.dictionaries(st.sampled_from(["wifi", "attributes"]), st.none() | WORDS | st.just({"k": {"l": [1]}}))
 BODIES = st.tuples(documents(Location), UNKNOWN).map(lambda parts: {**parts[0], **parts[1]})
 CURRENT = documents(Location).map(lambda document: {k: v for k, v in document.items() if v is not None})
-PLANS = st.sampled_from([plan.syncable for plan in load_catalogue(None)] + [()])
+PLANS = st.sampled_from([plan.syncable for plan in load_catalogue(None).values()] + [()])
 
 
 @settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])

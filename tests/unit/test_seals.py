@@ -7,8 +7,9 @@ import pytest
 from itsdangerous import Signer
 
 from profilesvc.domain.signing_keys import KeyDates
-from profilesvc.tokens.keyring import HmacKey, Keyring, generate_hmac
+from profilesvc.tokens.keys import HmacKey, generate_hmac
 from profilesvc.tokens.seals import Seal
+from profilesvc.tokens.signer import Keyring
 
 NOW = 1_767_323_045_678
 ALPHABET = string.ascii_letters + string.digits + "-_"

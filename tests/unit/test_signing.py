@@ -15,18 +15,8 @@ from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.domain.time import DAY
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.claims import TokenType
-from profilesvc.tokens.keyring import (
-    HmacKey,
-    Keyring,
-    KeySet,
-    RsaKey,
-    generate_hmac,
-    generate_rsa,
-    hmac_key,
-    public_jwk,
-    rsa_key,
-)
-from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Signer, TokenRejected
+from profilesvc.tokens.keys import HmacKey, RsaKey, generate_hmac, generate_rsa, hmac_key, public_jwk, rsa_key
+from profilesvc.tokens.signer import MAX_TOKEN_LENGTH, Keyring, KeySet, Signer, TokenRejected
 from support.hostile import Forge, b64, confused, hostile, signer_of
 
 BASE = "http://profiles.test"

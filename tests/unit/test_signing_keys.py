@@ -24,7 +24,7 @@ from profilesvc.domain.signing_keys import (
 from profilesvc.domain.time import DAY
 from profilesvc.fixtures import fixture_path
 from profilesvc.tokens.jose import b64_decode
-from profilesvc.tokens.keyring import (
+from profilesvc.tokens.keys import (
     generate_hmac,
     generate_rsa,
     hmac_key,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profilesvc.fixtures import fixture_path
-from profilesvc.tokens.keyring import rsa_key
+from profilesvc.tokens.keys import rsa_key
 from profilesvc.tokens.signer import TokenRejected
 from support.effort import effort
 from support.hostile import b64, dumps, signer_of

@@ -1,12 +1,12 @@
-"""HTTP caching and compression: Cache-Control, Vary, entity tags and content codings.
+"""Responses that a client may cache: entity tags and content codings.
 
-RFC 9111 §3, RFC 9110 §8.8, §12.5.3, §12.5.5 and §13.1.2. Only a response that may be cached has an ETag, and only
+RFC 9110 §8.8, §12.5.3 and §13.1.2. Only a response that may be cached has an ETag, and only
 such a response is compressed, so no response with a secret is.
 """
 
 import asyncio
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import xxhash
@@ -16,32 +16,10 @@ from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header, parse_etags
 
 RequestHeaders = Mapping[bytes, Sequence[bytes]]
-Header = tuple[bytes, bytes]
 _CONDITIONS = frozenset({b"if-none-match", b"accept-encoding"})
 _MIN_COMPRESSED, _MIN_ON_THREAD = 1024, 64 * 1024
 _LEVEL, _LEVEL_OF_DOCUMENTS = 5, 9
 _GZIP = 31  # zlib's number for gzip's format with its largest window
-# Also for responses that may not be cached, because a cache may be configured to store them all the same.
-_BY_CALLER = (b"Authorization", ("/api/", "/oauth2/", "/metrics"))
-_BY_SESSION = (b"Cookie", ("/dashboard",))
-_PRIVATE = (b"cache-control", b"private, no-store")
-
-
-def cache_headers(path: str, headers: Iterable[Header]) -> list[Header]:
-    """Return Vary for a response with these headers, and Cache-Control if it has none."""
-    policy, vary, is_tagged = None, b"Origin", False
-    for name, value in headers:
-        if name == b"cache-control":
-            policy = value
-        elif name == b"etag":
-            is_tagged = True
-    if policy is None or b"no-store" in policy or b"private" in policy:
-        for header, paths in (_BY_CALLER, _BY_SESSION):
-            if path.startswith(paths):
-                vary += b", " + header
-    if is_tagged:
-        vary += b", Accept-Encoding"
-    return [(b"vary", vary)] if policy is not None else [_PRIVATE, (b"vary", vary)]
 
 
 def tag_of(body: bytes) -> str:
@@ -54,12 +32,11 @@ def compressed_once(body: bytes) -> bytes | None:
     return zlib.compress(body, _LEVEL_OF_DOCUMENTS, _GZIP) if len(body) > _MIN_COMPRESSED else None
 
 
-async def negotiated(requested: RequestHeaders, response: Response) -> Response:
-    """Make the response a 304 if the client has it already, and compress its body if the client accepts gzip."""
+async def negotiated(requested: RequestHeaders, response: Response, tag: str) -> Response:
+    """Make a tagged response a 304 if the client has it already, and compress its body if the client accepts gzip."""
     if _CONDITIONS.isdisjoint(requested):
         return response
-    tag = response.headers.get("ETag")
-    if response.status_code != 200 or tag is None or not isinstance(response.response, DataBody):
+    if response.status_code != 200 or not isinstance(response.response, DataBody):
         return response
     if _has(requested, tag):
         response.status_code, response.response = 304, DataBody(b"")

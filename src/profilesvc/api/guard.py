@@ -8,19 +8,17 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from profilesvc.api.caching import cache_headers
 from profilesvc.api.failures import body_for
 from profilesvc.api.request import SLOT, headers_of
 from profilesvc.contract.errors import HEADERS_TOO_LARGE, NOT_FOUND, SERVICE_UNAVAILABLE, VALIDATION_ERROR, ErrorKind
-from profilesvc.domain.addresses import client_address, network
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.rates import Counted
-from profilesvc.domain.request import RequestInfo, serving
+from profilesvc.domain.request import RequestInfo, client_address, serving
 from profilesvc.server.scope import BEFORE, MALFORMED, App, Message, Receive, Scope, Send
 from profilesvc.services.context import Services
 
@@ -35,6 +33,10 @@ MAX_HEADER_LINES = 100
 _NO_VALUE = [b""]
 _HEADERS = [(b"x-content-type-options", b"nosniff")]  # of every response
 _HTTPS_HEADERS = [*_HEADERS, (b"strict-transport-security", b"max-age=31536000")]
+# Also for responses that may not be cached, because a cache may be configured to store them all the same.
+_BY_CALLER = (b"Authorization", ("/api/", "/oauth2/", "/metrics"))
+_BY_SESSION = (b"Cookie", ("/dashboard",))
+_PRIVATE = (b"cache-control", b"private, no-store")
 _NO_PATH = NOT_FOUND, "There is no such path."
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade"})
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
@@ -84,27 +86,24 @@ class Capacity:
 class Slot:
     """The slot of an active request, or the memory for its body while it waits for that."""
 
-    __slots__ = ("_capacity", "_is_active", "_owner", "address", "reads")
+    __slots__ = ("_capacity", "_is_active", "_network", "reads")
 
-    def __init__(self, capacity: Capacity, scope: Scope, forwarded: list[bytes], hops: int) -> None:
-        peer, entries = scope.get("client"), [value.decode("latin1") for value in forwarded]
-        self.address = client_address(peer[0] if peer else None, entries, hops)
-        self._owner = "local" if self.address is None else network(self.address, 32, 64)
-        self._capacity, self._is_active = capacity, False
+    def __init__(self, capacity: Capacity, network: str) -> None:
+        self._capacity, self._network, self._is_active = capacity, network, False
         self.reads = False  # whether the endpoint reads the body
 
     def fits(self, earlier: int) -> bool:
         """Return whether the request may run; `earlier` requests had no response yet when this one arrived."""
-        return self._capacity.active.fits(self._owner, 1, earlier - self._capacity.waiting)
+        return self._capacity.active.fits(self._network, 1, earlier - self._capacity.waiting)
 
     def enter(self) -> None:
-        self._capacity.active.add(self._owner, 1)
+        self._capacity.active.add(self._network, 1)
         self._is_active = True
 
     def leave(self) -> None:
         """Release the slot, if the request has one."""
         if self._is_active:
-            self._capacity.active.add(self._owner, -1)
+            self._capacity.active.add(self._network, -1)
             self._is_active = False
 
     @contextmanager
@@ -115,15 +114,15 @@ class Slot:
             ServiceError: SERVICE_UNAVAILABLE, if no memory is free before the block or no slot after it.
         """
         capacity = self._capacity
-        self._require(capacity.memory.fits(self._owner, size))
+        self._require(capacity.memory.fits(self._network, size))
         self.leave()
-        capacity.memory.add(self._owner, size)
+        capacity.memory.add(self._network, size)
         capacity.waiting += 1
         try:
             yield
         finally:
             capacity.waiting -= 1
-            capacity.memory.add(self._owner, -size)
+            capacity.memory.add(self._network, -size)
         self._require(self.fits(0))
         self.enter()
 
@@ -167,15 +166,8 @@ class RequestGuard:
             await self._app(scope, receive, send)
             return
         scope = {**scope}
-        names = headers_of(scope)
-        slot = scope[SLOT] = Slot(
-            self._capacity, scope, names.get(b"x-forwarded-for", []), self._config.get("TRUSTED_HOPS", 0)
-        )
-        request_id = self._request_id(names.get(b"x-request-id", _NO_VALUE)[-1])
-        origin = names.get(b"origin")  # `_problem` rejects a second one
-        request = RequestInfo(
-            slot.address, request_id, "client", None if origin is None else origin[0].decode("latin1")
-        )
+        request = self._request(scope)
+        slot = scope[SLOT] = Slot(self._capacity, request.client_network)
         problem = self._problem(scope, slot)
         if problem is not None:
             self._count_rejected(problem[0])
@@ -201,7 +193,7 @@ class RequestGuard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message.get("headers", ())
-                message["headers"] = [*headers, *extra, *cache_headers(path, headers), *_rate_limit(request.tightest)]
+                message["headers"] = [*headers, *extra, *_cache_headers(path, headers), *_rate_limit(request.tightest)]
                 if b"expect" in names and not slot.reads:  # the client waits for 100 Continue before its body
                     message["headers"].append((b"connection", b"close"))
                 seconds = time.perf_counter() - started_at
@@ -235,9 +227,15 @@ class RequestGuard:
                 problem = problem or _NO_PATH
         return problem
 
-    def _request_id(self, sent: bytes) -> str:
-        """Return the caller's id if it is valid, so that it matches a proxy's log, otherwise a new one."""
-        return sent.decode() if _REQUEST_ID.match(sent) else self._entropy.token_bytes(8).hex()
+    def _request(self, scope: Scope) -> RequestInfo:
+        """Return the state of a new request. A valid id of the caller stays, so that it matches a proxy's log."""
+        names, peer = headers_of(scope), scope.get("client")
+        forwarded = [value.decode("latin1") for value in names.get(b"x-forwarded-for", ())]
+        address = client_address(peer[0] if peer else None, forwarded, self._config.get("TRUSTED_HOPS", 0))
+        sent = names.get(b"x-request-id", _NO_VALUE)[-1]
+        request_id = sent.decode() if _REQUEST_ID.match(sent) else self._entropy.token_bytes(8).hex()
+        origin = names.get(b"origin")  # `_problem` rejects a second one
+        return RequestInfo(address, request_id, "client", None if origin is None else origin[0].decode("latin1"))
 
 
 def _problem(scope: Scope) -> tuple[ErrorKind, str] | None:
@@ -270,6 +268,23 @@ def _framing_problem(names: dict[bytes, list[bytes]], version: str) -> tuple[Err
     if b"upgrade" in names and (codings or lengths):
         return VALIDATION_ERROR, "A request with an Upgrade header must have no body."
     return None
+
+
+def _cache_headers(path: str, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return Vary for a response (RFC 9110 §12.5.5), and Cache-Control if it has none (RFC 9111 §3)."""
+    policy, vary, is_tagged = None, b"Origin", False
+    for name, value in headers:
+        if name == b"cache-control":
+            policy = value
+        elif name == b"etag":
+            is_tagged = True
+    if policy is None or b"no-store" in policy or b"private" in policy:
+        for header, paths in (_BY_CALLER, _BY_SESSION):
+            if path.startswith(paths):
+                vary += b", " + header
+    if is_tagged:
+        vary += b", Accept-Encoding"
+    return [(b"vary", vary)] if policy is not None else [_PRIVATE, (b"vary", vary)]
 
 
 def _rate_limit(tightest: Counted | None) -> list[tuple[bytes, bytes]]:

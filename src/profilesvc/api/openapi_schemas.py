@@ -14,7 +14,8 @@ from profilesvc.api.endpoint import Endpoint
 from profilesvc.api.oauth_endpoint import OAuthEndpoint
 from profilesvc.contract.envelope import Failure
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.provider.format import Message, OpenMessage, access_of
+from profilesvc.contract.provider.format import Message, OpenMessage
+from profilesvc.domain.messages import access_of
 
 _REF = "#/components/schemas/{model}"
 

@@ -87,7 +87,8 @@ class FastConnection(ASGIHTTPConnection):
         )
 
     async def _send_response(self, send: Any, response: Any) -> None:
-        response = await negotiated(headers_of(cast(Any, self.scope)), response)
+        if (tag := response.headers.get("ETag")) is not None:
+            response = await negotiated(headers_of(cast(Any, self.scope)), response, tag)
         body = getattr(response.response, "data", None)
         if body is None:  # a file or a stream
             await super()._send_response(send, response)

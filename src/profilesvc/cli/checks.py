@@ -91,8 +91,9 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
 
     from profilesvc.cli.failures import expected
     from profilesvc.database import migrate
-    from profilesvc.database.engine import create_engine, parsed_url
+    from profilesvc.database.engine import create_engine
     from profilesvc.database.pooler import pooling
+    from profilesvc.database.postgres import parsed_url
 
     try:
         url = parsed_url(settings.effective_database_url)

@@ -14,7 +14,7 @@ def list_all(as_json: AsJson = False) -> None:
     from profilesvc.bootstrap import open_plans
     from profilesvc.settings import load
 
-    rows = [plan.model_dump(mode="json") for plan in open_plans(load())]
+    rows = [plan.model_dump(mode="json") for plan in open_plans(load()).values()]
     if not as_json:  # the list of syncable fields is too wide for a table
         rows = [{name: value for name, value in row.items() if name != "syncable"} for row in rows]
     show(rows, as_json)

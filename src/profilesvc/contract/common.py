@@ -1,6 +1,7 @@
 """Annotated types for bodies and queries. They never coerce, because a coerced value hides a client's mistake."""
 
 import re
+from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -15,6 +16,7 @@ LOCATION_PATTERN = "^(locations/)?[A-Za-z0-9_-]{1,64}$"
 POST_PATTERN = "^(locations/[A-Za-z0-9_-]{1,64}/localPosts/)?[A-Za-z0-9_-]{1,64}$"
 REVIEW_PATTERN = "^(locations/[A-Za-z0-9_-]{1,64}/reviews/)?[A-Za-z0-9_-]{1,200}$"
 DIGITS = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
+_RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
 
 
 def _storable(value: str) -> str:
@@ -142,3 +144,16 @@ class Data(BaseModel):
 def without_account(name: str) -> str:
     """Return `locations/2/reviews/3` for the provider's `accounts/1/locations/2/reviews/3` (D-74)."""
     return _ACCOUNT.sub("", name)
+
+
+def parse_timestamp(text: str) -> datetime:
+    """Parse an RFC 3339 time with Z or an offset; digits beyond microseconds are dropped.
+
+    Raises:
+        ValueError: The text is not an RFC 3339 time.
+    """
+    match = _RFC3339.match(text)
+    if match is None:
+        raise ValueError("not an RFC 3339 time")
+    seconds, fraction, zone = match.groups()
+    return datetime.fromisoformat(f"{seconds}{(fraction or '.0')[:7]}{zone}")

@@ -1,7 +1,6 @@
 """The database: the units of work `read()`, `write()` and `commit()`, which raise SERVICE_UNAVAILABLE for any failure.
 
-Each statement of a read sees what is committed when it runs (`readers.py`). The reads of the hot paths are prepared
-once (`prepared.py`).
+Each statement of a read sees what is committed when it runs (`statements.py`).
 
 SQLite (one process): WAL, synchronous=FULL; writers use BEGIN IMMEDIATE, so that no update is lost, and queue in the
 process, because the lock of the file is not fair. PostgreSQL: READ COMMITTED with conditional updates.
@@ -9,36 +8,36 @@ process, because the lock of the file is not fair. PostgreSQL: READ COMMITTED wi
 
 import asyncio
 import contextlib
-import inspect
+import logging
 import math
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import asyncpg
-from sqlalchemy import URL, Connection, Executable, Result, event, make_url, text
+from sqlalchemy import Connection, event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from profilesvc.database.advisory_locks import AdvisoryLocks, PostgresAdvisoryLocks, SingleProcessLocks
-from profilesvc.database.outage import Outage
 from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
-from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args
+from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args, parsed_url
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.private_files import make_private
-from profilesvc.database.readers import FastReader, PostgresReaders, Readers, SqliteReader
-from profilesvc.database.unavailable import READ_ONLY, as_unavailable, sqlstate
+from profilesvc.database.statements import FastReader, PostgresReaders, Readers, SqliteReader
+from profilesvc.database.unavailable import READ_ONLY, as_unavailable, is_for_writing, is_lost, reason, sqlstate
 from profilesvc.database.writers import Executions, PostgresWriter, SqliteWriter, Writer
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 
+log = logging.getLogger("profilesvc")
+EVERY_SECONDS = 60.0
+SETTLED_SECONDS = 1.0  # without a failure until it counts as back, because old connections may work while new ones fail
 _BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
 _RENEW_SECONDS = 1.0  # not every request opens new connections while a server stays read-only
-_OF_SQLALCHEMY = ("prepared_statement_cache_size", "prepared_statement_name_func")
 # "on" in a standby, too. One table is enough to check; the privilege is NULL while it does not exist.
 _IS_WRITABLE = text(
     "SELECT current_setting('transaction_read_only') = 'off' AND "
@@ -47,52 +46,18 @@ _IS_WRITABLE = text(
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON")
 
 
-def _connect_args(is_sqlite: bool, patient: bool = False) -> dict[str, Any]:
-    if is_sqlite:
-        return {"timeout": BUSY_SECONDS}
-    return connect_args(patient=patient)
-
-
-def _driver_args(engine: AsyncEngine) -> dict[str, Any]:
-    """Return the arguments that SQLAlchemy passes to asyncpg.connect for this engine."""
-    return {**engine.dialect.create_connect_args(engine.url)[1], **_connect_args(is_sqlite=False)}
-
-
-def parsed_url(text: str) -> URL:
-    """Parse the URL of a database.
-
-    Raises:
-        ArgumentError: it is not a URL, or has a parameter that asyncpg does not accept.
-    """
-    url = make_url(text)
-    accepted = (*inspect.signature(asyncpg.connect).parameters, *_OF_SQLALCHEMY)
-    for name in () if url.get_backend_name() == "sqlite" else url.query:
-        if name not in accepted:
-            hint = "; for TLS write ssl=require or ssl=verify-full" if name.startswith("ssl") else ""
-            raise ArgumentError(f"{name} is not a parameter of the driver{hint}")
-    return _with_a_primary(url)
-
-
-def _with_a_primary(url: URL) -> URL:
-    """Connect to the one of several hosts that accepts writes, unless the URL asks for another."""
-    hosts = url.query.get("host", ())
-    if isinstance(hosts, str) or len(hosts) < 2 or "target_session_attrs" in url.query:
-        return url
-    return url.update_query_dict({"target_session_attrs": "read-write"})
-
-
 def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
     """Create the engine of either database, and for SQLite the file, readable only by its owner.
 
     `patient` sets no time limit on statements, for migrations.
     """
     parsed = parsed_url(url)
-    is_sqlite = parsed.get_backend_name() == "sqlite"
+    is_sqlite, arguments = parsed.get_backend_name() == "sqlite", connect_args(patient=patient)
     if is_sqlite and parsed.database:
         make_private(Path(parsed.database))  # signing keys are stored in it
     engine = create_async_engine(
         parsed,
-        connect_args=_connect_args(is_sqlite, patient) | ({} if is_sqlite else {"async_creator_fn": connect}),
+        connect_args={"timeout": BUSY_SECONDS} if is_sqlite else {**arguments, "async_creator_fn": connect},
         hide_parameters=True,  # an error in the log must not contain stored values
         pool_size=pool_size,
         max_overflow=0,
@@ -123,10 +88,53 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
         connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
 
 
-class Executor(Protocol):
-    """A session, a connection or a reader: it can run a query."""
+class Outage:
+    """Logs a line at each change and one a minute for the units of work of one process, never one per request."""
 
-    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]: ...
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lost_at: float | None = None
+        self._failed_at = self._worked_at = self._logged_at = float("-inf")
+        self._for_writing = False
+        self._rejected = 0
+
+    def failed(self, error: Exception, started_at: float) -> None:
+        """Note a unit that failed; a timeout means lost if no other unit has succeeded since `started_at`."""
+        is_timeout = isinstance(error, TimeoutError) and not sqlstate(error) and self._worked_at < started_at
+        if not (is_timeout or is_lost(error)):
+            return
+        self._failed_at = self._now()
+        if self._lost_at is None:
+            self._lost_at = self._logged_at = self._failed_at
+            self._rejected = 0
+            log.error("database lost: %s", reason(error))
+        self._for_writing = is_for_writing(error)
+
+    def worked(self, *, wrote: bool) -> None:
+        """Note a unit that succeeded."""
+        now = self._worked_at = self._now()
+        if self._lost_at is None or now < self._failed_at + SETTLED_SECONDS or (self._for_writing and not wrote):
+            return
+        log.warning("database back after %.0f s, %s rejected", now - self._lost_at, _requests(self._rejected))
+        self._lost_at, self._rejected, self._logged_at = None, 0, float("-inf")
+
+    def count_rejected(self, error: ServiceError) -> bool:
+        """Count a request that ends with this error; return False if the database did not cause it."""
+        cause = error.__cause__
+        if cause is None or as_unavailable(cause) is None:
+            return False
+        self._rejected += 1
+        if (now := self._now()) >= self._logged_at + EVERY_SECONDS:
+            state = "busy" if self._lost_at is None else f"still lost after {now - self._lost_at:.0f} s"
+            log.warning("database %s: %s; %s rejected", state, reason(cause), _requests(self._rejected))
+            self._logged_at = now
+            if self._lost_at is None:
+                self._rejected = 0
+        return True
+
+
+def _requests(count: int) -> str:
+    return f"{count} request" if count == 1 else f"{count} requests"
 
 
 class Storage:
@@ -149,7 +157,7 @@ class Storage:
             self.readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
             self.advisory_locks = SingleProcessLocks()
         else:
-            arguments = _driver_args(self.engine)
+            arguments = {**self.engine.dialect.create_connect_args(self.engine.url)[1], **connect_args()}
             self._pool = PostgresPool(arguments, pool_size)
             self.readers, self._writer = PostgresReaders(self.engine, self._pool), PostgresWriter(self._pool)
             self.advisory_locks = PostgresAdvisoryLocks(arguments)

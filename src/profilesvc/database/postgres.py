@@ -1,14 +1,18 @@
-"""asyncpg as this service uses it: the arguments of a connection, and how a connection ends."""
+"""asyncpg as this service uses it: the URL and arguments of a connection, and how a connection ends."""
 
 import asyncio
 import contextlib
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
 
 BUSY_SECONDS = 4.5  # the limit of a unit of work, which leaves room for the response within 6 s
 _CLOSE_SECONDS = 0.1
+_OF_SQLALCHEMY = ("prepared_statement_cache_size", "prepared_statement_name_func")
 
 
 class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver has no types
@@ -80,3 +84,26 @@ def connect_args(*, patient: bool = False) -> dict[str, Any]:
         "connection_class": DriverConnection,
         "server_settings": {"application_name": "profilesvc", **({} if patient else in_time)},
     }
+
+
+def parsed_url(text: str) -> URL:
+    """Parse the URL of a database.
+
+    Raises:
+        ArgumentError: it is not a URL, or has a parameter that asyncpg does not accept.
+    """
+    url = make_url(text)
+    accepted = (*inspect.signature(asyncpg.connect).parameters, *_OF_SQLALCHEMY)
+    for name in () if url.get_backend_name() == "sqlite" else url.query:
+        if name not in accepted:
+            hint = "; for TLS write ssl=require or ssl=verify-full" if name.startswith("ssl") else ""
+            raise ArgumentError(f"{name} is not a parameter of the driver{hint}")
+    return _with_a_primary(url)
+
+
+def _with_a_primary(url: URL) -> URL:
+    """Connect to the one of several hosts that accepts writes, unless the URL asks for another."""
+    hosts = url.query.get("host", ())
+    if isinstance(hosts, str) or len(hosts) < 2 or "target_session_attrs" in url.query:
+        return url
+    return url.update_query_dict({"target_session_attrs": "read-write"})

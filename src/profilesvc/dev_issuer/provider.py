@@ -17,7 +17,7 @@ from profilesvc.storage import identities, users
 from profilesvc.storage.identities import Linked
 from profilesvc.tokens.id_tokens import PublicKey
 from profilesvc.tokens.jose import b64, is_compact, unverified
-from profilesvc.tokens.keyring import RsaKey, load_or_create, public_jwk
+from profilesvc.tokens.keys import RsaKey, load_or_create, public_jwk
 from profilesvc.tokens.signer import random_id
 
 PATH = "/dev/issuer"

@@ -1,13 +1,14 @@
-"""Check, trim and compare documents by the provider's messages."""
+"""Check, trim and compare documents by the provider's messages, from the annotations of their fields."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.provider.format import OUTPUT_ONLY, Int64, Message, access_of, message_of
+from profilesvc.contract.provider.format import OUTPUT_ONLY, Int64, Message, Writable
 from profilesvc.contract.provider.location import (
     BusinessHours,
     Categories,
@@ -53,6 +54,23 @@ _MOST: dict[type[Message], dict[str, int]] = {
     Location: {"labels": 10, "moreHours": 50, "serviceItems": 1_000},
 }
 _UNUSABLE = ("GET_OFFER", "VIDEO")  # in the provider's format, but rejected in a post
+
+
+def access_of(field: FieldInfo) -> Writable | None:
+    """Return OUTPUT_ONLY, IMMUTABLE, or None for a field that a caller may write."""
+    return next((mark for mark in field.metadata if isinstance(mark, Writable)), None)
+
+
+def message_of(annotation: object) -> tuple[type[Message] | None, bool]:
+    """Return the message of an annotation and whether it is a list, such as (TimePeriod, True)."""
+    if isinstance(annotation, type) and issubclass(annotation, Message):
+        return annotation, False
+    is_list = get_origin(annotation) is list
+    for inner in get_args(annotation):
+        message, inner_list = message_of(inner)
+        if message is not None:
+            return message, is_list or inner_list
+    return None, is_list
 
 
 def parse(message: type[Message], document: JsonObject) -> tuple[JsonObject, list[Problem]]:

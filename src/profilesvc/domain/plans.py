@@ -1,15 +1,14 @@
 """The plan catalogue: features and limits of each plan as data, so that a new plan needs no release (D-90)."""
 
 import tomllib
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from profilesvc.contract.provider.format import access_of
 from profilesvc.contract.provider.location import Location
+from profilesvc.domain.messages import access_of
 from profilesvc.domain.problems import problem_of
 from profilesvc.domain.rates import Rate
 
@@ -24,11 +23,11 @@ def _writable(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return names
 
 
-Feature = Literal["posts", "reviews", "sync"]
+Feature = Literal["posts", "reviews", "sync"]  # the names of fields of a plan
 
 
 class Plan(BaseModel):
-    """A plan: capabilities, posts per month, locations, live keys per location, and the fields that a sync may write.
+    """A plan: its features, posts per month, locations, live keys per location, and the fields that a sync may write.
 
     If `syncable` is None, a sync may write every writable field of the provider's Location. `reads` is the rate of each
     key and each user of the plan, such as `1200/minute`, if it is higher than the one in the settings.
@@ -51,33 +50,12 @@ class Plan(BaseModel):
         AfterValidator(_writable),
     ] = None
 
-    @property
-    def capabilities(self) -> dict[Feature, bool]:
-        """The features as the credential check names them."""
-        return {"sync": self.sync, "posts": self.posts, "reviews": self.reviews}
 
+class Catalogue(dict[str, Plan]):
+    """All plans by name, in the order of the file."""
 
-class Catalogue:
-    """All plans, in the order of the file."""
-
-    def __init__(self, plans: list[Plan]) -> None:
-        self._plans = {plan.name: plan for plan in plans}
-
-    def get(self, name: str) -> Plan:
-        """Return the plan with this name.
-
-        Raises:
-            KeyError: The name is unknown; the message lists the plans.
-        """
-        if name not in self._plans:
-            raise KeyError(f"there is no plan {name}; the catalogue has {', '.join(self._plans)}")
-        return self._plans[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._plans
-
-    def __iter__(self) -> Iterator[Plan]:
-        return iter(self._plans.values())
+    def __missing__(self, name: str) -> Plan:
+        raise KeyError(f"there is no plan {name}; the catalogue has {', '.join(self)}")
 
 
 def load_catalogue(path: Path | None) -> Catalogue:
@@ -91,7 +69,7 @@ def load_catalogue(path: Path | None) -> Catalogue:
         document = tomllib.loads(source.read_text("utf-8"))
         if not document:
             raise ValueError("has no plan")
-        return Catalogue([_plan(name, row) for name, row in document.items()])
+        return Catalogue({name: _plan(name, row) for name, row in document.items()})
     except (OSError, ValueError) as error:
         raise ValueError(f"plan catalogue {source}: {error}") from None
 

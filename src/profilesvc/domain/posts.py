@@ -9,10 +9,9 @@ from datetime import date
 from urllib.parse import urlsplit
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.provider.format import access_of
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.domain.errors import Problem, invalid_many
-from profilesvc.domain.messages import parse, without_nulls, without_read_only
+from profilesvc.domain.messages import access_of, parse, without_nulls, without_read_only
 
 UPDATABLE = ("summary", "callToAction", "event", "offer", "scheduledTime", "languageCode", "topicType", "alertType")
 _TOPICS = ("STANDARD", "EVENT", "OFFER", "ALERT")

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.provider.format import Message, Writable, access_of, message_of
+from profilesvc.contract.provider.format import Message, Writable
 from profilesvc.contract.provider.location import Location
 from profilesvc.domain.errors import invalid, invalid_many
-from profilesvc.domain.messages import annotation_at, normal, parse, without_nulls, without_read_only
+from profilesvc.domain.messages import (
+    access_of,
+    annotation_at,
+    message_of,
+    normal,
+    parse,
+    without_nulls,
+    without_read_only,
+)
 
 # The provider accepts nested paths for these two. Every other field is sent whole, merged into its current value.
 _NESTED_MASKS = ("profile", "openInfo")

@@ -1,11 +1,15 @@
-"""The current request: its caller, origin, rate limits and deadline."""
+"""The current request: its client's address, caller, origin, rate limits and deadline."""
 
 import math
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
 
 from profilesvc.domain.domains import Origin
 from profilesvc.domain.rates import Counted
+
+_CACHED = 1024  # parsing an address costs more than a database query
 
 
 @dataclass(slots=True)
@@ -29,6 +33,11 @@ class RequestInfo:
     outcome: str = "ok"  # or the code of the failure, for metrics
 
     @property
+    def client_network(self) -> str:
+        """The network that an access provider assigns to a customer: an IPv4 address or an IPv6 /64."""
+        return "local" if self.address is None else network(self.address, 32, 64)
+
+    @property
     def tightest(self) -> Counted | None:
         """The bucket with the fewest remaining requests; among empty ones, the one that is empty longest."""
         return min(self.buckets, key=lambda counted: (counted.standing.left, -counted.standing.wait), default=None)
@@ -42,3 +51,35 @@ serving: ContextVar[RequestInfo | None] = ContextVar("request", default=None)
 def current_request() -> RequestInfo:
     """Return the current request, or the state of a command line outside of one."""
     return serving.get() or RequestInfo()
+
+
+def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int) -> str | None:
+    """Return the Nth address from the right of X-Forwarded-For behind N trusted proxies; the peer's if N is 0.
+
+    The client can forge entries further left. Return the peer if there are fewer than N entries, or if the entry is
+    not an address.
+    """
+    if trusted_hops == 0:
+        return _normal(peer)
+    entries = [entry.strip() for header in forwarded_for for entry in header.split(",")]
+    if len(entries) < trusted_hops:
+        return _normal(peer)
+    return _normal(entries[-trusted_hops]) or _normal(peer)
+
+
+@lru_cache(_CACHED)
+def _normal(text: str | None) -> str | None:
+    """Return an address in canonical form; an IPv4 address written as IPv6 becomes IPv4."""
+    try:
+        address = ip_address((text or "").strip("[]"))
+    except ValueError:
+        return None
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+@lru_cache(_CACHED)
+def network(address: str, v4_bits: int, v6_bits: int) -> str:
+    """Return the network of an address in CIDR notation."""
+    bits = v4_bits if ip_address(address).version == 4 else v6_bits
+    return str(ip_network(f"{address}/{bits}", strict=False))

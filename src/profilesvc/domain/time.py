@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from profilesvc.contract.times import parse_timestamp
+from profilesvc.contract.common import parse_timestamp
 
 SECOND = 1_000
 MINUTE = 60 * SECOND

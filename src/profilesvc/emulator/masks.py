@@ -1,7 +1,8 @@
 """Field masks: parse them, and apply them to documents and updates."""
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.provider.format import Message, access_of, message_of
+from profilesvc.contract.provider.format import Message
+from profilesvc.domain.messages import access_of, message_of
 from profilesvc.emulator.errors import ApiError, bad_request
 from profilesvc.emulator.wire import camel
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import Any
 
+from profilesvc.contract.common import parse_timestamp
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.times import parse_timestamp
 from profilesvc.lab.response import MASKED_NOTE
 from profilesvc.lab.view import GREEN, GREY, View, box, columns, in_line, small, table, without_secrets, words
 

@@ -265,7 +265,7 @@ class Embedded:
 def _small_plans(path: Path, posts_a_month: int) -> Path:
     """Write a plan catalogue with a low quota. JSON's scalars and lists are valid TOML."""
     tables = []
-    for plan in load_catalogue(None):
+    for plan in load_catalogue(None).values():
         row = plan.model_dump(exclude={"name"}, exclude_none=True)
         row["monthly_posts"] = min(plan.monthly_posts, posts_a_month)
         tables.append(f"[{plan.name}]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in row.items()))

@@ -46,7 +46,7 @@ class OperatorControl:
 
     def plans(self) -> list[dict[str, object]]:
         """Return the plans as `profilesvc plans list` prints them, without the changes of `posts_a_month`."""
-        return [plan.model_dump(mode="json", exclude={"syncable", "reads"}) for plan in load_catalogue(None)]
+        return [plan.model_dump(mode="json", exclude={"syncable", "reads"}) for plan in load_catalogue(None).values()]
 
     def sign(self, token: str, **claims: object) -> str:
         """Return a token with other claims, signed with the service's own key."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from profilesvc.contract.times import parse_timestamp
+from profilesvc.contract.common import parse_timestamp
 from profilesvc.lab.drawing import BLUE, LABEL, WIDTH, Bar, bars, line, rect, svg, text
 from profilesvc.lab.record import Call
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View

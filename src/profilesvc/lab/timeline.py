@@ -2,8 +2,8 @@
 
 from html import escape
 
+from profilesvc.contract.common import parse_timestamp
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.times import parse_timestamp
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View, columns, words
 
 # A sign for readers who do not see colours, and for periods that are too short for a name.

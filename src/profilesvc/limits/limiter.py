@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Literal
 
 from profilesvc.contract.errors import RATE_LIMITED
-from profilesvc.domain.addresses import network
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID
 from profilesvc.domain.rates import Counted, Standing, Window, Windows
@@ -38,7 +37,7 @@ class Limiter:
     async def by_address(self) -> None:
         """Count a request without a bearer token, by the network of the client."""
         if self._windows is not None:
-            await self._take("tokens-per-address", _network(), self._limits.tokens_per_address)
+            await self._take("tokens-per-address", current_request().client_network, self._limits.tokens_per_address)
 
     async def by_client(self, client_id: str) -> None:
         """Count a grant or credential check by client id and network, so that other networks are not affected."""
@@ -99,10 +98,4 @@ class Limiter:
 
 def _client(client_id: str) -> str:
     """Return a client's bucket. An id that no key can have is left out, because it may have any length."""
-    return f"{client_id if CLIENT_ID.match(client_id) else ''}@{_network()}"
-
-
-def _network() -> str:
-    """Return the network that an access provider assigns to a customer: an IPv4 address or an IPv6 /64."""
-    address = current_request().address
-    return "local" if address is None else network(address, 32, 64)
+    return f"{client_id if CLIENT_ID.match(client_id) else ''}@{current_request().client_network}"

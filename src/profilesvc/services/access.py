@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, NOT_FOUND, PLAN_RESTRICTION
-from profilesvc.database.prepared import Row
+from profilesvc.database.statements import Row
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.permissions import ALL, Permission
 from profilesvc.domain.plans import Feature
@@ -17,6 +17,7 @@ from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Servi
 from profilesvc.storage import keys, locations, users
 from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
+from profilesvc.storage.revocations import TokenIds
 from profilesvc.storage.users import UserState
 from profilesvc.tokens.claims import AccessClaims, ServiceClaims, UserClaims
 from profilesvc.tokens.signer import TokenRejected
@@ -102,8 +103,7 @@ async def admit(
     key = caller.key
     if key is not None and access.is_session:
         raise invalid_token("invalid")
-    request.actor = caller.scope
-    origins.decide(services, request, key)
+    _note_caller(services, request, caller.scope, key)
     if kind is not None:
         await services.limiter.by_caller(kind, None if key is None else key.id, caller.user_id, caller.plan.reads)
     if key is not None and key.hold is not None:
@@ -111,7 +111,7 @@ async def admit(
             await services.beats.add(Beat(key.id, services.clock.now()))
         raise deactivated(services, key.hold)
     access.require(caller)
-    origins.enforce(request)
+    require_origin(request)
     return caller
 
 
@@ -124,13 +124,33 @@ def admit_key(services: Services, request: RequestInfo, key: KeyState, outdated:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS for a deactivated key, `outdated`, and
             AUTH_INSUFFICIENT_PERMISSIONS for a page of another origin, in this order.
     """
-    request.actor = f"key:{key.id}"
-    origins.decide(services, request, key)
+    _note_caller(services, request, f"key:{key.id}", key)
     if key.hold is not None:
         raise deactivated(services, key.hold)
     if outdated is not None:
         raise outdated
-    origins.enforce(request)
+    require_origin(request)
+
+
+def _note_caller(services: Services, request: RequestInfo, scope: str, key: KeyState | None) -> None:
+    """Store who is calling, and whether a page may read the response, so that it can read every later error (D-03)."""
+    request.actor = scope
+    if request.origin is not None:
+        origins.decide(services, request, key)
+
+
+def require_origin(request: RequestInfo) -> None:
+    """Reject a page that may not read the response. A request without an Origin header is not from a page.
+
+    Raises:
+        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
+    """
+    if request.origin_header is not None and not request.may_read:
+        raise ServiceError(
+            AUTH_INSUFFICIENT_PERMISSIONS,
+            "These credentials may not be used from this origin. For an API key, add the domain to its "
+            "`allowed_domains`.",
+        )
 
 
 async def authenticate(services: Services, token: str, prefetch: Prefetch | None = None) -> Caller:
@@ -153,9 +173,10 @@ async def authenticate(services: Services, token: str, prefetch: Prefetch | None
     return await _service(services, claims, prefetch)
 
 
-def ids(claims: AccessClaims) -> tuple[str, str, str]:
+def ids(claims: AccessClaims) -> TokenIds:
     """Return the ids by which a token can be revoked: its own, that of its family, that of its signing key."""
-    return claims["jti"], claims["fam"] if claims["scope"] == "service" else "", claims["kid"]
+    family = claims["fam"] if claims["scope"] == "service" else ""
+    return {"jti": claims["jti"], "fam": family, "kid": claims["kid"]}
 
 
 async def live_user(
@@ -186,7 +207,7 @@ async def _user(services: Services, claims: UserClaims, prefetch: Prefetch | Non
     user, prefetched = await live_user(services, claims, prefetch)
     if user is None:
         raise await _ended(services, claims)
-    return Caller(user.id, services.plans.get(user.plan), _ALL_PERMISSIONS, prefetched=prefetched)
+    return Caller(user.id, services.plans[user.plan], _ALL_PERMISSIONS, prefetched=prefetched)
 
 
 async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch | None) -> Caller:
@@ -196,7 +217,7 @@ async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch
     if key.hold is None:
         record_use(services, key)
     granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
-    return Caller(key.user_id, services.plans.get(key.plan), granted, key, prefetched)
+    return Caller(key.user_id, services.plans[key.plan], granted, key, prefetched)
 
 
 async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
@@ -241,7 +262,7 @@ def require_plan(location: AllowedLocation, feature: Feature) -> None:
     Raises:
         ServiceError: PLAN_RESTRICTION.
     """
-    if not location.plan.capabilities[feature]:
+    if not getattr(location.plan, feature):
         raise ServiceError(PLAN_RESTRICTION, f"The plan {location.plan.display_name} does not include {feature}.")
 
 

@@ -11,9 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import MAX_LIMIT, AuditEntry, AuditQuery, AuditTrail, Event
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain.addresses import network
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.request import current_request
+from profilesvc.domain.request import current_request, network
 from profilesvc.domain.time import DAY, HOUR, iso
 from profilesvc.storage import audit, keys
 from profilesvc.storage.audit import CountedRow, EventRow, StoredEvent

@@ -111,7 +111,7 @@ async def _valid(services: Services, key: KeyState) -> CredentialsValid:
         business = await users.business_name(session, key.business_id, key.user_id)
         location = await locations.state(session, key.location_name)
     assert user is not None and business is not None and location is not None, "foreign keys guarantee it"  # noqa: PT018
-    profile, plan = json.loads(location.profile), services.plans.get(key.plan)
+    profile, plan = json.loads(location.profile), services.plans[key.plan]
     return CredentialsValid(
         user=CheckedUser(id=user.id, email=user.email, name=user.name),
         business=CheckedBusiness(id=key.business_id, name=business),
@@ -123,7 +123,7 @@ async def _valid(services: Services, key: KeyState) -> CredentialsValid:
         ),
         plan=plan.name,
         plan_display_name=plan.display_name,
-        capabilities=Capabilities(**plan.capabilities),
+        capabilities=Capabilities(sync=plan.sync, posts=plan.posts, reviews=plan.reviews),
     )
 
 

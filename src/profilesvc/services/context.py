@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UNAVAILABLE
 from profilesvc.database.batches import Batches
 from profilesvc.database.engine import Storage
-from profilesvc.database.prepared import Prefetch as Prefetch  # for the API
-from profilesvc.database.prepared import Row
+from profilesvc.database.statements import Prefetch as Prefetch  # for the API
+from profilesvc.database.statements import Row
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import Hold

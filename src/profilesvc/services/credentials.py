@@ -4,10 +4,10 @@ import json
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.common import parse_timestamp
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.keys import SECRET_WARNING, KeyCreate, KeyCreated, KeyRoll, KeyRolled
-from profilesvc.contract.times import parse_timestamp
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import Problem, ServiceError, invalid, invalid_many, problems_of
 from profilesvc.domain.keys import clean_name, new_client_id, new_secret, secret_digest

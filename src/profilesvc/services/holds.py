@@ -37,7 +37,7 @@ async def lift(services: Services, session: AsyncSession, user_id: int, which: W
 
 async def covered(services: Services, session: AsyncSession, user: UserState) -> tuple[list[str], list[str]]:
     """Return the assigned locations of a user within the plan, first assigned first, and those beyond it."""
-    assigned, limit = await locations.assigned(session, user.id), services.plans.get(user.plan).locations
+    assigned, limit = await locations.assigned(session, user.id), services.plans[user.plan].locations
     return assigned[:limit], assigned[limit:]
 
 

@@ -9,6 +9,7 @@ from profilesvc.domain.permissions import ALL
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import HOUR
 from profilesvc.services import audit, origins, tokens, users
+from profilesvc.services.access import require_origin
 from profilesvc.services.context import Services
 from profilesvc.storage import identities
 from profilesvc.storage.users import UserState
@@ -42,7 +43,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
         raise _rejection(error.reason) from None
     request = current_request()
     origins.decide(services, request, None)  # the token is a user's, whatever client sends it
-    origins.enforce(request)
+    require_origin(request)
     async with services.storage.write() as session:
         # Stored for an hour longer than the token is valid, because the clocks of processes differ.
         if not await identities.mark_used(session, identity.digest, identity.valid_until + HOUR, now):

@@ -153,7 +153,7 @@ async def assign_within_plan(
     if row.business_id not in {None, business_id}:
         raise ServiceError(CONFLICT, "The location belongs to another business of its owner.")
     owner = await users.lock_user(session, row.user_id)
-    plan = services.plans.get(owner.plan)
+    plan = services.plans[owner.plan]
     assigned = await locations.assigned(session, row.user_id)
     position = assigned.index(row.name) if row.name in assigned else len(assigned)
     if position >= plan.locations:

@@ -47,7 +47,7 @@ async def authenticate_client(services: Services, client_id: str, client_secret:
     if key is None:
         raise ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
     access.admit_key(services, current_request(), key)
-    return Caller(key.user_id, services.plans.get(key.plan), frozenset(key.permissions.split()), key)
+    return Caller(key.user_id, services.plans[key.plan], frozenset(key.permissions.split()), key)
 
 
 async def introspect(services: Services, caller: Caller, token: str) -> Introspection:

@@ -1,8 +1,6 @@
-"""Check whether the page that sends a request may use the credentials in it."""
+"""Decide whether the page that sends a request may read the response."""
 
-from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.domain.domains import Origin, normal_domain, origin_allowed, parse_origin
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import RequestInfo
 from profilesvc.services.context import Services
 from profilesvc.settings import Settings
@@ -20,10 +18,7 @@ def read_header(settings: Settings, request: RequestInfo) -> None:
 
 
 def decide(services: Services, request: RequestInfo, key: KeyState | None) -> None:
-    """Decide whether the page may read the response to this caller: a key, or a user (None).
-
-    Call it as soon as the caller is known, so that an accepted page can read every later error (D-03).
-    """
+    """Decide whether the page may read the response to this caller: a key, or a user (None)."""
     origin, settings = request.origin, services.settings
     if origin is None:
         return
@@ -32,20 +27,6 @@ def decide(services: Services, request: RequestInfo, key: KeyState | None) -> No
     else:
         allowed = domains_of(key.allowed_domains)
         request.may_read = origin_allowed(origin, allowed, development=not settings.production)
-
-
-def enforce(request: RequestInfo) -> None:
-    """Reject a page that may not read the response. A request without an Origin header is not from a page.
-
-    Raises:
-        ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
-    """
-    if request.origin_header is not None and not request.may_read:
-        raise ServiceError(
-            AUTH_INSUFFICIENT_PERMISSIONS,
-            "These credentials may not be used from this origin. For an API key, add the domain to its "
-            "`allowed_domains`.",
-        )
 
 
 async def preflight(services: Services, request: RequestInfo) -> None:

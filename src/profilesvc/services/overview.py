@@ -159,7 +159,7 @@ async def usage(services: Services, caller: Caller) -> Usage:
         used = await posts.used(session, caller.user_id, month_start(now))
         assigned = await locations.assigned(session, caller.user_id)
         keys = {row.id for row in await overview.of_keys(session, caller.user_id, now)}
-    plans = list(services.plans)
+    plans = list(services.plans.values())
     return Usage(caller.plan, plans, used, month_start(now, 1), len(assigned), len(keys))
 
 

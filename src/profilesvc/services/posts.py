@@ -1,10 +1,10 @@
-"""List, create, change and delete local posts."""
+"""List, create, change and delete local posts, and cache those of each location (D-76)."""
 
 import re
 
 import orjson
 
-from profilesvc.contract.common import location_name
+from profilesvc.contract.common import location_name, post_id, without_account
 from profilesvc.contract.errors import QUOTA_EXCEEDED
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
@@ -13,18 +13,18 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.messages import normal
 from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.problems import counted
-from profilesvc.domain.time import SECOND, iso, month_start
+from profilesvc.domain.time import SECOND, iso, month_start, parse_iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
-from profilesvc.services.post_cache import forget, is_stale, reread, stored
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import posts
-from profilesvc.storage.posts import Position, StoredPost
+from profilesvc.storage.posts import CacheAge, Position, StoredPost
 
 _CREATED = 201
+_PROCESSING_MAX_AGE = 5 * SECOND
 _CLOCK_SKEW = 5 * SECOND
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
@@ -55,7 +55,7 @@ async def list_page(services: Services, caller: Caller, location: AllowedLocatio
                 age, page = await posts.first_page(session, location.name, size)
             else:
                 page = await posts.page(session, location.name, size, after)
-    if after is None and is_stale(services, age):
+    if after is None and _is_stale(services, age):
         data_age = await _reread_or_age(services, location)
         async with services.storage.read() as session:
             _, page = await posts.first_page(session, location.name, size)
@@ -65,7 +65,7 @@ async def list_page(services: Services, caller: Caller, location: AllowedLocatio
 
 async def _reread_or_age(services: Services, location: AllowedLocation) -> int | None:
     try:
-        await reread(services, location)
+        await _reread(services, location)
     except ProviderError as error:
         async with services.storage.read() as session:
             read_at = (await posts.cache_age(session, location.name)).posts_read_at
@@ -208,7 +208,7 @@ async def _find(services: Services, location: AllowedLocation, post_id: str) -> 
     if existing is not None or not location.plan.posts:
         return existing
     try:
-        await reread(services, location)
+        await _reread(services, location)
     except ProviderError as error:
         raise provider_failure(error) from error
     async with services.storage.read() as session:
@@ -225,7 +225,7 @@ async def delete(services: Services, location: AllowedLocation, post_id: str) ->
         await services.provider.delete_post(location.account, location.name, post_id)
     except ProviderError as error:
         raise await _rejected(services, location, post_id, error) from error
-    await forget(services, location.name, post_id)
+    await _forget(services, location.name, post_id)
     return PostDeleted()
 
 
@@ -233,5 +233,72 @@ async def _rejected(services: Services, location: AllowedLocation, post_id: str,
     """Return the error to raise, and remove a post that the provider no longer has."""
     if not error.not_found:
         return provider_failure(error)
-    await forget(services, location.name, post_id)
+    await _forget(services, location.name, post_id)
     return missing("post")
+
+
+def stored(location: str, document: JsonObject) -> StoredPost:
+    """Return a provider's post as the cache stores it: no resource name contains the account (D-74).
+
+    Raises:
+        ProviderError: the document is not a post of the location.
+    """
+    try:
+        ident = post_id(without_account(document["name"]), location)
+        ours = {**document, "name": f"{location}/localPosts/{ident}"}
+        if "media" in document:
+            ours["media"] = [_without_account(item) for item in document["media"]]
+        created_at = parse_iso(document["createTime"]) if "createTime" in document else 0
+        return StoredPost(ident, created_at, str(document.get("state", "")), orjson.dumps(ours).decode())
+    except (KeyError, TypeError, ValueError):
+        raise ProviderError("unavailable", retryable=True, provider_message="unreadable post") from None
+
+
+def _without_account(item: JsonObject) -> JsonObject:
+    ours = {"name": without_account(item["name"])} if "name" in item else {}
+    return {**item, **ours}
+
+
+def _is_stale(services: Services, age: CacheAge) -> bool:
+    """Return whether the cache is older than its maximum age, or has a post in review that was read over 5 s ago."""
+    now = services.clock.now()
+    if age.posts_read_at is None or now - age.posts_read_at > services.settings.cache_max_age_seconds * SECOND:
+        return True
+    if age.processing_read_at is None:
+        return False
+    return now - max(age.posts_read_at, age.processing_read_at) > _PROCESSING_MAX_AGE
+
+
+async def _reread(services: Services, location: AllowedLocation) -> None:
+    """Read all posts of a location from the provider, once for all simultaneous callers.
+
+    Raises:
+        ProviderError: the provider could not be read.
+    """
+    await services.single_flight.run(_work(location.name), lambda: _read(services, location))
+
+
+async def _forget(services: Services, location: str, post_id: str) -> None:
+    """Remove a post that the provider no longer has, after any read in progress that may still contain it."""
+    await services.single_flight.wait(_work(location))
+    async with services.storage.advisory_locks.hold(_work(location)), services.storage.write() as session:
+        await posts.remove(session, location, post_id)
+
+
+def _work(location: str) -> str:
+    return f"posts of {location}"
+
+
+async def _read(services: Services, location: AllowedLocation) -> None:
+    async with services.storage.read() as session:
+        read_at = (await posts.cache_age(session, location.name)).posts_read_at
+    async with services.storage.advisory_locks.hold(_work(location.name)) as was_free:
+        now = services.clock.now()
+        async with services.storage.read() as session:
+            if not was_free and (await posts.cache_age(session, location.name)).posts_read_at != read_at:
+                return  # another process has just read them
+            before = await posts.documents(session, location.name)
+        listed = await services.provider.posts(location.account, location.name)
+        current = {post.post_id: post for post in (stored(location.name, document) for document in listed)}
+        async with services.storage.write() as session:
+            await posts.replace(session, location.name, before, current, now)

@@ -94,7 +94,7 @@ async def refresh(services: Services, body: RefreshGrant) -> Token:
     except TokenRejected as error:
         raise _bad_refresh_token(error.reason == "expired") from None
     async with services.storage.read() as session:
-        key = await keys.state(session, claims["client_id"], *ids(claims))
+        key = await keys.state(session, claims["client_id"], ids(claims))
     if key is None or not key.may_authenticate(now) or key.token_revoked:
         raise _bad_refresh_token()
     await _check_client(services, body, key)

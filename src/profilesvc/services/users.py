@@ -5,7 +5,7 @@ import re
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, VALIDATION_ERROR
-from profilesvc.database.engine import Executor
+from profilesvc.database.statements import Executor
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import Plan
 from profilesvc.services.context import Services
@@ -30,7 +30,7 @@ async def insert_user(
     if not _EMAIL.match(email):
         raise ServiceError(VALIDATION_ERROR, f"{email} is not an e-mail address.")
     name = clean("The name", email.partition("@")[0] if name is None else name, NAME_LIMIT)
-    chosen = next(iter(services.plans)) if plan_name is None else find_plan(services, plan_name)
+    chosen = next(iter(services.plans.values())) if plan_name is None else find_plan(services, plan_name)
     user_id = await users.add_user(session, email, name, chosen.name, services.clock.now())
     if user_id is None:
         raise ServiceError(CONFLICT, f"The user {email} already exists.")
@@ -68,6 +68,6 @@ def find_plan(services: Services, name: str) -> Plan:
         ServiceError: NOT_FOUND if the catalogue has no such plan.
     """
     if name not in services.plans:
-        available = ", ".join(plan.name for plan in services.plans)
+        available = ", ".join(services.plans)
         raise ServiceError(NOT_FOUND, f"There is no plan {name}; the catalogue has {available}.")
-    return services.plans.get(name)
+    return services.plans[name]

@@ -6,9 +6,7 @@ from sqlalchemy import String, case, cast, exists, insert, literal, select, tupl
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.audit import Event
-from profilesvc.database.dialect import insert_by, insert_into
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import PreparedWrite
+from profilesvc.database.statements import Executor, PreparedWrite, insert_by, insert_into
 from profilesvc.database.writers import Executions
 from profilesvc.storage.tables import audit, keys
 

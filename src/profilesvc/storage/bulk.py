@@ -7,7 +7,8 @@ from typing import Any
 from sqlalchemy import Table, func, insert, literal, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.engine import Executor, Storage
+from profilesvc.database.engine import Storage
+from profilesvc.database.statements import Executor
 from profilesvc.storage.tables import businesses, keys, metadata, users
 
 PIECE = 20_000  # rows of a transaction, which is short enough that a running service can write in between

@@ -4,9 +4,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, case, exists, func, select, update
 
-from profilesvc.database.dialect import insert_by
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prefetch, Prepared, PreparedWrite, Row, fetch
+from profilesvc.database.statements import Executor, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
 from profilesvc.domain.connection import ONLINE_FOR, Span
 from profilesvc.storage.tables import connections, contacts, holds, keys

@@ -3,9 +3,7 @@
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.dialect import insert_into
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prepared, fetch
+from profilesvc.database.statements import Executor, Prepared, fetch, insert_into
 from profilesvc.storage.keys import live
 from profilesvc.storage.tables import connections, holds, keys, post_usage
 from profilesvc.storage.tables import counts as stored

@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, String, bindparam, delete, insert, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.engine import Executor
+from profilesvc.database.statements import Executor
 from profilesvc.storage.tables import holds, key_domains, keys, users
 
 ANY = ""  # the domain in the row of a key that accepts every domain

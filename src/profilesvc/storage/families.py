@@ -5,8 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import case, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.dialect import insert_into
-from profilesvc.database.engine import Executor
+from profilesvc.database.statements import Executor, insert_into
 from profilesvc.storage.tables import families
 
 

@@ -5,8 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.dialect import insert_into
-from profilesvc.database.engine import Executor
+from profilesvc.database.statements import Executor, insert_into
 from profilesvc.domain.keys import SEVERITY, Hold
 from profilesvc.storage.keys import live
 from profilesvc.storage.tables import holds, keys

@@ -1,17 +1,16 @@
 """Queries on API keys, their secrets and holds."""
 
 import json
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import DeactivationReason
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prefetch, Prepared, Row, fetch, fetch_one, separated
+from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, fetch_one, separated
 from profilesvc.domain.keys import Hold
-from profilesvc.storage import domains, revocations, signing_keys
+from profilesvc.storage import domains, signing_keys
+from profilesvc.storage.revocations import NO_TOKEN, TokenIds, any_of
 from profilesvc.storage.tables import holds, keys, locations, secrets, users
 
 
@@ -70,7 +69,7 @@ _STATES = (
         users.c.suspended_at,
         holds.c.reason,
         holds.c.set_at,
-        revocations.any_of.label("token_revoked"),
+        any_of.label("token_revoked"),
     )
     .select_from(
         keys.join(users, users.c.id == keys.c.user_id)
@@ -85,7 +84,7 @@ _STATE = Prepared(STATE)
 _OWN = Prepared(STATE.where(keys.c.user_id == bindparam("user_id")))
 
 
-async def state(session: Executor, client_id: str, *ids: str) -> KeyState | None:
+async def state(session: Executor, client_id: str, ids: TokenIds = NO_TOKEN) -> KeyState | None:
     """Return the state of a key; its `token_revoked` shows whether one of a token's `ids` is revoked."""
     return (await token_key(session, client_id, ids))[0]
 
@@ -96,15 +95,15 @@ async def own(session: Executor, client_id: str, user_id: int) -> KeyState | Non
     The owner is part of the condition, so that reading another user's key takes as long as reading one that does not
     exist.
     """
-    rows = await fetch(session, _OWN, client_id=client_id, user_id=user_id, **revocations.ids_of())
+    rows = await fetch(session, _OWN, client_id=client_id, user_id=user_id, **NO_TOKEN)
     return KeyState._make(rows[0]) if rows else None
 
 
 async def token_key(
-    session: Executor, client_id: str, ids: Iterable[str], prefetch: Prefetch | None = None
+    session: Executor, client_id: str, ids: TokenIds, prefetch: Prefetch | None = None
 ) -> tuple[KeyState | None, Row]:
     """Return the state of a key as `state` does, and the prefetched row."""
-    row, prefetched = await fetch_one(session, _STATE, prefetch, client_id=client_id, **revocations.ids_of(*ids))
+    row, prefetched = await fetch_one(session, _STATE, prefetch, client_id=client_id, **ids)
     return (None if row is None else KeyState._make(row)), prefetched
 
 
@@ -140,7 +139,7 @@ async def credentials(session: Executor, client_id: str, now: int) -> tuple[KeyS
     One statement reads all that a grant needs. If the id is unknown, it reads a decoy key and returns its digests
     without a state, so that timing does not reveal which ids exist.
     """
-    rows = await fetch(session, _CREDENTIALS, client_id=client_id, **revocations.ids_of())
+    rows = await fetch(session, _CREDENTIALS, client_id=client_id, **NO_TOKEN)
     if not rows:
         return None, [], None
     *state, digests, stamp = rows[0]

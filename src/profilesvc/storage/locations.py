@@ -6,8 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, bindparam, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prepared, Row, fetch
+from profilesvc.database.statements import Executor, Prepared, Row, fetch
 from profilesvc.storage.tables import businesses, locations
 
 

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, func, select
 
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prepared, fetch
+from profilesvc.database.statements import Executor, Prepared, fetch
 from profilesvc.storage.keys import live
 from profilesvc.storage.tables import businesses, connections, holds, keys, locations, posts
 

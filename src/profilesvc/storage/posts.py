@@ -16,9 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.dialect import insert_into
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prefetch, Prepared, Row, fetch, joined
+from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined
 from profilesvc.storage.tables import locations, post_usage, posts
 
 Position = tuple[int, str]

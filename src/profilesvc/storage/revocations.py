@@ -4,23 +4,28 @@
 key, and makes a revocation effective in every process as soon as it is committed.
 """
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 from sqlalchemy import bindparam, exists
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.dialect import insert_into
+from profilesvc.database.statements import insert_into
 from profilesvc.storage.tables import revocations
 
 Kind = Literal["token", "family", "signing_key"]
-_IDS = ("jti", "fam", "kid")
-
-any_of = exists().where(revocations.c.id.in_([bindparam(name) for name in _IDS])).correlate(None)
 
 
-def ids_of(*ids: str) -> dict[str, str]:
-    """Return the parameters of `any_of`; missing ids are empty strings, which are never revoked."""
-    return dict(zip(_IDS, (*ids, "", "", ""), strict=False))
+class TokenIds(TypedDict):
+    """The ids by which a token can be revoked: the parameters of `any_of`. "" is never revoked."""
+
+    jti: str
+    fam: str
+    kid: str
+
+
+NO_TOKEN: TokenIds = {"jti": "", "fam": "", "kid": ""}
+
+any_of = exists().where(revocations.c.id.in_([bindparam(name) for name in NO_TOKEN])).correlate(None)
 
 
 async def add(session: AsyncSession, kind: Kind, revoked_id: str, now: int, expires_at: int) -> None:

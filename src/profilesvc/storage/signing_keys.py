@@ -5,8 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import String, cast, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prepared, fetch, joined
+from profilesvc.database.statements import Executor, Prepared, fetch, joined
 from profilesvc.domain.signing_keys import KeyDates
 from profilesvc.storage.tables import signing_keys
 

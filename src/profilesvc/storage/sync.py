@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy import case, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.engine import Executor
+from profilesvc.database.statements import Executor
 from profilesvc.storage.locations import LocationState
 from profilesvc.storage.tables import locations, syncs
 

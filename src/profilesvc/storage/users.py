@@ -1,6 +1,5 @@
 """Queries on users and businesses."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, insert, or_, select, text, update
@@ -8,9 +7,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.database.engine import Executor
-from profilesvc.database.prepared import Prefetch, Prepared, Row, fetch_one
-from profilesvc.storage import revocations
+from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch_one
+from profilesvc.storage.revocations import NO_TOKEN, TokenIds, any_of
 from profilesvc.storage.tables import businesses, users
 
 
@@ -28,18 +26,18 @@ class UserState(NamedTuple):
 
 
 USER = select(*(users.c[name] for name in UserState._fields))
-_TOKEN_USER = Prepared(USER.where(users.c.id == bindparam("user_id"), ~revocations.any_of))
+_TOKEN_USER = Prepared(USER.where(users.c.id == bindparam("user_id"), ~any_of))
 
 
 async def user(session: Executor, user_id: int) -> UserState | None:
-    return (await token_user(session, user_id, ()))[0]
+    return (await token_user(session, user_id, NO_TOKEN))[0]
 
 
 async def token_user(
-    session: Executor, user_id: int, ids: Iterable[str], prefetch: Prefetch | None = None
+    session: Executor, user_id: int, ids: TokenIds, prefetch: Prefetch | None = None
 ) -> tuple[UserState | None, Row]:
     """Return a user, or None if one of the `ids` of their token is revoked; and the prefetched row."""
-    row, prefetched = await fetch_one(session, _TOKEN_USER, prefetch, user_id=user_id, **revocations.ids_of(*ids))
+    row, prefetched = await fetch_one(session, _TOKEN_USER, prefetch, user_id=user_id, **ids)
     return (None if row is None else UserState._make(row)), prefetched
 
 

@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc import __version__
 from profilesvc.database.engine import Reading, Storage
-from profilesvc.database.readers import FastReader
+from profilesvc.database.statements import FastReader
 from profilesvc.database.writers import Executions
 from profilesvc.domain.request import current_request
 from profilesvc.server.scope import App, Message, Receive, Scope, Send

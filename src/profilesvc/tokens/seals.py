@@ -5,7 +5,7 @@ import hashlib
 from itsdangerous import BadSignature, Signer
 
 from profilesvc.tokens.jose import b64, b64_decode
-from profilesvc.tokens.keyring import Keyring
+from profilesvc.tokens.signer import Keyring
 
 
 class Seal:

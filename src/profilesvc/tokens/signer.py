@@ -1,18 +1,23 @@
-"""Sign and verify our own tokens, on the service's own clock."""
+"""Sign and verify our own tokens, on the service's own clock, with the key ring in memory."""
 
 import hashlib
 import sys
-from collections.abc import Mapping
-from typing import Literal, cast, overload
+from collections.abc import Iterable, Mapping
+from typing import Generic, Literal, TypeVar, cast, overload
 
 import orjson
 
+from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 from profilesvc.contract.json import JsonObject
+from profilesvc.domain import signing_keys
 from profilesvc.domain.entropy import Entropy
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.signing_keys import Algorithm, KeyDates
 from profilesvc.tokens.claims import AccessClaims, RefreshClaims, TokenType, check
 from profilesvc.tokens.jose import b64, is_compact, unverified
-from profilesvc.tokens.keyring import HmacKey, Keyring, KeySet, RsaKey
+from profilesvc.tokens.keys import HmacKey, RsaKey, SigningKey, public_jwk
 
+Key = TypeVar("Key", RsaKey, HmacKey)
 MAX_TOKEN_LENGTH = 8192
 IAT_LEEWAY_SECONDS = 60
 _CACHED_TOKENS = 1_000  # about one kilobyte each
@@ -29,6 +34,80 @@ class TokenRejected(Exception):
 def random_id(entropy: Entropy) -> str:
     """Return 128 random bits as 22 characters, to name a token (`jti`) or a family of them."""
     return b64(entropy.token_bytes(16))
+
+
+class KeySet(Generic[Key]):
+    """The keys of one algorithm that are announced, active or retired."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, Key] = {}
+        self.dates: list[KeyDates] = []
+
+    def replace(self, keys: list[tuple[KeyDates, Key]]) -> None:
+        self._keys = {dates.kid: key for dates, key in keys}
+        self.dates = signing_keys.in_order(dates for dates, _ in keys)
+
+    def __contains__(self, kid: object) -> bool:
+        return kid in self._keys
+
+    def __getitem__(self, kid: str) -> Key:
+        return self._keys[kid]
+
+    def active(self, now: int) -> Key:
+        """Return the key that signs now.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE if there is none.
+        """
+        dates = signing_keys.active(self.dates, now)
+        if dates is None:
+            raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1)
+        return self._keys[dates.kid]
+
+
+class Keyring:
+    """The keys of access tokens and the keys of refresh tokens.
+
+    A token is verified only with the keys of its type, so a key of one algorithm is never used for the other. Looking
+    up a key touches no database, file or network, whatever `kid` a token names.
+    """
+
+    def __init__(self, keys: Iterable[tuple[KeyDates, SigningKey]] = ()) -> None:
+        self.access: KeySet[RsaKey] = KeySet()
+        self.refresh: KeySet[HmacKey] = KeySet()
+        self.unreadable: set[str] = set()
+        self.replace(keys)
+
+    def replace(self, keys: Iterable[tuple[KeyDates, SigningKey]], stamp: str | None = None) -> None:
+        """Replace all keys; `stamp` is that of the table when they were read."""
+        pairs, self.stamp = list(keys), stamp
+        self.access.replace([(dates, key) for dates, key in pairs if isinstance(key, RsaKey)])
+        self.refresh.replace([(dates, key) for dates, key in pairs if isinstance(key, HmacKey)])
+
+    def of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
+        return self.access if alg == "RS256" else self.refresh
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are keys of both algorithms, so that tokens can be issued."""
+        return bool(self.access.dates and self.refresh.dates)
+
+    def sealing_keys(self, now: int) -> list[bytes]:
+        """Return the secrets of sealed strings. The last one seals, the others open older strings.
+
+        They are derived from the HMAC keys, which all processes share and which the database stores encrypted.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE if there is none.
+        """
+        newest = self.refresh.active(now)
+        older = [self.refresh[dates.kid].sealing for dates in self.refresh.dates if dates.kid != newest.kid]
+        return [*older, newest.sealing]
+
+    def jwks(self) -> list[dict[str, str]]:
+        """Return the public RSA keys, oldest first (RFC 7517)."""
+        about = {"use": "sig", "alg": "RS256"}
+        return [{**public_jwk(self.access[dates.kid].public), "kid": dates.kid, **about} for dates in self.access.dates]
 
 
 class Signer:

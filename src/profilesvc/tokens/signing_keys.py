@@ -18,7 +18,8 @@ from profilesvc.settings import PREFIX, SettingsError, TokenSettings
 from profilesvc.storage import revocations
 from profilesvc.storage import signing_keys as table
 from profilesvc.storage.signing_keys import StoredKey
-from profilesvc.tokens.keyring import Keyring, SigningKey, generate, pem_of, read_key
+from profilesvc.tokens.keys import SigningKey, generate, pem_of, read_key
+from profilesvc.tokens.signer import Keyring
 
 RELOAD_SECONDS = 2
 log = logging.getLogger("profilesvc")

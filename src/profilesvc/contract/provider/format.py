@@ -5,14 +5,12 @@ The JSON document, not the model, is stored and forwarded, so that nothing is lo
 """
 
 from enum import Enum
-from typing import Annotated, get_args, get_origin
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from profilesvc.contract.common import STORABLE, Int32, Text
-from profilesvc.contract.times import parse_timestamp
+from profilesvc.contract.common import STORABLE, Int32, Text, parse_timestamp
 
 
 class Writable(Enum):
@@ -53,7 +51,7 @@ __all__ = [
     "ShortText",
     "String",
 ]
-__all__ += ["Timestamp", "Uri", "Writable", "access_of", "message_of"]
+__all__ += ["Timestamp", "Uri", "Writable"]
 
 
 class Message(BaseModel):
@@ -64,20 +62,3 @@ class Message(BaseModel):
 
 class OpenMessage(Message):
     """A message of a profile. A sync filters its unknown and read-only fields instead of rejecting them (D-81)."""
-
-
-def access_of(field: FieldInfo) -> Writable | None:
-    """Return OUTPUT_ONLY, IMMUTABLE, or None for a field that a caller may write."""
-    return next((mark for mark in field.metadata if isinstance(mark, Writable)), None)
-
-
-def message_of(annotation: object) -> tuple[type[Message] | None, bool]:
-    """Return the message of an annotation and whether it is a list, such as (TimePeriod, True)."""
-    if isinstance(annotation, type) and issubclass(annotation, Message):
-        return annotation, False
-    is_list = get_origin(annotation) is list
-    for inner in get_args(annotation):
-        message, inner_list = message_of(inner)
-        if message is not None:
-            return message, is_list or inner_list
-    return None, is_list

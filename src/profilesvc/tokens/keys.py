@@ -1,4 +1,4 @@
-"""The signing keys in memory: RSA keys of access tokens and HMAC keys of refresh tokens, in separate sets."""
+"""Signing keys: RSA keys of access tokens and HMAC keys of refresh tokens, generated, or read from PEM."""
 
 import contextlib
 import hashlib
@@ -6,11 +6,11 @@ import hmac
 import json
 import os
 import tempfile
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, TypeVar
 
 import jwt
 import orjson
@@ -21,10 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from jwt.algorithms import RSAAlgorithm
 
-from profilesvc.contract.errors import SERVICE_UNAVAILABLE
-from profilesvc.domain import signing_keys
-from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.signing_keys import Algorithm, KeyDates
+from profilesvc.domain.signing_keys import Algorithm
 from profilesvc.tokens.jose import b64
 
 _PADDING, _SHA256 = padding.PKCS1v15(), SHA256()
@@ -193,77 +190,3 @@ def public_jwk(public: rsa.RSAPublicKey) -> dict[str, str]:
     """Return the public fields of a key (RFC 7518 §6.3)."""
     fields = RSAAlgorithm.to_jwk(public, as_dict=True)
     return {name: str(fields[name]) for name in ("kty", "n", "e")}
-
-
-class KeySet(Generic[Key]):
-    """The keys of one algorithm that are announced, active or retired."""
-
-    def __init__(self) -> None:
-        self._keys: dict[str, Key] = {}
-        self.dates: list[KeyDates] = []
-
-    def replace(self, keys: list[tuple[KeyDates, Key]]) -> None:
-        self._keys = {dates.kid: key for dates, key in keys}
-        self.dates = signing_keys.in_order(dates for dates, _ in keys)
-
-    def __contains__(self, kid: object) -> bool:
-        return kid in self._keys
-
-    def __getitem__(self, kid: str) -> Key:
-        return self._keys[kid]
-
-    def active(self, now: int) -> Key:
-        """Return the key that signs now.
-
-        Raises:
-            ServiceError: SERVICE_UNAVAILABLE if there is none.
-        """
-        dates = signing_keys.active(self.dates, now)
-        if dates is None:
-            raise ServiceError(SERVICE_UNAVAILABLE, retry_after=1)
-        return self._keys[dates.kid]
-
-
-class Keyring:
-    """The keys of access tokens and the keys of refresh tokens.
-
-    A token is verified only with the keys of its type, so a key of one algorithm is never used for the other. Looking
-    up a key touches no database, file or network, whatever `kid` a token names.
-    """
-
-    def __init__(self, keys: Iterable[tuple[KeyDates, SigningKey]] = ()) -> None:
-        self.access: KeySet[RsaKey] = KeySet()
-        self.refresh: KeySet[HmacKey] = KeySet()
-        self.unreadable: set[str] = set()
-        self.replace(keys)
-
-    def replace(self, keys: Iterable[tuple[KeyDates, SigningKey]], stamp: str | None = None) -> None:
-        """Replace all keys; `stamp` is that of the table when they were read."""
-        pairs, self.stamp = list(keys), stamp
-        self.access.replace([(dates, key) for dates, key in pairs if isinstance(key, RsaKey)])
-        self.refresh.replace([(dates, key) for dates, key in pairs if isinstance(key, HmacKey)])
-
-    def of(self, alg: Algorithm) -> KeySet[RsaKey] | KeySet[HmacKey]:
-        return self.access if alg == "RS256" else self.refresh
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether there are keys of both algorithms, so that tokens can be issued."""
-        return bool(self.access.dates and self.refresh.dates)
-
-    def sealing_keys(self, now: int) -> list[bytes]:
-        """Return the secrets of sealed strings. The last one seals, the others open older strings.
-
-        They are derived from the HMAC keys, which all processes share and which the database stores encrypted.
-
-        Raises:
-            ServiceError: SERVICE_UNAVAILABLE if there is none.
-        """
-        newest = self.refresh.active(now)
-        older = [self.refresh[dates.kid].sealing for dates in self.refresh.dates if dates.kid != newest.kid]
-        return [*older, newest.sealing]
-
-    def jwks(self) -> list[dict[str, str]]:
-        """Return the public RSA keys, oldest first (RFC 7517)."""
-        about = {"use": "sig", "alg": "RS256"}
-        return [{**public_jwk(self.access[dates.kid].public), "kid": dates.kid, **about} for dates in self.access.dates]

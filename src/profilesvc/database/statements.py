@@ -1,0 +1,265 @@
+"""Statements: written as Core statements, compiled once, run on the database's own driver.
+
+Building and compiling a statement costs several times as much as SQLite or PostgreSQL need to run it. A `Prepared` is
+built at import, and compiled for a database at its first use. A reader runs it on the driver itself (`fetch`), and any
+other statement through SQLAlchemy (`execute`).
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self, cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Result,
+    Select,
+    StaticPool,
+    Table,
+    create_engine,
+    func,
+    literal_column,
+    select,
+    true,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql import asyncpg
+from sqlalchemy.dialects.sqlite import aiosqlite
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+
+from profilesvc.database.pool_usage import PoolUsage
+from profilesvc.database.postgres_pool import PostgresPool
+from profilesvc.database.writers import Executions
+
+_DIALECTS = {"sqlite": aiosqlite.dialect(), "postgresql": asyncpg.dialect()}  # type: ignore[no-untyped-call]
+
+Positionals = list[tuple[str, object]]  # name and default of each positional value
+Row = Sequence[Any]  # the columns of a row, whose types the statement decides
+
+
+def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Positionals]:
+    compiled: Any = statement.compile(dialect=_DIALECTS[dialect], column_keys=columns)
+    return str(compiled), [(name, compiled.params[name]) for name in compiled.positiontup or []]
+
+
+def separated(text: ColumnElement[Any], separator: str) -> ColumnElement[Any]:
+    """Join strings in an aggregate, null if there are none, because fetching rows costs more than finding them."""
+    return func.aggregate_strings(text, literal_column(f"'{separator}'"))  # type: ignore[arg-type]  # in the text
+
+
+def joined(texts: Select[Any], separator: str) -> ColumnElement[Any]:
+    """Join the only column of a statement, in its order."""
+    return select(separated(texts.subquery().c[0], separator)).scalar_subquery()
+
+
+class Executor(Protocol):
+    """A session, a connection or a reader: it can run a query."""
+
+    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]: ...
+
+
+class Prepared:
+    """A read with named parameters (`bindparam`), whose columns are strings and integers on both drivers."""
+
+    def __init__(self, statement: Select[Any]) -> None:
+        self.statement = statement
+        self.width = len(statement.selected_columns)
+        self._by_dialect: dict[str, tuple[str, dict[str, object], list[str]]] = {}
+        self._with_prefetch: dict[Prepared, Prepared] = {}
+
+    def sql(self, dialect: str, parameters: dict[str, object]) -> tuple[str, list[object]]:
+        """Return the SQL and the positional values for a database."""
+        compiled = self._by_dialect.get(dialect)
+        if compiled is None:
+            text, positionals = _compiled(self.statement, dialect)
+            compiled = self._by_dialect[dialect] = text, dict(positionals), [name for name, _ in positionals]
+        text, defaults, names = compiled
+        values = defaults | parameters
+        return text, [values[name] for name in names]
+
+    def with_prefetch(self, other: "Prepared") -> "Prepared":
+        """Return one statement for both: this row, then the first row of the other, or nulls if it has none."""
+        if other not in self._with_prefetch:
+            first, second = self.statement.subquery(), other.statement.limit(1).subquery()
+            both = select(*first.c, *second.c).select_from(first.outerjoin(second, true()))
+            self._with_prefetch[other] = Prepared(both)
+        return self._with_prefetch[other]
+
+
+class Prefetch(NamedTuple):
+    """A read of one row in the statement that finds the caller.
+
+    A prefetch with a `location` is only for keys of that location, so that timing does not reveal other locations;
+    one without is only for users.
+    """
+
+    query: Prepared
+    parameters: dict[str, object]
+    location: str | None = None
+
+
+class PreparedWrite:
+    """A write with named parameters for many rows; `build` returns the statement for a dialect."""
+
+    def __init__(self, build: Callable[[str], Any], columns: Sequence[str] | None = None) -> None:
+        self._build, self._columns = build, columns
+        self._by_dialect: dict[str, tuple[str, Positionals]] = {}
+
+    def executions(self, dialect: str, rows: Sequence[Mapping[str, object]]) -> Executions:
+        compiled = self._by_dialect.get(dialect)
+        if compiled is None:
+            compiled = self._by_dialect[dialect] = _compiled(self._build(dialect), dialect, self._columns)
+        text, positionals = compiled
+        return Executions(text, [[row.get(name, default) for name, default in positionals] for row in rows])
+
+
+async def fetch(session: Executor, query: Prepared, **parameters: object) -> Sequence[Row]:
+    """Return the rows as tuples: from the driver in a unit of reading, from the session in a transaction."""
+    driver: Any = getattr(session, "fetch", None)
+    if driver is not None:
+        return cast(Sequence[Row], await driver(*query.sql(session.dialect, parameters)))  # type: ignore[attr-defined]
+    return (await session.execute(query.statement, parameters)).all()
+
+
+async def fetch_one(
+    session: Executor, query: Prepared, prefetch: Prefetch | None, **parameters: object
+) -> tuple[Row | None, Row]:
+    """Return the only row, or None, and the prefetched row, which is empty without a prefetch."""
+    if prefetch is None:
+        rows = await fetch(session, query, **parameters)
+        return (rows[0] if rows else None), ()
+    rows = await fetch(session, query.with_prefetch(prefetch.query), **parameters, **prefetch.parameters)
+    return (rows[0][: query.width], rows[0][query.width :]) if rows else (None, ())
+
+
+def insert_into(session: AsyncSession, table: Table) -> Any:
+    """Return the dialect's INSERT, which has ON CONFLICT."""
+    return insert_by(session.get_bind().dialect.name, table)
+
+
+def insert_by(dialect: str, table: Table) -> Any:
+    """Return the same, by the name of the dialect."""
+    return (postgresql if dialect == "postgresql" else sqlite).insert(table)
+
+
+class FastReader(Protocol):
+    """A unit of reading."""
+
+    @property
+    def dialect(self) -> str: ...
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]: ...
+    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]: ...
+
+
+class Readers(Protocol):
+    """A source of units of reading."""
+
+    def open(self, seconds: float) -> contextlib.AbstractAsyncContextManager[FastReader]: ...
+    def usage(self) -> PoolUsage | None: ...
+    async def close(self) -> None: ...
+
+
+class SqliteReader:
+    """One read-only connection for the whole process, used between two awaits and never across one.
+
+    It runs inline, because a read from the page cache costs less than handing it to another thread. Readers of a WAL
+    file do not wait for writers, except for a moment at a checkpoint; the short timeout keeps that from blocking the
+    event loop.
+    """
+
+    dialect = "sqlite"
+
+    def __init__(self, path: str) -> None:
+        self._engine = create_engine(
+            f"sqlite:///{path}",
+            poolclass=StaticPool,
+            isolation_level="AUTOCOMMIT",
+            connect_args={"timeout": 0.25, "check_same_thread": False},
+        )
+        self._connection: Connection | None = None
+        self._driver: Any = None
+
+    def open(self, _seconds: float) -> Self:
+        return self
+
+    def usage(self) -> None:
+        """Return nothing: there is no pool."""
+
+    async def __aenter__(self) -> Self:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+            self._connection.exec_driver_sql("PRAGMA query_only=ON")
+            self._driver = self._connection.connection.driver_connection
+        return self
+
+    async def __aexit__(self, *_problem: object) -> None:
+        """Keep the connection open."""
+
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]:
+        """Return all rows, as tuples."""
+        return cast(Sequence[Any], self._driver.execute(sql, values).fetchall())
+
+    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]:
+        """Run one statement now; the caller fetches before it awaits anything else."""
+        assert self._connection is not None, "inside open()"
+        return self._connection.execute(statement, parameters)
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._engine.dispose()
+
+
+class PostgresReaders:
+    """Units on connections of the driver, and of SQLAlchemy for statements that are not prepared."""
+
+    def __init__(self, engine: AsyncEngine, pool: PostgresPool) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._pool = pool
+
+    def open(self, seconds: float) -> "_PostgresReader":
+        """Return a unit that uses connections only while its statements run."""
+        return _PostgresReader(self._pool, self._engine, seconds)
+
+    def usage(self) -> PoolUsage:
+        """Return how full the pool is."""
+        return self._pool.usage()
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+
+class _PostgresReader:
+    dialect = "postgresql"
+
+    def __init__(self, pool: PostgresPool, engine: AsyncEngine, seconds: float) -> None:
+        self._pool, self._engine, self._until = pool, engine, time.monotonic() + seconds
+        self._connecting: contextlib.AbstractAsyncContextManager[AsyncConnection] | None = None
+        self._connection: AsyncConnection | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *problem: Any) -> None:
+        if self._connecting is not None:
+            await self._connecting.__aexit__(*problem)
+
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]:
+        """Return all rows; asyncpg's records are read like tuples."""
+        rows = await self._pool.run(lambda connection: connection.fetch(sql, *values), self._left())
+        return cast(Sequence[Any], rows)
+
+    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]:
+        """Run one statement."""
+        async with asyncio.timeout(self._left()):
+            if self._connection is None:
+                connecting = self._engine.connect()
+                self._connection = await connecting.__aenter__()
+                self._connecting = connecting
+            return await self._connection.execute(statement, parameters)
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
