@@ -50,9 +50,9 @@ def test_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
 
 
 def test_is_the_committed_file(document: dict[str, Any]) -> None:
-    """`make openapi` writes it."""
     option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    assert COMMITTED.read_bytes() == orjson.dumps(document, option=option)
+    is_current = COMMITTED.read_bytes() == orjson.dumps(document, option=option)
+    assert is_current, "openapi.json is not what the service serves: run `make openapi` and read the difference"
 
 
 def test_is_the_same_each_time(document: dict[str, Any], tmp_path: Path) -> None:

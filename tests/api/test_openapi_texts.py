@@ -41,7 +41,8 @@ def values(document: dict[str, Any], content: dict[str, Any]) -> Iterator[Any]:
 
 def test_every_body_has_examples_that_fit_its_schema(document: dict[str, Any]) -> None:
     for operation, place, content in contents(document):
-        assert content["examples"], (operation, place)
+        hint = f"add a call of `{operation}` to src/profilesvc/lab/examples.py and run `make openapi`"
+        assert content["examples"], f"the {place} has no example: {hint}"
         schema = {**content["schema"], "components": document["components"]}
         for value in values(document, content):
             errors = Draft202012Validator(schema).iter_errors(value)
@@ -55,8 +56,8 @@ def test_every_shared_example_is_used(document: dict[str, Any]) -> None:
 
 
 def test_the_examples_are_what_the_service_returns() -> None:
-    """`make openapi` records them."""
-    assert examples.RECORDED.read_text("utf-8") == examples.record()
+    is_current = examples.RECORDED.read_text("utf-8") == examples.record()
+    assert is_current, "src/profilesvc/api/examples.json is out of date: run `make openapi` and read the difference"
 
 
 def test_examples_contain_no_secret(document: dict[str, Any]) -> None:
@@ -110,7 +111,7 @@ def test_every_field_and_parameter_has_a_description(document: dict[str, Any]) -
         for parameter in operation["parameters"]
         if not parameter.get("description")
     ]
-    assert missing == []
+    assert missing == [], "describe these in their models or in src/profilesvc/api/field_texts.toml"
 
 
 def test_every_text_of_a_field_is_used(document: dict[str, Any]) -> None:
@@ -121,7 +122,7 @@ def test_every_text_of_a_field_is_used(document: dict[str, Any]) -> None:
         for field, text in texts.items()
         if orjson.dumps(text).decode() not in used
     ]
-    assert unused == []
+    assert unused == [], "remove these from src/profilesvc/api/field_texts.toml"
 
 
 def test_security_schemes_and_tags_have_descriptions(document: dict[str, Any]) -> None:

@@ -27,6 +27,10 @@ class Record:
             if status != "304"  # which test_delivery.py is about
         }
 
+    def operations(self) -> set[str]:
+        """The names of all operations of the API."""
+        return {name for name, _ in self.promised()}
+
     async def __call__(self, response: httpx.Response) -> None:
         await response.aread()
         operation = self._operation(response.request)

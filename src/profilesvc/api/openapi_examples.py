@@ -23,20 +23,25 @@ class Examples:
 
     def request(self, operation: str) -> dict[str, Named]:
         """Return the `examples` of a request body."""
-        return {"examples": self._operations[operation]["request"]}
+        return {"examples": self._recorded(operation)["request"]}
 
     def success(self, operation: str, status: int) -> dict[str, Named]:
         """Return the `examples` of a success."""
-        return {"examples": self._operations[operation]["responses"][str(status)]}
+        return {"examples": self._recorded(operation)["responses"].get(str(status), {})}
 
     def failures(self, declared: Endpoint | OAuthEndpoint, kinds: list[ErrorKind]) -> dict[str, Named]:
         """Return the `examples` of errors of one status: at least one of each code, which is its name or the start."""
-        own = self._operations[declared.handler.__name__]["responses"].get(str(kinds[0].status), {})
+        own = self._recorded(declared.handler.__name__)["responses"].get(str(kinds[0].status), {})
         examples: Named = {}
         for kind in kinds:
             recorded = {name: example for name, example in own.items() if _code(name) == kind.code}
             examples |= recorded or self._references(declared, kind)
         return {"examples": examples}
+
+    def _recorded(self, operation: str) -> JsonObject:
+        """Return the examples of an operation. A new one has none, because `make openapi` reads this document."""
+        found: JsonObject = self._operations.get(operation, {"request": {}, "responses": {}})
+        return found
 
     def _references(self, declared: Endpoint | OAuthEndpoint, kind: ErrorKind) -> Named:
         """Return references to examples that several operations share."""
