@@ -1,6 +1,6 @@
 # `make` alone lists the targets. Each makes .venv and installs what it needs when that is missing.
 
-# The environment that is there, or the oldest Python that will do; PYTHON= of another version makes .venv new.
+# The Python of .venv, or the oldest one that is new enough. PYTHON= of another version creates .venv again.
 PYTHON ?= $(shell for p in .venv/bin/python python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PYTHON_VERSION := $(shell "$(PYTHON)" -c 'import sys; v = sys.version_info[:2]; v < (3, 11) or print("%d.%d" % v)' 2>/dev/null)
@@ -17,19 +17,19 @@ DEV := .venv/.dev-$(PYTHON_VERSION)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
-run: $(RUNTIME) ## run the whole service with the demo world on PORT=8000 until Ctrl-C
+run: $(RUNTIME) ## run the service with demo data on PORT=8000 until Ctrl-C
 	@$(BIN)/profilesvc demo --port $(PORT)
 
-# The pages run beside mypy, which uses one core only. Then the tests have the machine to themselves, because some take times.
-test: $(DEV) ## prove the project: lint, types, every test on SQLite and PostgreSQL, every notebook
+# The notebooks run next to mypy, which uses one core only. The tests run afterwards, because some of them measure times.
+test: $(DEV) ## run all checks, as CI does: lint, types, all tests on SQLite and PostgreSQL, all notebooks
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types notebooks
 	@$(MAKE) --no-print-directory pytest
 
-# Files stay together, because the tests of a module share its processes; the slowest files come first (tests/conftest.py).
+# The tests of a file run in one process, because they share servers. The slowest files start first (tests/conftest.py).
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
-# All at once, because mypy uses one core only.
-check: $(DEV) ## check a change in a minute or so: lint, types, unit tests, the API tests on SQLite
+# In parallel, because mypy uses one core only.
+check: $(DEV) ## check a change in about a minute: lint, types, unit tests, the API tests on SQLite
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types quick
 
 quick: $(DEV)
@@ -44,18 +44,18 @@ lint: $(DEV) ## check the style of the code and of its English
 types: $(DEV) ## check the types
 	$(BIN)/mypy
 
-pytest: $(DEV) ## run the tests alone
+pytest: $(DEV) ## run all tests on SQLite and PostgreSQL
 	$(BIN)/pytest -q $(PARALLEL)
 
-# The cells of a page run in order, because one process runs the whole file; notebooks/conftest.py does the rest.
-notebooks: $(DEV) ## prove every page of notebooks/: run it and compare each output
+# One process runs a whole notebook, so its cells run in order (see notebooks/conftest.py).
+notebooks: $(DEV) ## run all notebooks and compare their outputs
 	$(BIN)/pytest -q -p no:randomly $(PARALLEL) --nbval notebooks --nbval-cell-timeout=60
 
-notebooks-update: $(DEV) ## run every page of notebooks/ and store what it shows
+notebooks-update: $(DEV) ## run all notebooks and store their outputs
 	$(BIN)/ruff format notebooks
 	$(BIN)/python -m profilesvc.lab.notebooks update
 
-lab: $(DEV) ## JupyterLab on notebooks/
+lab: $(DEV) ## open the notebooks in JupyterLab
 	@$(BIN)/profilesvc lab
 
 # Exported, because a token on a command line can be seen by everyone on the machine.
@@ -63,34 +63,34 @@ smoke: export PROFILESVC_LAB__TARGET = $(BASE_URL)
 smoke: export PROFILESVC_LAB__USER_TOKEN = $(USER_TOKEN)
 smoke: export PROFILESVC_LAB__LOCATION = $(LOCATION)
 smoke: export PROFILESVC_LAB__WRITE = $(or $(SMOKE_WRITE),0)
-smoke: $(DEV) ## try the pages on a deployed service: BASE_URL=… USER_TOKEN=… LOCATION=… SMOKE_WRITE=1 PAGES=…
+smoke: $(DEV) ## run the notebooks against a deployed service: BASE_URL=… USER_TOKEN=… LOCATION=… SMOKE_WRITE=1 PAGES=…
 	@$(BIN)/python -m profilesvc.lab.notebooks smoke $(PAGES)
 
-# Hours: what `make test` tries a few times is tried thousands of times, and what is timed is timed.
-fuzz: $(DEV) ## the long runs: token mutation, schemathesis, races, crashes, timing
+# This takes hours: random tests run thousands of times, and the tests that measure time run too.
+fuzz: $(DEV) ## run the long tests: token mutation, Schemathesis, races, crashes, timing
 	PROFILESVC_FUZZ=1 $(BIN)/pytest -q -m 'fuzz or long' $(PARALLEL)
 
-# One start of the processes serves all tests, so they run in one row: about half an hour.
+# All tests share the processes, so they run one after another: about half an hour.
 WORKERS ?= 4
-deployed: $(DEV) ## the tests of the API on WORKERS=4 processes on PostgreSQL behind one port
+deployed: $(DEV) ## run the API tests against WORKERS=4 processes on PostgreSQL behind one port
 	PROFILESVC_DEPLOYED=$(WORKERS) $(BIN)/pytest -q -rs tests/api tests/identity tests/dashboard
 
-mutants: $(DEV) ## change the code that guards tenants place by place, and see whether the tests notice
+mutants: $(DEV) ## change the code that guards tenants, one place at a time, and check that a test fails
 	$(BIN)/python tests/mutation/mutants.py
 
-# wrk comes by apt where that is possible; without it a generator in Python makes the load.
-bench: $(DEV) ## measure the service beside its peers in one run, write docs/performance.md
+# wrk is installed by apt if possible; otherwise Python makes the load.
+bench: $(DEV) ## measure the service next to its peers, and write docs/performance.md
 	@$(PIP) --group bench
 	@command -v wrk >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends wrk; } || \
 		echo "wrk cannot be installed here: the load is made by Python" >&2
 	$(BIN)/python -m benchmarks
 
-soak: $(DEV) ## an hour of mixed load on MINUTES=60 DATABASE=sqlite, and whether memory stays what it was after a minute
+soak: $(DEV) ## apply mixed load for MINUTES=60 on DATABASE=sqlite, and check that memory does not grow
 	@$(PIP) --group bench
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60) --database $(or $(DATABASE),sqlite)
 
-# Chromium comes by apt where that is possible; what a person would see lies in build/browser afterwards.
-browser: $(DEV) ## the pages and JupyterLab in a real Chromium
+# Chromium is installed by apt if possible. Screenshots are in build/browser afterwards.
+browser: $(DEV) ## test the dashboard and the notebooks in Chromium
 	@$(PIP) --group browser
 	@$(MAKE) --no-print-directory chromium
 	$(BIN)/pytest -m browser tests/browser $(BROWSER)
@@ -100,26 +100,26 @@ chromium:
 		apt-get update -qq && \
 		apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core fonts-noto-color-emoji
 
-# nginx comes by apt where that is possible; without it its tests are skipped.
+# nginx is installed by apt if possible; otherwise its tests are skipped.
 nginx:
 	@command -v nginx >/dev/null || test -x /usr/sbin/nginx || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; }
 
-# WordPress, PHP and MariaDB come by apt where that is possible; no server of theirs is started.
+# WordPress, PHP and MariaDB are installed by apt if possible; this does not start their services.
 WORDPRESS := wordpress php-cli php-mysql mariadb-server-core mariadb-client-core php-codesniffer
-wordpress: $(DEV) ## the plugin of examples/ in a real WordPress
+wordpress: $(DEV) ## test the plugin of examples/ in WordPress
 	@{ test -d /usr/share/wordpress && command -v phpcs >/dev/null && test -x /usr/sbin/mariadbd; } || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $(WORDPRESS); } || \
 		echo "WordPress cannot be installed here: its tests are skipped" >&2
 	$(BIN)/pytest -q -rs -m wordpress tests/wordpress
 
-# npm comes by apt where that is possible; without a registry it would retry for many minutes.
+# npm is installed by apt if possible. Without the timeout it would retry for many minutes if the registry is down.
 NPM := { command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; }; } && \
 	timeout 300 npm install --silent --no-save --no-audit --no-fund --fetch-retries=1 --prefix
 
-# Generators, linters and OAuth libraries, from PyPI, npm and Debian; the tests of what cannot be installed are skipped.
+# Generators, linters and OAuth libraries from PyPI, npm and Debian. If one cannot be installed, its tests are skipped.
 CLIENTS := build/clients
-clients: $(DEV) ## other people's generators, linters and OAuth libraries on the OpenAPI document and a running service
+clients: $(DEV) ## test the API with generators, linters and OAuth libraries of other projects
 	@mkdir -p $(CLIENTS)
 	@test -x $(CLIENTS)/venv/bin/python || $(BIN)/python -m venv $(CLIENTS)/venv
 	@$(CLIENTS)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tests/clients/python.txt || \
@@ -131,11 +131,11 @@ clients: $(DEV) ## other people's generators, linters and OAuth libraries on the
 	$(BIN)/pytest -q -rs -m clients tests/clients
 
 MERMAID := mermaid@11.17.2
-docs: $(DEV) ## the static site of notebooks, guides and references, in build/site
+docs: $(DEV) ## build the website of all pages in build/site
 	@$(PIP) --group docs
 	@mkdir -p build/docs/static
 	@{ $(NPM) build/docs $(MERMAID) && cp build/docs/node_modules/mermaid/dist/mermaid.min.js build/docs/static; } || \
-		echo "Mermaid cannot be installed here: the diagrams of the site stay text" >&2
+		echo "Mermaid cannot be installed here: the site has its diagrams as text" >&2
 	$(BIN)/sphinx-build -q -W -c docs . build/site
 
 fmt: $(DEV) ## format the code
@@ -147,7 +147,7 @@ openapi: $(DEV) ## record the examples of the API and write openapi.json
 	$(BIN)/python -m profilesvc.lab.examples
 	$(BIN)/profilesvc openapi -o openapi.json
 
-reference: $(DEV) ## write what comes from the code: tables and examples of docs/, the texts of the plugin
+reference: $(DEV) ## write what comes from the code: tables and examples of docs/, texts of the plugin
 	cd tests && for each in page_tables page_regions translations; do ../$(BIN)/python -m support.$$each || exit 1; done
 
 clean: ## remove .venv, caches and builds; var/ stays
