@@ -24,7 +24,9 @@ async def surface(
     http: httpx.AsyncClient, app: Quart, alice: httpx.AsyncClient, as_service: AsService, services: Services
 ) -> Surface:
     record = Record(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
-    assert record.operations() - set(REQUESTS) == set(), "operations without a row in REQUESTS of tests/support/surface.py"
+    assert record.operations() - set(REQUESTS) == set(), (
+        "operations without a row in REQUESTS of tests/support/surface.py"
+    )
     sites = {"good": await as_service(), "held": await as_service()}
     await key_service.deactivate(services, sites["held"].key["client_id"], "billing_issue")
     http.event_hooks["response"].append(record)
