@@ -35,7 +35,6 @@ from profilesvc.domain.request import current_request
 log = logging.getLogger("profilesvc")
 EVERY_SECONDS = 60.0
 SETTLED_SECONDS = 1.0  # without a failure until it counts as back, because old connections may work while new ones fail
-_BUSY_MS = int(BUSY_SECONDS * 1000)
 LAST_SECONDS = 0.25
 _RENEW_SECONDS = 1.0  # not every request opens new connections while a server stays read-only
 # "on" in a standby, too. One table is enough to check; the privilege is NULL while it does not exist.
@@ -43,7 +42,7 @@ _IS_WRITABLE = text(
     "SELECT current_setting('transaction_read_only') = 'off' AND "
     "COALESCE(has_table_privilege(to_regclass('keys'), 'UPDATE'), true)"
 )
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON")
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
 
 
 def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
@@ -80,9 +79,9 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
 
     @event.listens_for(engine.sync_engine, "begin")
     def begin(connection: Connection) -> None:
-        options = connection.get_execution_options()
-        wait = options.get("sqlite_wait_ms", _BUSY_MS)
-        if connection.info.get("wait_ms", _BUSY_MS) != wait:
+        options, usual = connection.get_execution_options(), int(BUSY_SECONDS * 1000)
+        wait = options.get("sqlite_wait_ms", usual)
+        if connection.info.get("wait_ms", usual) != wait:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={wait}")
             connection.info["wait_ms"] = wait
         connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
