@@ -73,7 +73,7 @@ class Killing:
             ]
             try:
                 self.plans.begin()
-                all_answered = all(once.wait(60) for once in began)
+                all_answered = all(once.wait(120) for once in began)
                 time.sleep(after)
             finally:
                 process.signal(signal.SIGKILL)

@@ -9,14 +9,14 @@ import httpx
 from profilesvc.settings import Settings
 from support.api import assert_ok
 from support.crash_stories import Story, new_key, tokens_of
-from support.served_process import forked
+from support.served_process import PATIENT, forked
 from support.wire import KEYS
 
 _CHANGES = """
 SELECT client_id, count(*) FROM audit JOIN keys ON keys.id = key_id
 WHERE event IN ('key.deactivated', 'key.reactivated') AND details LIKE '%plan_downgrade%' GROUP BY client_id
 """
-_PLANS = """
+_PLANS = f"""{PATIENT}
 import asyncio, itertools, sys
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.operations import operator

@@ -14,8 +14,13 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.settings import Settings
 from support.forks import Fork
 
+# A process that rejects nobody because the machine is busy.
+PATIENT = """
+from profilesvc.database import batches, engine
+engine.BUSY_SECONDS = batches.BUSY_SECONDS = 60.0
+"""
 # The emulator has no socket here, so that a delay is asked for by the first argument.
-_SERVE = """
+_SERVE = f"""{PATIENT}
 import sys
 from profilesvc.server import serving
 from profilesvc.bootstrap import Runtime, create_app
@@ -50,6 +55,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "PROFILESVC_TOKENS__SIGNING_KEY_FILE": str(fixture_path("signing_key.pem")),
         "PROFILESVC_TOKENS__REFRESH_KEY_FILE": str(fixture_path("refresh_key.pem")),
         "PROFILESVC_LIMITS__ENABLED": "false",
+        "PROFILESVC_PROVIDER__TIMEOUT_SECONDS": str(settings.provider.timeout_seconds),
     }
 
 
@@ -95,7 +101,7 @@ class ServedProcess:
     def client(self, token: str) -> httpx.Client:
         """A caller with a token; certificates, which take long to load, are of no use here."""
         headers, base_url = {"Authorization": f"Bearer {token}"}, f"http://127.0.0.1:{self.port}"
-        return httpx.Client(base_url=base_url, headers=headers, timeout=20, trust_env=False, verify=False)
+        return httpx.Client(base_url=base_url, headers=headers, timeout=90, trust_env=False, verify=False)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""
