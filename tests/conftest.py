@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import functools
 import gc
+import itertools
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -41,9 +43,10 @@ if TYPE_CHECKING:
     from support.redis_server import RedisServer
 
 BASE_URL = "http://profiles.test"
-SLOW = {"serving", "cli", "test_deploy.py"}
+WAITING = {"serving", "cli", "test_deploy.py"}  # for processes, timeouts and locks, more than they compute
 START = parse_iso("2026-01-02T03:04:05.678Z")
-
+# jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that nobody uses.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 hypothesis_settings.register_profile("short", deadline=None)
 hypothesis_settings.register_profile("full", deadline=None, max_examples=10_000)
@@ -69,8 +72,8 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # some runs leave xdist out
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores, because many tests wait: for a lock, a timeout or a process that starts."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores, because many tests wait: for a lock, a timeout or a process that starts."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection_finish() -> None:
@@ -81,12 +84,21 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What draws its cases draws more of them in `make fuzz`; what calls nothing is not tried on a deployment.
+def interleaved(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Order the files: three that compute after one that waits, so that neither the machine nor its processes are idle.
 
-    Files of few slow tests come first: begun last, one would keep a process at work where the others have ended.
+    None that waits is left for the end, where it would keep one process at work when the others have ended.
     """
-    items.sort(key=lambda item: SLOW.isdisjoint(item.path.parts))
+    files = [list(tests) for _, tests in itertools.groupby(items, key=lambda item: item.path)]
+    waiting = [tests for tests in files if not WAITING.isdisjoint(tests[0].path.parts)]
+    computing = [tests for tests in files if WAITING.isdisjoint(tests[0].path.parts)]
+    rows = itertools.zip_longest(waiting, *(computing[start::3] for start in range(3)), fillvalue=[])
+    return [item for row in rows for tests in row for item in tests]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What draws its cases draws more of them in `make fuzz`; what calls nothing is not tried on a deployment."""
+    items[:] = interleaved(items)
     for item in items:
         if WORKERS and "dial" not in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.skip("in process: calls nothing that is deployed"))
