@@ -54,7 +54,7 @@ from profilesvc.services.context import Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import IdempotencyKey
 
 Arguments = dict[str, object]  # of a handler, by name
-Handler = TypeVar("Handler", bound=Callable[..., Coroutine[Any, Any, Any]])
+Handler = TypeVar("Handler", bound=Callable[..., Coroutine[object, None, BaseModel | Rendered]])
 PREFIX = "/api/v1"
 _CHILDREN = {"postId": ("post_id", post_id), "reviewId": ("review_id", review_id)}
 
@@ -85,7 +85,7 @@ class Endpoint:
     method: str
     path: str
     access: Access
-    handler: Callable[..., Coroutine[Any, Any, Any]]
+    handler: Callable[..., Coroutine[object, None, BaseModel | Rendered]]
     data: Any
     data_name: str | None = None  # the name of the schema if `data` is a union
     query: type[Query] | None = None

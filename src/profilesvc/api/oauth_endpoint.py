@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from pydantic import BaseModel
 from quart import Blueprint, Response
@@ -16,7 +16,7 @@ from quart_schema import operation_id, tag
 
 from profilesvc.api import forms, parsing
 from profilesvc.api.caching import tag_of
-from profilesvc.api.endpoint import Arguments, Handler
+from profilesvc.api.endpoint import Arguments
 from profilesvc.api.failures import NOT_CACHED
 from profilesvc.api.forms import Credentials
 from profilesvc.api.request import KB, BodyRule, bearer_token, current_services, header_values, quart_request, receive
@@ -43,6 +43,8 @@ from profilesvc.services import access, oauth2
 from profilesvc.services.context import Caller, Services
 
 _FORM = BodyRule(64 * KB, forms.require_form)
+OAuthHandler = Callable[..., Coroutine[object, None, BaseModel]]
+Handler = TypeVar("Handler", bound=OAuthHandler)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class OAuthEndpoint:
 
     method: str
     path: str
-    handler: Callable[..., Coroutine[Any, Any, BaseModel]]
+    handler: OAuthHandler
     response: type[BaseModel]
     form: type[ClientForm] | None = None
     errors: tuple[ErrorKind, ...] = ()

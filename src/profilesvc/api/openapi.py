@@ -6,7 +6,6 @@ inlines models and supports only one failure per status.
 
 import inspect
 import re
-from typing import Any
 
 from quart_schema.openapi import OpenAPIProvider
 from werkzeug.routing import Rule
@@ -107,7 +106,7 @@ class Document(OpenAPIProvider):
         document["info"] = INFO
         return document
 
-    def generate_rules(self) -> Any:
+    def generate_rules(self) -> list[Rule]:
         """Return the routes of the API and of the OAuth endpoints."""
         return [rule for rule in self._app.url_map.iter_rules() if self._declared(rule) is not None]
 

@@ -4,10 +4,11 @@ import re
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
+from pydantic_core import core_schema
 
 from profilesvc.api import openapi_oauth
 from profilesvc.api.endpoint import Endpoint
@@ -35,7 +36,7 @@ class Schema(GenerateJsonSchema):
 
     bodies: ClassVar[set[type[BaseModel]]] = set()
 
-    def model_schema(self, schema: Any) -> Any:
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Mark the fields that a response always has as required. An absent field is left out and never null."""
         result, cls = super().model_schema(schema), schema["cls"]
         result.pop("title", None)
@@ -55,20 +56,20 @@ class Schema(GenerateJsonSchema):
                 result["properties"][name] = {**field, "description": text}
         return result
 
-    def default_schema(self, schema: Any) -> Any:
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """Leave out `default: null`, which generated clients read as required."""
         result = super().default_schema(schema)
         if result.get("default", ...) is None:
             del result["default"]
         return result
 
-    def literal_schema(self, schema: Any) -> Any:
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
         """Write a single value as an enum, and a boolean as any boolean: generators do not support `const`."""
         result = super().literal_schema(schema)
         value = result.pop("const", None)
         return result if value is None or isinstance(value, bool) else {**result, "enum": [value]}
 
-    def nullable_schema(self, schema: Any) -> Any:
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         """Write `type: [string, "null"]` if possible."""
         result = super().nullable_schema(schema)
         inner, *_ = result.get("anyOf", [result])
@@ -76,7 +77,7 @@ class Schema(GenerateJsonSchema):
             return result
         return {**inner, "type": [inner["type"], "null"]}
 
-    def tagged_union_schema(self, schema: Any) -> Any:
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
         """Leave out `discriminator`: PHP's generator sets that field to the name of the schema."""
         result = super().tagged_union_schema(schema)
         result.pop("discriminator", None)

@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Never, TypeVar
+from typing import Never, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from profilesvc.contract.common import Query
 from profilesvc.contract.errors import UNSUPPORTED_MEDIA_TYPE
@@ -111,7 +112,7 @@ def _require_unicode(text: str) -> None:
         raise invalid("body", "", "must not contain lone surrogates")
 
 
-def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _: []) -> Model:
+def checked(model: type[Model], values: JsonObject, where: str, rules: Rules = lambda _: []) -> Model:
     """Return the values as a model.
 
     If some values do not fit the model, `rules` finds the other problems, so that one response names them all. If all
@@ -128,7 +129,7 @@ def checked(model: type[Model], values: Any, where: str, rules: Rules = lambda _
         raise invalid_many(problems + [problem for problem in rules(values) if problem[1] not in reported]) from None
 
 
-def _problem(where: str, error: Any) -> tuple[str, str, str]:
+def _problem(where: str, error: ErrorDetails) -> tuple[str, str, str]:
     context = error.get("ctx", {})
     if error["type"].startswith("union_tag"):  # a body whose type depends on one of its fields
         expected = ", ".join(GRANT_TYPES)

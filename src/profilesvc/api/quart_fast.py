@@ -10,6 +10,7 @@ from quart.asgi import ASGIHTTPConnection
 from quart.ctx import AppContext
 from quart.globals import _cv_app, _cv_request
 from quart.sessions import NullSession
+from quart.typing import ResponseTypes
 from werkzeug.datastructures import Headers
 from werkzeug.routing import MapAdapter
 
@@ -143,7 +144,7 @@ class FastApp(Quart):
             self.url_map, "localhost", "/", "", request.scheme, request.path, request.method, request.query_string
         )
 
-    async def handle_request(self, request: Any) -> Any:
+    async def handle_request(self, request: Request) -> ResponseTypes:
         """Serve a request inside Quart's contexts; one application context serves all."""
         context = self.request_context(request)
         context.session = _NO_SESSION
@@ -159,7 +160,7 @@ class FastApp(Quart):
             _cv_request.reset(request_token)
             _cv_app.reset(app_token)
 
-    async def full_dispatch_request(self, request_context: Any = None) -> Any:
+    async def full_dispatch_request(self, request_context: Any = None) -> ResponseTypes:
         """Run the functions before the view, the view or the error handler, and the functions after it."""
         result: Any
         try:

@@ -35,7 +35,7 @@ _POOLER = (
 class Commands(TyperGroup):
     """The root group of all commands."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> object:
         """Run the command. Print an expected failure as one line and exit with 1."""
         try:
             return super().invoke(ctx)

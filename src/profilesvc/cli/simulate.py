@@ -163,7 +163,7 @@ class Plugin:
         self._say(line)
 
     def _validate(self) -> str:
-        checked: Any = self._anonymous.validate_credentials(*self._credentials, self._site or None)
+        checked = self._anonymous.validate_credentials(*self._credentials, self._site or None)
         if not checked.valid:
             raise Stopped(f"the credentials are rejected ({checked.reason.replace('_', ' ')})")
         features = ", ".join(name for name, included in checked.capabilities.model_dump().items() if included)

@@ -62,7 +62,7 @@ def each(build: Callable[P, Pages[Page, Item]]) -> Callable[Concatenate[SyncRunn
 
 def async_call(
     build: Callable[P, Operation[T]],
-) -> Callable[Concatenate[AsyncRunner, P], Coroutine[Any, Any, T]]:
+) -> Callable[Concatenate[AsyncRunner, P], Coroutine[object, None, T]]:
     """Make a coroutine method that runs an operation."""
 
     async def method(self: AsyncRunner, /, *args: P.args, **kwargs: P.kwargs) -> T:

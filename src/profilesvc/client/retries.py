@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from profilesvc.client.errors import (
     IdempotencyInProgress,
@@ -66,7 +66,7 @@ class Tries(Generic[T]):
         return self.operation.result_if_missing if self.may_be_done and isinstance(error, NotFound) else None
 
 
-def _is_retryable(error: ProfileError, operation: Operation[Any]) -> bool:
+def _is_retryable(error: ProfileError, operation: Operation[T]) -> bool:
     """Return True for a temporary failure whose retry cannot carry out the operation twice."""
     if isinstance(error, RateLimited | IdempotencyInProgress):
         return True

@@ -170,7 +170,7 @@ def _category(value: Any) -> str:
     return name or _sentence(value["name"].rpartition("/")[2].removeprefix("gcid:"))
 
 
-def _service(value: Any) -> str:
+def _service(value: JsonObject) -> str:
     """Return the name and price of a service."""
     if free := value.get("freeFormServiceItem"):
         name = str(free["label"]["displayName"])

@@ -55,7 +55,7 @@ class SingleProcessLocks:
 class PostgresAdvisoryLocks:
     """PostgreSQL's advisory locks, all on one connection, so that they end with the process however it ends."""
 
-    def __init__(self, connect_args: dict[str, Any]) -> None:
+    def __init__(self, connect_args: dict[str, object]) -> None:
         self._connect_args = connect_args
         self._connection: Any = None
         self._in_use = asyncio.Lock()

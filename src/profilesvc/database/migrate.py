@@ -6,8 +6,9 @@ three versions can serve the same database (docs/operations.md).
 
 import asyncio
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
@@ -90,7 +91,7 @@ async def check(engine: AsyncEngine) -> None:
     await _run(engine, command.check)
 
 
-async def _run(engine: AsyncEngine, action: Any) -> None:
+async def _run(engine: AsyncEngine, action: "Callable[[Config], None]") -> None:
     """Run under a lock, because two processes may be started at once.
 
     On PostgreSQL each migration is one transaction, so that none locks a table while the next waits for another.

@@ -1,6 +1,7 @@
 """How full the pools of connections are: read when the metrics are, at no cost for the units of work."""
 
-from typing import Any, NamedTuple, cast
+import asyncio
+from typing import NamedTuple, cast
 
 from sqlalchemy import QueuePool
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -20,7 +21,7 @@ def of_engine(engine: AsyncEngine) -> PoolUsage:
     return PoolUsage(pool.size(), pool.checkedout(), _waiting(getattr(getattr(pool, "_pool", None), "_queue", None)))
 
 
-def of_lock(lock: Any) -> PoolUsage:
+def of_lock(lock: asyncio.Lock) -> PoolUsage:
     """Return the usage of the lock that admits one writer at a time."""
     return PoolUsage(1, int(lock.locked()), _waiting(lock))
 

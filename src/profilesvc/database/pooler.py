@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -36,7 +36,7 @@ async def pooling(engine: AsyncEngine) -> Literal["session", "transaction", "sta
 
 
 @asynccontextmanager
-async def _client(arguments: Mapping[str, Any]) -> AsyncIterator[Any]:
+async def _client(arguments: Mapping[str, object]) -> AsyncIterator[asyncpg.Connection]:
     """Open a connection without start-up settings, which a pooler may reject, and without named statements."""
     client = await connect(**{**arguments, "timeout": _SECONDS, "statement_cache_size": 0})
     try:
@@ -45,7 +45,7 @@ async def _client(arguments: Mapping[str, Any]) -> AsyncIterator[Any]:
         client.terminate()
 
 
-async def _server_pid(client: Any) -> Any:
+async def _server_pid(client: asyncpg.Connection) -> object:
     """Return the process id of the server now; a transaction keeps it for the two steps of a query."""
     async with client.transaction():
         return await client.fetchval("SELECT pg_backend_pid()", timeout=_SECONDS)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import Iterator
-from typing import Any
 
 import asyncpg
 from sqlalchemy import URL, make_url
@@ -24,19 +23,19 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
 
     _is_cancelled = False
 
-    async def execute(self, query: str, *args: object, **options: object) -> Any:
+    async def execute(self, query: str, *args: object, **options: object) -> object:
         """Execute as the driver does, but skip a ROLLBACK on a connection that is about to be closed."""
         if self._is_cancelled and query.startswith("ROLLBACK"):
             return "ROLLBACK"
         with self._note_cancellation():
             return await super().execute(query, *args, **options)
 
-    async def fetchrow(self, query: str, *args: object, **options: object) -> Any:
+    async def fetchrow(self, query: str, *args: object, **options: object) -> object:
         """Fetch as the driver does."""
         with self._note_cancellation():
             return await super().fetchrow(query, *args, **options)
 
-    async def executemany(self, command: str, args: object, **options: object) -> Any:
+    async def executemany(self, command: str, args: object, **options: object) -> object:
         """Execute as the driver does."""
         with self._note_cancellation():
             return await super().executemany(command, args, **options)
@@ -57,7 +56,7 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
             raise
 
 
-async def connect(*args: object, **arguments: object) -> Any:
+async def connect(*args: object, **arguments: object) -> asyncpg.Connection:
     """Connect as the driver does.
 
     Raises:
@@ -70,7 +69,7 @@ async def connect(*args: object, **arguments: object) -> Any:
         raise ConnectionError(f"no server has its socket in {where}") from error
 
 
-def connect_args(*, patient: bool = False) -> dict[str, Any]:
+def connect_args(*, patient: bool = False) -> dict[str, object]:
     """Return the arguments of asyncpg.connect; `patient` sets no time limit on statements, for migrations.
 
     The unit of work limits the time of its commands and closes their connection. The driver's own limit is longer,

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import asyncpg
 
@@ -34,11 +34,11 @@ class PostgresPool:
     it (45 µs).
     """
 
-    def __init__(self, connect_args: dict[str, Any], size: int) -> None:
+    def __init__(self, connect_args: dict[str, object], size: int) -> None:
         self._connect_args, self._size = connect_args, size
-        self._pool: Any = None
+        self._pool: asyncpg.Pool | None = None
         self._free = asyncio.Semaphore(size)
-        self._idle: list[Any] = []  # acquired, not in use
+        self._idle: list[asyncpg.Connection] = []  # acquired, not in use
         self._callers = 0
         self._must_renew = False
 
@@ -47,7 +47,10 @@ class PostgresPool:
         return PoolUsage(self._size, min(self._callers, self._size), max(self._callers - self._size, 0))
 
     async def run(
-        self, work: Callable[[Any], Awaitable[Result]], seconds: float, has_started: Callable[[], bool] = lambda: False
+        self,
+        work: Callable[[asyncpg.Connection], Awaitable[Result]],
+        seconds: float,
+        has_started: Callable[[], bool] = lambda: False,
     ) -> Result:
         """Call `work` with a connection that no other caller uses meanwhile, and again if it was cut while it was idle.
 
@@ -82,16 +85,16 @@ class PostgresPool:
                 if connection is not None:
                     await self._release(connection, idle, is_intact)
 
-    async def _release(self, connection: object, idle: list[Any], is_intact: bool) -> None:
+    async def _release(self, connection: asyncpg.Connection, idle: list[asyncpg.Connection], is_intact: bool) -> None:
         """Keep a connection for the next caller, or release it, or cut it; `idle` is the list of when it was taken."""
         if not is_intact:  # a statement was interrupted on it, so its state is unknown
             _cut(connection)
         elif idle is self._idle:  # not renewed meanwhile
             idle.append(connection)
-        else:
+        elif self._pool is not None:
             await self._pool.release(connection)
 
-    async def _opened(self) -> Any:
+    async def _opened(self) -> asyncpg.Pool:
         if self._pool is None:
             # Recycling by age or by number of queries is off: the server ends sessions, the service does not.
             self._pool = asyncpg.create_pool(
@@ -115,7 +118,7 @@ class PostgresPool:
         for connection in self._take_idle():
             _cut(connection)
 
-    def _take_idle(self) -> list[Any]:
+    def _take_idle(self) -> list[asyncpg.Connection]:
         """Return the idle connections; those in use will be released."""
         idle, self._idle = self._idle, []
         return idle
@@ -131,7 +134,7 @@ class PostgresPool:
                 await self._pool.close()
 
 
-def _cut(connection: Any) -> None:
+def _cut(connection: asyncpg.Connection) -> None:
     """Close a connection without waiting for the server; its place in the pool is free again."""
     with contextlib.suppress(asyncpg.InterfaceError):  # the pool has dropped it already
         connection.terminate()

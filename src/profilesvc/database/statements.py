@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 from sqlalchemy import (
+    ClauseElement,
     ColumnElement,
     Connection,
     Executable,
@@ -29,6 +30,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.dialects.sqlite import aiosqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from profilesvc.database.pool_usage import PoolUsage
 from profilesvc.database.postgres_pool import PostgresPool
@@ -36,21 +38,23 @@ from profilesvc.database.writers import Executions
 
 _DIALECTS = {"sqlite": aiosqlite.dialect(), "postgresql": asyncpg.dialect()}  # type: ignore[no-untyped-call]
 
+Parameters = Mapping[str, object] | Sequence[Mapping[str, object]]
+Insert = postgresql.Insert | sqlite.Insert
 Positionals = list[tuple[str, object]]  # name and default of each positional value
 Row = Sequence[Any]  # the columns of a row, whose types the statement decides
 
 
-def _compiled(statement: Any, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Positionals]:
-    compiled: Any = statement.compile(dialect=_DIALECTS[dialect], column_keys=columns)
+def _compiled(statement: ClauseElement, dialect: str, columns: Sequence[str] | None = None) -> tuple[str, Positionals]:
+    compiled = cast(SQLCompiler, statement.compile(dialect=_DIALECTS[dialect], column_keys=columns))
     return str(compiled), [(name, compiled.params[name]) for name in compiled.positiontup or []]
 
 
-def separated(text: ColumnElement[Any], separator: str) -> ColumnElement[Any]:
+def separated(text: ColumnElement[str], separator: str) -> ColumnElement[str]:
     """Join strings in an aggregate, null if there are none, because fetching rows costs more than finding them."""
     return func.aggregate_strings(text, literal_column(f"'{separator}'"))  # type: ignore[arg-type]  # in the text
 
 
-def joined(texts: Select[Any], separator: str) -> ColumnElement[Any]:
+def joined(texts: Select[str], separator: str) -> ColumnElement[str]:
     """Join the only column of a statement, in its order."""
     return select(separated(texts.subquery().c[0], separator)).scalar_subquery()
 
@@ -58,13 +62,13 @@ def joined(texts: Select[Any], separator: str) -> ColumnElement[Any]:
 class Executor(Protocol):
     """A session, a connection or a reader: it can run a query."""
 
-    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]: ...
+    async def execute(self, statement: Executable, parameters: Parameters | None = None, /) -> Result[Any]: ...
 
 
 class Prepared:
     """A read with named parameters (`bindparam`), whose columns are strings and integers on both drivers."""
 
-    def __init__(self, statement: Select[Any]) -> None:
+    def __init__(self, statement: Select[*tuple[object, ...]]) -> None:
         self.statement = statement
         self.width = len(statement.selected_columns)
         self._by_dialect: dict[str, tuple[str, dict[str, object], list[str]]] = {}
@@ -104,7 +108,7 @@ class Prefetch(NamedTuple):
 class PreparedWrite:
     """A write with named parameters for many rows; `build` returns the statement for a dialect."""
 
-    def __init__(self, build: Callable[[str], Any], columns: Sequence[str] | None = None) -> None:
+    def __init__(self, build: Callable[[str], ClauseElement], columns: Sequence[str] | None = None) -> None:
         self._build, self._columns = build, columns
         self._by_dialect: dict[str, tuple[str, Positionals]] = {}
 
@@ -118,9 +122,9 @@ class PreparedWrite:
 
 async def fetch(session: Executor, query: Prepared, **parameters: object) -> Sequence[Row]:
     """Return the rows as tuples: from the driver in a unit of reading, from the session in a transaction."""
-    driver: Any = getattr(session, "fetch", None)
-    if driver is not None:
-        return cast(Sequence[Row], await driver(*query.sql(session.dialect, parameters)))  # type: ignore[attr-defined]
+    if hasattr(session, "fetch"):
+        reader = cast(FastReader, session)
+        return await reader.fetch(*query.sql(reader.dialect, parameters))
     return (await session.execute(query.statement, parameters)).all()
 
 
@@ -135,14 +139,14 @@ async def fetch_one(
     return (rows[0][: query.width], rows[0][query.width :]) if rows else (None, ())
 
 
-def insert_into(session: AsyncSession, table: Table) -> Any:
+def insert_into(session: AsyncSession, table: Table) -> Insert:
     """Return the dialect's INSERT, which has ON CONFLICT."""
     return insert_by(session.get_bind().dialect.name, table)
 
 
-def insert_by(dialect: str, table: Table) -> Any:
+def insert_by(dialect: str, table: Table) -> Insert:
     """Return the same, by the name of the dialect."""
-    return (postgresql if dialect == "postgresql" else sqlite).insert(table)
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
 class FastReader(Protocol):
@@ -150,8 +154,8 @@ class FastReader(Protocol):
 
     @property
     def dialect(self) -> str: ...
-    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]: ...
-    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]: ...
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Row]: ...
+    async def execute(self, statement: Executable, parameters: Parameters | None = None, /) -> Result[Any]: ...
 
 
 class Readers(Protocol):
@@ -198,11 +202,11 @@ class SqliteReader:
     async def __aexit__(self, *_problem: object) -> None:
         """Keep the connection open."""
 
-    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]:
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Row]:
         """Return all rows, as tuples."""
-        return cast(Sequence[Any], self._driver.execute(sql, values).fetchall())
+        return cast(Sequence[Row], self._driver.execute(sql, values).fetchall())
 
-    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]:
+    async def execute(self, statement: Executable, parameters: Parameters | None = None, /) -> Result[Any]:
         """Run one statement now; the caller fetches before it awaits anything else."""
         assert self._connection is not None, "inside open()"
         return self._connection.execute(statement, parameters)
@@ -247,12 +251,12 @@ class _PostgresReader:
         if self._connecting is not None:
             await self._connecting.__aexit__(*problem)
 
-    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Any]:
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Row]:
         """Return all rows; asyncpg's records are read like tuples."""
         rows = await self._pool.run(lambda connection: connection.fetch(sql, *values), self._left())
-        return cast(Sequence[Any], rows)
+        return cast(Sequence[Row], rows)
 
-    async def execute(self, statement: Executable, parameters: Any = None, /) -> Result[Any]:
+    async def execute(self, statement: Executable, parameters: Parameters | None = None, /) -> Result[Any]:
         """Run one statement."""
         async with asyncio.timeout(self._left()):
             if self._connection is None:

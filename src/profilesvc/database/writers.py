@@ -5,7 +5,9 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+import asyncpg
 
 from profilesvc.database.postgres_pool import PostgresPool
 
@@ -83,7 +85,7 @@ class PostgresWriter:
         """
         has_started = False
 
-        async def work(connection: Any) -> None:
+        async def work(connection: asyncpg.Connection) -> None:
             nonlocal has_started
             async with connection.transaction():
                 has_started = True

@@ -4,10 +4,10 @@ A problem continues the name of its field: "`permissions` must be an array of st
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from pydantic_core import ErrorDetails
+
+from profilesvc.contract.json import JsonObject
 
 _BY_TYPE = {
     "missing": "is required",
@@ -72,7 +72,7 @@ def problem_of(error: ErrorDetails) -> str:
     return _PYTHON_SUBJECT.sub("must", error["msg"].removeprefix("Value error, "))
 
 
-def _count(context: Mapping[str, Any], limit: str, name: str, noun: str) -> str:
+def _count(context: JsonObject, limit: str, name: str, noun: str) -> str:
     if name == "min_length" and context[name] == 1:
         return "must not be empty"
     return f"must have {limit} {counted(context[name], noun)}"

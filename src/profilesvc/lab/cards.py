@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import Any
@@ -50,7 +49,7 @@ def token_card(token: str, at: str | None = None) -> View:
     return View(f"{columns(rows)}\n{note}", box(GREY, table(("claim", "value", "in words"), html), small(note)))
 
 
-def _in_words(name: str, value: object, claims: Mapping[str, Any], at: str | None) -> str:
+def _in_words(name: str, value: object, claims: JsonObject, at: str | None) -> str:
     if name not in _TIMES or not isinstance(value, int):
         return ""
     moment = datetime.fromtimestamp(value, UTC)

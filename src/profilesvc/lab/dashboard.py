@@ -5,10 +5,9 @@ sign-in would redirect there, so this app has its real address as its base URL. 
 file, which sees the provider's data but not the faults that the lab has queued.
 """
 
-from typing import Any
-
 from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.domain.time import Clock
+from profilesvc.server.scope import App
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
 
@@ -20,7 +19,7 @@ class LocalDashboard:
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._server = EmbeddedServer(self)
-        self._app: Any = create_app(settings.model_copy(update={"base_url": self._server.base_url}), Runtime(clock))
+        self._app: App = create_app(settings.model_copy(update={"base_url": self._server.base_url}), Runtime(clock))
         self._server.start()
         self.url = f"{self._server.base_url}{PATH}"
 

@@ -144,7 +144,7 @@ class Embedded:
         """The lines that the server logged."""
         return list(self._log.lines)
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, None, T]) -> T:
         """Run a coroutine on the server's loop and wait for it."""
         with self._running:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()

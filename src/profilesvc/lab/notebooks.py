@@ -119,7 +119,7 @@ def normalise(notebook: NotebookNode, summary: JsonObject) -> str:
     return text.rstrip("\n") + "\n"
 
 
-def _metadata(tags: list[str]) -> dict[str, Any]:
+def _metadata(tags: list[str]) -> JsonObject:
     """Return the stored metadata of a cell. JupyterLab folds the source of a solution."""
     folded = {"jupyter": {"source_hidden": True}} if "solution" in tags else {}
     return {**folded, "tags": tags} if tags else {}

@@ -1,9 +1,9 @@
 """The charts of the notebooks: what lasts how long, and what it costs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from profilesvc.contract.common import parse_timestamp
+from profilesvc.contract.json import JsonObject
 from profilesvc.lab.drawing import BLUE, LABEL, WIDTH, Bar, bars, line, rect, svg, text
 from profilesvc.lab.record import Call
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View
@@ -17,7 +17,7 @@ class Plots:
     """Charts as methods of the lab: `lab.plot_lifetimes(tokens)`."""
 
     @staticmethod
-    def plot_lifetimes(tokens: Mapping[str, Any]) -> View:
+    def plot_lifetimes(tokens: JsonObject) -> View:
         """Draw how long the tokens of a token response are valid, in days."""
         rows = []
         for label, name in (("access token", "expires_in"), ("refresh token", "refresh_expires_in")):
@@ -29,7 +29,7 @@ class Plots:
         return bars("How long the tokens are valid", rows, ticks)
 
     @staticmethod
-    def plot_heartbeats(history: Sequence[Mapping[str, Any]]) -> View:
+    def plot_heartbeats(history: Sequence[JsonObject]) -> View:
         """Draw the hours of silence of a connection's history, with the limits of `idle` and `offline`."""
         start = parse_timestamp(history[0]["from"])
 
@@ -92,7 +92,7 @@ class Plots:
         return bars("Calls to the provider per request", rows, [(value, str(value)) for value in range(most + 1)])
 
     @staticmethod
-    def plot_opening_hours(hours: Mapping[str, Any]) -> View:
+    def plot_opening_hours(hours: JsonObject) -> View:
         """Draw `regularHours` as a week. A period past midnight continues in the row of the next day."""
         rows: dict[str, list[Bar]] = {day: [] for day in _DAYS}
         for period in hours.get("periods", []):

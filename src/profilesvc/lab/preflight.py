@@ -1,7 +1,6 @@
 """Checks of a deployed service before notebooks run on it: it responds, and their changes can be undone."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 
@@ -106,7 +105,7 @@ def _entry(client: httpx.Client, target: str, location: str) -> JsonObject:
     )
 
 
-def _read(client: httpx.Client, target: str, path: str, **params: Any) -> JsonObject:
+def _read(client: httpx.Client, target: str, path: str, **params: str | int) -> JsonObject:
     try:
         response = client.get(path, params=params)
     except httpx.HTTPError as error:

@@ -24,7 +24,7 @@ class SeparateProvider:
     def __init__(self, folder: Path, clock: Clock) -> None:
         path = folder / "provider.db"
         entropy, self._guard = SeededEntropy("provider"), Guard(secrets.token_urlsafe(32))
-        self.app: Any = create_emulator(path, clock=clock, entropy=entropy, world=load_world(), guard=self._guard)
+        self.app = create_emulator(path, clock=clock, entropy=entropy, world=load_world(), guard=self._guard)
         self._server = EmbeddedServer(self.app).start()
         self.settings = {"url": self._server.base_url, "edits_per_minute": 0}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.lab.cards import key_card, plain
 from profilesvc.lab.compare import comparison
 from profilesvc.lab.response import error_card, response_card
@@ -43,7 +44,7 @@ def _of_mapping(value: Mapping[str, Any]) -> View:
     return View(text, box(GREY, folded("value", text, True)))
 
 
-def _of_rows(rows: Sequence[Mapping[str, Any]]) -> View:
+def _of_rows(rows: Sequence[JsonObject]) -> View:
     """Show dicts with the same keys as a table. The keys are its head."""
     head = tuple(rows[0])
     cells = [tuple("" if row.get(name) is None else in_line(row[name]) for name in head) for row in rows]

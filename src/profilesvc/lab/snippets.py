@@ -86,7 +86,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def _php(value: Any) -> str:
+def _php(value: object) -> str:
     if isinstance(value, dict):
         pairs = ", ".join(f"{_php(name)} => {_php(inner)}" for name, inner in value.items())
         return f"[ {pairs} ]" if pairs else "new stdClass()"

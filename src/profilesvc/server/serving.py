@@ -14,13 +14,14 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Self
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.lifespan.on import LifespanOn, LifespanSendMessage
 
 from profilesvc.server.protocol import Protocol, State, is_readable
+from profilesvc.server.scope import App
 
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 20
@@ -92,7 +93,7 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         ready: Callable[[], None] = lambda: None,
         stopping: Callable[[], None] = lambda: None,
         drain: float = 0,
@@ -179,7 +180,7 @@ class Server(uvicorn.Server):
 
 
 def serve_forever(
-    app: object,
+    app: App,
     listeners: list[socket.socket],
     ready: Callable[[], None],
     stopping: Callable[[], None],
@@ -207,7 +208,7 @@ def freeze_heap() -> None:
 class EmbeddedServer:
     """The same server on a thread with its own loop, on 127.0.0.1 and a free port; a context manager."""
 
-    def __init__(self, app: object, port: int = 0) -> None:
+    def __init__(self, app: App, port: int = 0) -> None:
         self._listener = bind("127.0.0.1", port)
         self.port: int = self._listener.getsockname()[1]
         self._has_started = threading.Event()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, SERVICE_UNAVAILABLE
 from profilesvc.database.batches import Batches
@@ -39,17 +39,17 @@ class Background:
         self._tasks: set[asyncio.Task[object]] = set()
         self._spawned: set[asyncio.Task[object]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[object, None, None]) -> None:
         """Run next to the request; a failure is not reported to the caller."""
         task = self._start(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
 
-    async def finish(self, work: Coroutine[Any, Any, Result]) -> Result:
+    async def finish(self, work: Coroutine[object, None, Result]) -> Result:
         """Run to the end even if the caller disconnects, so that no operation is left half done."""
         return await asyncio.shield(self._start(work))
 
-    def _start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    def _start(self, work: Coroutine[object, None, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

@@ -1,12 +1,12 @@
 """Queries on the audit trail."""
 
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from sqlalchemy import String, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.audit import Event
-from profilesvc.database.statements import Executor, PreparedWrite, insert_by, insert_into
+from profilesvc.database.statements import Executor, Insert, PreparedWrite, insert_by, insert_into
 from profilesvc.database.writers import Executions
 from profilesvc.storage.tables import audit, keys
 
@@ -39,7 +39,7 @@ async def add(session: AsyncSession, events: list[EventRow]) -> None:
         await session.execute(insert(audit), events)
 
 
-def _count(dialect: str) -> Any:
+def _count(dialect: str) -> Insert:
     statement = insert_by(dialect, audit).inline()
     new = statement.excluded
     # Processes write in any order, so keep the earliest time of the first occurrence and the latest of the last one.

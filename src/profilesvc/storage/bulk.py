@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import cast
 
+import asyncpg
 from sqlalchemy import Table, func, insert, literal, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -33,7 +34,7 @@ async def _insert(session: AsyncSession, table: Table, columns: Sequence[str], r
     connection = await session.connection()
     if connection.dialect.name == "postgresql":
         await session.execute(text("SET LOCAL synchronous_commit = off"))
-        driver: Any = (await connection.get_raw_connection()).driver_connection
+        driver = cast(asyncpg.Connection, (await connection.get_raw_connection()).driver_connection)
         await driver.copy_records_to_table(table.name, columns=columns, records=rows)
     else:
         statement = insert(table).values({name: literal(None) for name in columns})

@@ -1,10 +1,10 @@
 """Queries on heartbeats."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import and_, bindparam, case, exists, func, select, update
+from sqlalchemy import Update, and_, bindparam, case, exists, func, select, update
 
-from profilesvc.database.statements import Executor, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
+from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
 from profilesvc.domain.connection import ONLINE_FOR, Span
 from profilesvc.storage.tables import connections, contacts, holds, keys
@@ -67,7 +67,7 @@ class Beat(NamedTuple):
     site_host_at: int | None = None
 
 
-def _upsert(dialect: str) -> Any:
+def _upsert(dialect: str) -> Insert:
     insert = insert_by(dialect, connections)
     new, old = insert.excluded, connections.c
     kept = {name: func.coalesce(new[name], old[name]) for name in Beat._fields[2:]}
@@ -89,11 +89,11 @@ _NOW = bindparam("last_heartbeat_at", type_=contacts.c.ended_at.type)
 _RUNNING = and_(contacts.c.key_id == _KEY, contacts.c.ended_at >= _NOW - ONLINE_FOR, contacts.c.started_at <= _NOW)
 
 
-def _extend(_dialect: str) -> Any:
+def _extend(_dialect: str) -> Update:
     return update(contacts).where(_RUNNING, contacts.c.ended_at < _NOW).values(ended_at=_NOW)
 
 
-def _start(dialect: str) -> Any:
+def _start(dialect: str) -> Insert:
     """Start a run of contact after a gap of more than the online window, unless one is running."""
     new = select(_KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
     insert = insert_by(dialect, contacts)

@@ -1,6 +1,6 @@
 """Queries on the cached posts and on the monthly quota."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -56,7 +56,7 @@ _IS_LOCATION = locations.c.name == bindparam("location")
 _AGE = Prepared(select(*_AGE_COLUMNS).where(_IS_LOCATION))
 
 
-def _page(*after: ColumnElement[bool]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+def _page(*after: ColumnElement[bool]) -> tuple[ColumnElement[str], ColumnElement[str]]:
     """Return the documents of a page as one string, and the positions of its last post and of the one after it."""
     order = (posts.c.created_at.desc(), posts.c.post_id.desc())
     is_listed = posts.c.location_name == bindparam("location")

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 import jwt
@@ -143,7 +142,7 @@ def _keys(document: JsonObject) -> list[_Key]:
     return [key for entry in entries if (key := _key(entry)) is not None]
 
 
-def _key(entry: Any) -> _Key | None:
+def _key(entry: JsonObject) -> _Key | None:
     try:
         if entry.get("use", "sig") != "sig" or "verify" not in entry.get("key_ops", ["verify"]):
             return None

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
-from typing import Any
 
 
 class SingleFlight:
@@ -11,7 +10,7 @@ class SingleFlight:
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[None]] = {}
 
-    async def run(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def run(self, name: Hashable, work: Callable[[], Coroutine[object, None, None]]) -> None:
         """Start `work`, or wait for the run of the same name, and raise what it raises."""
         task = self._running.get(name)
         if task is None:
