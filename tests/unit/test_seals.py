@@ -26,9 +26,9 @@ def test_what_was_sealed_opens_in_every_process_that_has_the_key(content: str) -
     sealed = Seal(ring(older), "page", NOW).seal(content)
     assert set(sealed) <= {*ALPHABET, "."}
     for keys in ([older], [older, newer], [newer, older]):
-        assert Seal(ring(*keys), "page", NOW).opened(sealed) == content
-    assert Seal(ring(newer), "page", NOW).opened(sealed) is None  # the key was removed
-    assert Seal(ring(older), "form", NOW).opened(sealed) is None
+        assert Seal(ring(*keys), "page", NOW).unseal(sealed) == content
+    assert Seal(ring(newer), "page", NOW).unseal(sealed) is None  # the key was removed
+    assert Seal(ring(older), "form", NOW).unseal(sealed) is None
 
 
 def test_the_newest_key_seals() -> None:
@@ -56,12 +56,12 @@ def test_any_change_is_refused_also_another_spelling() -> None:
         "\ud800",
     }
     assert len(changed - {good}) > 4_000
-    assert [text for text in changed - {good} if seal.opened(text) is not None] == []
-    assert seal.opened(good) == "1767323045678.11101"
+    assert [text for text in changed - {good} if seal.unseal(text) is not None] == []
+    assert seal.unseal(good) == "1767323045678.11101"
 
 
 def test_no_other_key_opens() -> None:
     key = generate_hmac()
     for guess in (b"", b"\0" * 32, key.kid.encode(), key.secret, b"page"):
         forger = Signer(guess, salt="page", key_derivation="hmac", digest_method=hashlib.sha256)
-        assert Seal(ring(key), "page", NOW).opened(forger.sign("YQ").decode()) is None
+        assert Seal(ring(key), "page", NOW).unseal(forger.sign("YQ").decode()) is None

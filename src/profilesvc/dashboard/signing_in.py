@@ -46,7 +46,7 @@ class Attempt:
     @classmethod
     def opened(cls, services: Services, value: str) -> "Attempt | None":
         """Return the sign-in in a cookie. None if the service did not make the cookie, or if it has expired."""
-        content = _seal(services).opened(value)
+        content = _seal(services).unseal(value)
         if content is None:
             return None
         *parts, until = json.loads(content)

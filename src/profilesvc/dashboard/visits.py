@@ -40,7 +40,7 @@ class Visit:
 
     def is_own_form(self, csrf: str) -> bool:
         """Return whether a form with this value comes from a page of this session."""
-        return self._seal.opened(csrf) == "form"
+        return self._seal.unseal(csrf) == "form"
 
     @property
     def _seal(self) -> Seal:

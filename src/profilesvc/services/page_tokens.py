@@ -18,7 +18,7 @@ def unseal(services: Services, location: AllowedLocation, list_name: str, token:
     Raises:
         ServiceError: VALIDATION_ERROR for any other token.
     """
-    position = _seal(services, location, list_name).opened(token)
+    position = _seal(services, location, list_name).unseal(token)
     if position is None or not shape.fullmatch(position):
         raise invalid("query", "pageToken", f"must be the nextPageToken of this location's {list_name}")
     return position

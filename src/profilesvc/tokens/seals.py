@@ -19,7 +19,7 @@ class Seal:
         """Return the content, signed but not encrypted, as a string for a URL, a form or a cookie."""
         return self._signer.sign(b64(content.encode())).decode()
 
-    def opened(self, sealed: str) -> str | None:
+    def unseal(self, sealed: str) -> str | None:
         """Return the content of a string that `seal` returned in any process; None for any other string."""
         try:
             content = self._signer.unsign(sealed)
