@@ -39,7 +39,7 @@ async def list_reviews(services: Services, location: AllowedLocation, query: Rev
 async def get_review(services: Services, location: AllowedLocation, review_id: str) -> Rendered:
     """Get a review.
 
-    With its reply, if it has one.
+    The response contains its reply, if there is one.
 
     An addition of this service.
     """

@@ -18,7 +18,7 @@ _AUTHENTICATION = ["client_secret_basic", "client_secret_post"]
 async def find_server_metadata(services: Services) -> ServerMetadata:
     """Find the OAuth endpoints.
 
-    Where the OAuth endpoints are and what they accept, as RFC 8414 defines it. Needs no token.
+    The addresses of the OAuth endpoints and the parameters that they accept (RFC 8414). Needs no token.
 
     An addition of this service.
     """
@@ -43,7 +43,7 @@ async def find_server_metadata(services: Services) -> ServerMetadata:
 async def list_public_keys(services: Services) -> JwkSet:
     """List the public keys.
 
-    The keys that verify all valid tokens, and those of the signing keys that become active next. Needs no token.
+    The keys that verify all valid access tokens, including keys that sign only later. Needs no token.
 
     An addition of this service.
     """
