@@ -10,7 +10,7 @@ _CPU_SHARE, _MAX_SECONDS = 0.05, 0.05
 
 
 class BriefCache(Generic[Result]):
-    """A result that is computed again only while that costs at most a twentieth of a processor.
+    """A cached result. Computing it takes at most 5 % of a processor; while more is needed, callers get the last one.
 
     Concurrent callers share one computation, and an unchanged result is not computed again. `budget` is the CPU time in
     seconds that may be spent at once, so that occasional callers always get a new result.

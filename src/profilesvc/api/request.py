@@ -115,7 +115,7 @@ async def receive(
         return caller, b""
     has_content = body.has_content()
     raw = await body.read(rule.limit)
-    if raw and has_content is None:  # an empty body needs no media type, and only now it turns out not to be empty
+    if raw and has_content is None:  # only reading shows that there is a body, which needs a media type
         _require_type(incoming, rule)
     if admit is not None and body.was_late:  # the token may have been revoked meanwhile
         caller = await admit(False)

@@ -88,7 +88,7 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
 
 
 class Outage:
-    """Logs a line at each change and one a minute for the units of work of one process, never one per request."""
+    """The log of outages: a line when the database is lost or back, and one a minute meanwhile, not one per request."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -245,7 +245,7 @@ class Storage:
         return is_writable
 
     def _renew_connections(self) -> None:
-        """Use no connection again: after a switch-over the same address, or another host, leads to the new primary."""
+        """Replace all connections: after a failover, the same address or another host leads to the new primary."""
         now = time.monotonic()
         if now >= self._renewed_at + _RENEW_SECONDS:
             self._renewed_at = now

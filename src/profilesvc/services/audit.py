@@ -79,7 +79,7 @@ _Counts = dict[tuple[int, int, int, str | None], _Count]  # by user, key, hour a
 class PendingEvents:
     """Events that are collected for a moment and then written together, after their responses.
 
-    A grant needs no transaction of its own, and a thousand wrong secrets need as many as one.
+    A grant needs no transaction of its own, and a thousand wrong secrets need only one.
     """
 
     def __init__(self) -> None:

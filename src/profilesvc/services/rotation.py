@@ -73,7 +73,7 @@ def _pair(services: Services, key: KeyState, permissions: list[PermissionName], 
     issued = now // SECOND
     access_ttl = lifetimes.access_ttl_seconds
     refresh_ttl = min(lifetimes.refresh_ttl_seconds, generation["auth_time"] + FAMILY_LIFETIME // SECOND - issued)
-    if key.expires_at is not None:  # a token must not promise to outlive its key (D-11)
+    if key.expires_at is not None:  # the token must expire before its key does (D-11)
         remaining = key.expires_at // SECOND - issued
         access_ttl, refresh_ttl = min(access_ttl, remaining), min(refresh_ttl, remaining)
     return Pair(
