@@ -59,7 +59,7 @@ class Upstream:
                 status = int(found[1]) if (found := re.fullmatch(r"/status/(\d+)", self.path)) else 200
                 content = json.dumps({"from": "the app", "size": len(body)}).encode()
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", "text/html" if self.path == "/page" else "application/json")
                 self.send_header("Retry-After", "77")
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
@@ -139,6 +139,7 @@ class Proxy:
         paths = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
         user = "user root;" if os.geteuid() == 0 else ""  # who may write into the folder of the test
         main = f"{user} pid {folder}/pid; error_log {folder}/error.log; events {{}} http {{ access_log off; {paths} "
+        main += "gzip on; "  # as in Debian's file
         (folder / "nginx.conf").write_text(f"worker_processes 1; {main} include {folder}/site.conf; }}")
         self._words = [str(NGINX), "-p", str(folder), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
         self._folder = folder
@@ -296,6 +297,11 @@ def test_streams_in_both_directions(proxy: Proxy, upstreams: list[Upstream]) -> 
     pieces = [b"x" * 10_000 for _ in range(50)]
     answer = proxy.ask("POST", "/status/200", iter(pieces))  # chunked
     assert answer.json()["size"] == 500_000
+
+
+def test_does_not_compress_pages_with_tokens(proxy: Proxy) -> None:
+    answer = proxy.ask("GET", "/page", headers={"Accept-Encoding": "gzip"})
+    assert (answer.headers["Content-Type"], answer.headers["Content-Encoding"]) == ("text/html", None)
 
 
 def test_keeps_connections_on_both_sides(proxy: Proxy, upstreams: list[Upstream]) -> None:
