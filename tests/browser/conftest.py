@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from support.browser import PICTURES, ROOT, free_port, wait_for
+from support.browser import PICTURES, ROOT, Clone, free_port, wait_for, write_setting
 
+GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -84,9 +86,9 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder.mkdir()
     for source in (ROOT / "notebooks").glob("*.ipynb"):
         _cleared(source, folder)
-    quiet = home / "settings" / "@jupyterlab" / "apputils-extension"
-    quiet.mkdir(parents=True)
-    (quiet / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+    write_setting(
+        home / "settings", "apputils-extension/notification", {"fetchNews": "false", "checkForUpdates": False}
+    )
     places = {f"JUPYTER_{name}_DIR": str(home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
     places |= {"HOME": str(home), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
     command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ip=127.0.0.1"]
@@ -100,3 +102,32 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield address
     server.terminate()
     server.wait(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed, and without it no page is trusted")
+    home = tmp_path_factory.mktemp("home")
+    folder, config = home / "clone", home / "config"
+    shutil.copytree(ROOT / "notebooks", folder / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    shutil.copy(ROOT / ".gitignore", folder)
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "pages"]):
+        subprocess.run([*GIT, *words], cwd=folder, check=True, capture_output=True)
+    config.mkdir()
+    (config / "jupyter_lab_config.json").write_text(json.dumps({"LabApp": {"expose_app_in_browser": True}}))
+    port, token = free_port(), secrets.token_hex(16)
+    settings = home / "settings"
+    write_setting(settings, "notebook-extension/tracker", {"windowingMode": "none"})  # so that every cell is drawn
+    places = {f"JUPYTER_{name}_DIR": str(home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    env = {**os.environ, **places, "HOME": str(home), "JUPYTER_TOKEN": token}
+    env |= {"JUPYTERLAB_SETTINGS_DIR": str(settings)}
+    command = [sys.executable, "-m", "profilesvc", "lab", "--no-browser", "--port", str(port)]
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/api", server)
+        yield Clone(folder, settings, f"http://127.0.0.1:{port}", token)
+    finally:
+        server.terminate()
+        server.wait(timeout=20)

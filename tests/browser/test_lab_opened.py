@@ -1,61 +1,47 @@
 """`profilesvc lab` on a fresh clone: what a person sees before running anything, and what is left after a save."""
 
 import json
-import os
-import re
-import secrets
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
-from support.browser import PICTURES, ROOT, free_port, run_all, wait_for
+from support.browser import NOTEBOOKS, PICTURES, Clone, run_all
 
 PAGE = "03_connection.ipynb"
-GIT = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]
-# Markup that is shown as text, and pictures that are shown as what Python calls them.
-RAW = re.compile(r"<Figure size|SVG object|&lt;(?:div|svg)|<(?:div|svg|table)\b")
-
-
-class Clone(NamedTuple):
-    """A clone with a JupyterLab on it, as `make lab` starts it."""
-
-    folder: Path
-    url: str
-    token: str
-
-    def changed(self) -> str:
-        return subprocess.check_output(["git", "status", "--porcelain"], cwd=self.folder, text=True)
-
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
-    if shutil.which("git") is None:
-        pytest.skip("git is not installed, and without it no page is trusted")
-    home = tmp_path_factory.mktemp("home")
-    folder, config = home / "clone", home / "config"
-    shutil.copytree(ROOT / "notebooks", folder / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
-    shutil.copy(ROOT / ".gitignore", folder)
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "pages"]):
-        subprocess.run([*GIT, *words], cwd=folder, check=True, capture_output=True)
-    config.mkdir()
-    (config / "jupyter_lab_config.json").write_text(json.dumps({"LabApp": {"expose_app_in_browser": True}}))
-    port, token = free_port(), secrets.token_hex(16)
-    places = {f"JUPYTER_{name}_DIR": str(home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
-    env = {**os.environ, **places, "HOME": str(home), "JUPYTER_TOKEN": token}
-    command = [sys.executable, "-m", "profilesvc", "lab", "--no-browser", "--port", str(port)]
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log)
-    try:
-        wait_for(f"http://127.0.0.1:{port}/api", server)
-        yield Clone(folder, f"http://127.0.0.1:{port}", token)
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
+# What a reader must not see: markup as text, pictures as what Python calls them, words that a table breaks, and texts
+# of a chart that cover each other or leave it.
+_UGLY = r"""() => {
+  const found = [];
+  for (const area of document.querySelectorAll('.jp-OutputArea')) {
+    const raw = area.innerText.match(/<Figure size|SVG object|&lt;(?:div|svg)|<(?:div|svg|table)\b/);
+    if (raw) found.push(`markup: ${raw[0]}`);
+  }
+  const range = document.createRange();
+  for (const cell of document.querySelectorAll('.jp-OutputArea td, .jp-OutputArea th')) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+      for (const word of node.data.matchAll(/[\w.]+/g)) {
+        range.setStart(node, word.index);
+        range.setEnd(node, word.index + word[0].length);
+        if (range.getClientRects().length > 1 && word[0].length < 48) found.push(`broken: ${word[0]}`);
+      }
+    }
+  }
+  for (const chart of document.querySelectorAll('.jp-OutputArea svg[role=img]')) {
+    const edge = chart.getBoundingClientRect();
+    const boxes = [...chart.querySelectorAll('text')].filter(text => text.textContent.trim())
+      .map(text => [text.textContent, text.getBoundingClientRect()]);
+    boxes.forEach(([words, box], index) => {
+      if (box.left < edge.left - 1 || box.right > edge.right + 1) found.push(`outside: ${words}`);
+      for (const [others, other] of boxes.slice(index + 1)) {
+        const across = box.left < other.right && other.left < box.right;
+        if (across && box.top < other.bottom && other.top < box.bottom) found.push(`covered: ${words} / ${others}`);
+      }
+    });
+  }
+  return found;
+}"""
 
 
 def test_the_first_page_is_open_and_nobody_asks_for_news(page: Any, clone: Clone) -> None:
@@ -78,9 +64,28 @@ def test_stored_outputs_are_shown_before_anything_is_run(page: Any, clone: Clone
     assert html > 1
     page.wait_for_function(f"document.querySelectorAll('.jp-OutputArea .jp-RenderedHTML').length >= {html}")
     assert page.locator(".jp-OutputArea .jp-RenderedHTML svg").count() == 4  # three timelines and the silence
-    shown = page.locator(".jp-OutputArea").all_inner_texts()
-    assert [text for text in shown if RAW.search(text)] == []
-    page.screenshot(path=PICTURES / "lab-fresh-clone.png")
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_page_looks_well_in_both_themes(page: Any, clone: Clone, name: str, theme: str) -> None:
+    """As stored, without running it; the pictures for a person are in build/browser."""
+    clone.set_theme(f"JupyterLab {theme}")
+    page.goto(f"{clone.url}/lab/tree/{name}?token={clone.token}&reset")
+    _opened(page)
+    stored = json.loads((clone.folder / "notebooks" / name).read_text("utf-8"))
+    outputs = [output for cell in stored["cells"] for output in cell.get("outputs", [])]
+    html = sum("text/html" in output.get("data", {}) for output in outputs)
+    page.wait_for_function(f"document.querySelectorAll('.jp-OutputArea .jp-RenderedHTML').length >= {html}")
+    diagrams = (clone.folder / "notebooks" / name).read_text("utf-8").count("```mermaid")
+    page.wait_for_function(f"document.querySelectorAll('.jp-RenderedMermaid img').length >= {diagrams}")
+    height = page.evaluate("document.querySelector('.jp-WindowedPanel-outer').scrollHeight")
+    page.set_viewport_size({"width": 1150, "height": min(height + 150, 16_000)})
+    page.screenshot(path=PICTURES / f"{name.removesuffix('.ipynb')}-{theme.lower()}.png")
+    assert page.evaluate(_UGLY) == []
+    contrast = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
+    found = Axe().run(page, context=".jp-OutputArea", options=contrast).response["violations"]
+    assert [node["html"] for violation in found for node in violation["nodes"]] == []
 
 
 def test_a_page_that_is_run_and_saved_leaves_the_tree_clean(page: Any, clone: Clone) -> None:

@@ -1,11 +1,12 @@
 """What the browser tests do to a notebook, and to a JupyterLab."""
 
+import json
 import socket
 import subprocess
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "build" / "browser"
@@ -51,3 +52,26 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
         else:
             return
     raise AssertionError("JupyterLab did not answer in 90 s")
+
+
+class Clone(NamedTuple):
+    """A clone with a JupyterLab on it, as `make lab` starts it."""
+
+    folder: Path
+    settings: Path
+    url: str
+    token: str
+
+    def changed(self) -> str:
+        return subprocess.check_output(["git", "status", "--porcelain"], cwd=self.folder, text=True)
+
+    def set_theme(self, name: str) -> None:
+        """Set the theme of pages that are opened from now on."""
+        write_setting(self.settings, "apputils-extension/themes", {"theme": name})
+
+
+def write_setting(folder: Path, name: str, values: dict[str, object]) -> None:
+    """Write a reader's settings of a JupyterLab extension."""
+    file = folder / "@jupyterlab" / f"{name}.jupyterlab-settings"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(values), "utf-8")
