@@ -9,8 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 from support.browser import NOTEBOOKS, PICTURES, Clone, run_all
 
 PAGE = "03_connection.ipynb"
-# What a reader must not see: markup as text, pictures as what Python calls them, words that a table breaks, and texts
-# of a chart that cover each other or leave it.
+# What a reader must not see: markup as text, pictures as what Python calls them, words that break in a line, and
+# texts of a chart that cover each other or leave it.
 _UGLY = r"""() => {
   const found = [];
   for (const area of document.querySelectorAll('.jp-OutputArea')) {
@@ -18,7 +18,7 @@ _UGLY = r"""() => {
     if (raw) found.push(`markup: ${raw[0]}`);
   }
   const range = document.createRange();
-  for (const cell of document.querySelectorAll('.jp-OutputArea td, .jp-OutputArea th')) {
+  for (const cell of document.querySelectorAll('.jp-OutputArea :is(td, th, details[open] pre)')) {
     const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
     for (let node = texts.nextNode(); node; node = texts.nextNode()) {
       for (const word of node.data.matchAll(/[\w.]+/g)) {

@@ -108,7 +108,7 @@ def test_other_bodies_are_named_by_kind_and_size() -> None:
 
 
 def test_a_long_body_is_cut() -> None:
-    assert pretty(list(range(400))).splitlines()[MAX_LINES] == "… 202 more lines"
+    assert pretty(list(range(600))).splitlines()[MAX_LINES] == "… 102 more lines"
 
 
 def test_claims_are_told_in_words() -> None:

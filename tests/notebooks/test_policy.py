@@ -67,6 +67,22 @@ def test_outputs_are_of_a_readable_size_and_run_nothing(path: Path) -> None:
         assert "<script" not in text.lower()
 
 
+def test_a_value_is_shown_as_a_card_and_not_as_a_long_repr(path: Path) -> None:
+    outputs = [output for cell in code_cells(path) for output in cell["outputs"]]
+    bare = [output["data"]["text/plain"] for output in outputs if set(output.get("data", {})) == {"text/plain"}]
+    printed = [output["text"] for output in outputs if "text" in output]
+    assert [text for text in bare if len("".join(text)) > 100] == []
+    assert [line for lines in printed for line in lines if len(line) > 160 or re.match(r"[\[{(]", line)] == []
+
+
+def test_a_page_waits_for_nothing_but_one_short_timeout(path: Path) -> None:
+    """The lab's clock moves only by `advance`, so real time passes only where it sleeps or delays a call."""
+    sources = "\n".join(source(cell) for cell in code_cells(path))
+    assert "sleep(" not in sources
+    assert sources.count('"delay"') == (1 if path.stem.startswith("10") else 0)
+    assert 'provider={"timeout_seconds": timeout_seconds}' in sources or not path.stem.startswith("10")
+
+
 def test_metadata_is_the_normal_one(path: Path) -> None:
     metadata = load(path)["metadata"]
     assert set(metadata) == {"kernelspec", "language_info", "profilesvc"}
@@ -126,4 +142,5 @@ def test_a_page_uses_nothing_internal_and_shows_no_bad_example(path: Path) -> No
     imported = set(re.findall(r"from (profilesvc[\w.]*) import", sources))
     assert imported <= {"profilesvc.lab", "profilesvc.client"}
     assert "lab.controls(" not in sources
-    assert not re.search(r"verify_\w+\W+False|locations/locations/", f"{sources}{load(path)['metadata']}")
+    assert not re.search(r"verify_\w+\W+False", sources)
+    assert "locations/locations/" not in path.read_text("utf-8")

@@ -6,8 +6,8 @@ from html import escape
 
 from profilesvc.lab.view import View, columns
 
-WIDTH, LABEL, ROW = 720, 130, 30
-_LETTER = 7.5
+WIDTH, LABEL, ROW, TOP = 720, 130, 30, 26
+_LETTER, _WIDE_LETTER = 7.5, 8.5
 BLUE, PALE = "#0969da", "#8886"
 
 
@@ -50,28 +50,51 @@ def rect(x: float, y: float, width: float, height: float, colour: str, tip: str 
     )
 
 
-def bars(title: str, rows: Sequence[tuple[str, Sequence[Bar]]], ticks: Sequence[tuple[float, str]]) -> View:
-    """Draw rows of bars over an axis. The first and the last tick are its ends."""
+def heading(title: str, legend: Sequence[tuple[str, str]] = ()) -> list[str]:
+    """Return the title of a chart above its rows, and on the right the legend as (words, colour)."""
+    shapes = [f'<text x="{LABEL}" y="16" fill="currentColor" font-weight="bold">{escape(title)}</text>']
+    right = WIDTH - 20.0
+    for words, colour in reversed(legend):
+        shapes.append(text(right, 16, words, "end"))
+        right -= len(words) * _WIDE_LETTER + 14
+        shapes.append(rect(right, 6, 11, 11, colour))
+        right -= 12
+    return shapes
+
+
+def bars(
+    title: str,
+    rows: Sequence[tuple[str, Sequence[Bar]]],
+    ticks: Sequence[tuple[float, str]],
+    legend: Sequence[tuple[str, str]] = (),
+) -> View:
+    """Draw rows of bars over an axis. The first and the last tick are its ends.
+
+    The text of a bar is in it, or behind the last bar of the row, where it fits. Name other bars in the legend.
+    """
     begin, end = ticks[0][0], ticks[-1][0]
     scale = (WIDTH - LABEL - 20) / ((end - begin) or 1)
 
     def x(value: float) -> float:
         return LABEL + (value - begin) * scale
 
-    bottom = ROW * len(rows) + 8
-    shapes = [line(x(value), 4, x(value), bottom) for value, _ in ticks]
+    bottom = TOP + ROW * len(rows) + 2
+    shapes = [*heading(title, legend), *(line(x(value), TOP, x(value), bottom) for value, _ in ticks)]
     shapes += [
         text(x(value), bottom + 16, words, ("start", "middle", "end")[_place(index, len(ticks))])
         for index, (value, words) in enumerate(ticks)
     ]
     for number, (label, drawn) in enumerate(rows):
-        top = number * ROW + 6
+        top = TOP + number * ROW + 4
         shapes.append(text(LABEL - 8, top + 16, label, "end"))
         for bar in drawn:
             left, width = x(bar.begin), (bar.end - bar.begin) * scale
             shapes.append(rect(left, top, width, ROW - 8, bar.colour, bar.text))
-            if width > len(bar.text) * _LETTER + 8:
+            needed = len(bar.text) * _LETTER + 8
+            if width > needed:
                 shapes.append(text(left + width / 2, top + 16, bar.text, "middle", "#fff"))
+            elif bar is drawn[-1] and left + width + needed < WIDTH - 20:
+                shapes.append(text(left + width + 8, top + 16, bar.text))
     lines = [(label, ", ".join(bar.text for bar in drawn) or "—") for label, drawn in rows]
     return View(f"{title}\n{columns(lines)}", svg(title, bottom + 24, shapes))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from profilesvc.contract.common import parse_timestamp
 from profilesvc.contract.json import JsonObject
-from profilesvc.lab.drawing import BLUE, LABEL, WIDTH, Bar, bars, line, rect, svg, text
+from profilesvc.lab.drawing import BLUE, LABEL, TOP, WIDTH, Bar, bars, heading, line, rect, svg, text
 from profilesvc.lab.record import Call
 from profilesvc.lab.view import AMBER, GREEN, GREY, RED, View
 
@@ -25,7 +25,8 @@ class Plots:
                 days = tokens[name] / _DAY
                 rows.append((label, [Bar(0, days, GREEN if name == "expires_in" else AMBER, f"{days:g} days")]))
         longest = max(bar.end for _, drawn in rows for bar in drawn)
-        ticks = [(longest * part / 3, f"day {longest * part / 3:g}") for part in range(4)]
+        parts = next((count for count in (3, 4, 5) if longest % count == 0), 1)
+        ticks = [(longest * part / parts, f"day {longest * part / parts:g}") for part in range(parts + 1)]
         return bars("How long the tokens are valid", rows, ticks)
 
     @staticmethod
@@ -60,7 +61,21 @@ class Plots:
                     drawn.append(Bar(day, until, _STATES.get(state, GREY), state))
         first, last = seen[0][0], seen[-1][0]
         ticks = [(first + (last - first) * part / 4, f"day {first + (last - first) * part // 4}") for part in range(5)]
-        return bars("Signing keys: announced, active, retired", list(rows.items()), ticks)
+        legend = [(state, _STATES[state]) for state in ("announced", "active", "retired")]
+        return bars("Signing keys", list(rows.items()), ticks, legend)
+
+    @staticmethod
+    def plot_roll(overlap_seconds: int) -> View:
+        """Draw which secrets and tokens of a key are valid before and after a roll at hour 0."""
+        overlap = overlap_seconds / _HOUR
+        before, after = -(overlap / 2 or 1), overlap + (overlap / 2 or 1)
+        tokens = Bar(before, after, GREEN, "valid") if overlap else Bar(before, 0, RED, "end at once")
+        old = Bar(
+            before, overlap, AMBER if overlap else RED, f"valid {overlap:g} h longer" if overlap else "ends at once"
+        )
+        rows = [("older secret", [old]), ("new secret", [Bar(0, after, GREEN, "valid")]), ("earlier tokens", [tokens])]
+        ends = [(overlap, "overlap ends")] if overlap else []
+        return bars(f"A roll with an overlap of {overlap:g} h", rows, [(before, ""), (0.0, "roll"), *ends, (after, "")])
 
     @staticmethod
     def plot_family(pairs: Sequence[tuple[str, str]], reused: int) -> View:
@@ -75,7 +90,7 @@ class Plots:
             if number + 1 < len(pairs):
                 shapes += [line(left + width - 38, 47, left + width - 4, 47, colour="currentColor")]
                 shapes.append(text(left + width - 12, 51.5, "→"))
-        shapes.append(text(10 + reused * width, 20, "used a second time: the whole family ends", fill=RED))
+        shapes.append(text(10 + reused * width, 20, "used a second time: the whole family ends"))
         lines = [f"{name}: {note}" for name, note in pairs]
         return View("\n".join([f"{pairs[reused][0]} was used twice, so the family ends", *lines]), svg("", 96, shapes))
 
@@ -87,7 +102,7 @@ class Plots:
             count = len(call.provider)
             words = f"{count} call{'' if count == 1 else 's'}" if count else "none: the breaker is open"
             colour = GREEN if call.status < 400 else RED if count else GREY
-            rows.append((f"{number}: {call.status}", [Bar(0, count or 3, colour, words)]))
+            rows.append((f"{number}: {call.status}", [Bar(0, count, colour, words)]))
         most = max(3, *(len(call.provider) for call in calls))
         return bars("Calls to the provider per request", rows, [(value, str(value)) for value in range(most + 1)])
 
@@ -112,7 +127,7 @@ class Plots:
         """Draw how much of a quota is used."""
         drawn = [Bar(0, used, RED if used >= limit else BLUE, f"{used} used")]
         drawn += [Bar(used, limit, GREY, f"{limit - used} left")] if used < limit else []
-        return bars(f"{used} of {limit} {what}", [(what, drawn)], [(0, "0"), (limit, str(limit))])
+        return bars(f"{used} of {limit} {what}", [(what.split()[0], drawn)], [(0, "0"), (limit, str(limit))])
 
 
 def _clock(time: Mapping[str, int]) -> float:
@@ -126,18 +141,17 @@ def _written(hour: float) -> str:
 def _silence(points: Sequence[tuple[float, float]]) -> View:
     """Draw (hour, hours of silence) as a line."""
     last, highest = points[-1][0] or 1, max(26, *(silence for _, silence in points))
-    top, bottom = 10, 150
+    top, bottom = TOP + 4, TOP + 144
 
     def place(hour: float, silence: float) -> tuple[float, float]:
         return LABEL + hour / last * (WIDTH - LABEL - 20), bottom - silence / highest * (bottom - top)
 
-    shapes = []
+    title = f"Hours of silence: at most {max(silence for _, silence in points):g} in {last:g} hours"
+    shapes = heading(title)
     for limit, words, colour in ((2, "idle after 2 h", AMBER), (24, "offline after 24 h", RED)):
         y = place(0, limit)[1]
         shapes += [line(LABEL, y, WIDTH - 20, y, colour=colour, dashed=True), text(LABEL - 8, y + 4, words, "end")]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in points))
     shapes.append(f'<polyline points="{path}" fill="none" stroke="{BLUE}" stroke-width="2"/>')
     shapes += [text(LABEL, bottom + 18, "0 h"), text(WIDTH - 20, bottom + 18, f"{last:g} h", "end")]
-    longest = max(silence for _, silence in points)
-    title = f"Hours of silence: at most {longest:g} in {last:g} hours"
     return View(title, svg(title, bottom + 26, shapes))

@@ -1,6 +1,7 @@
 """An HTTP response as a card: the request, the status, the error code, headers and bodies."""
 
 from html import escape
+from urllib.parse import parse_qsl
 
 import httpx
 
@@ -11,7 +12,9 @@ from profilesvc.lab.snippets import curl, php
 from profilesvc.lab.view import (
     GREEN,
     HIDDEN,
+    MAX_LINES,
     RED,
+    SECRET_FIELDS,
     View,
     badge,
     box,
@@ -34,8 +37,8 @@ _RECEIVED = (
     "X-Request-Id",
 )
 _EMPTY = ";r=0;"  # only a RateLimit without remaining requests is shown, because every response has one
+_FORM = "application/x-www-form-urlencoded"
 _NOT_STORED = "no-store"  # other values of Cache-Control are not shown
-_OPEN_LINES = 40
 MASKED_NOTE = "Secrets and tokens are shortened to their first four characters here. The response has them in full."
 
 
@@ -61,14 +64,17 @@ def _status(response: httpx.Response) -> str:
     return f"{response.status_code} {httpx.codes.get_reason_phrase(response.status_code)}".rstrip()
 
 
-def _body(message: httpx.Request | httpx.Response) -> str:
-    """Return a body as text: JSON without secrets, or the type and size of anything else."""
+def _body(message: httpx.Request | httpx.Response, most: int) -> str:
+    """Return a body as text: JSON or a form without secrets, or the type and size of anything else."""
     value = body_of(message)
     if value is not None:
-        return pretty(value)
+        return pretty(value, most)
     if not message.content:
         return ""
     kind = message.headers.get("Content-Type", "").split(";")[0]
+    if kind == _FORM:
+        pairs = parse_qsl(message.content.decode(errors="replace"))
+        return "\n&".join(f"{name}={hide(value) if name in SECRET_FIELDS else hide_in(value)}" for name, value in pairs)
     return f"{kind or 'bytes'}, {len(message.content)} bytes"
 
 
@@ -78,10 +84,10 @@ def _error(response: httpx.Response) -> JsonObject | None:
     return error if isinstance(error, dict) else None
 
 
-def response_card(response: httpx.Response) -> View:
-    """Show the request, the response, and a hint for an error."""
+def response_card(response: httpx.Response, most: int = MAX_LINES) -> View:
+    """Show the request, the response, and a hint for an error. Bodies have at most `most` lines."""
     request, error = response.request, _error(response)
-    sent_body = "" if request.method == "GET" else _body(request)
+    sent_body = "" if request.method == "GET" else _body(request, most)
     sent, received = _headers(request, _SENT), _headers(response, _RECEIVED)
     if _EMPTY in response.headers.get("RateLimit", ""):
         received += _headers(response, ("RateLimit",))
@@ -89,7 +95,7 @@ def response_card(response: httpx.Response) -> View:
         received += _headers(response, ("Cache-Control",))
     code = "" if error is None else str(error.get("code", ""))
     hint = HINTS.get(code, "")
-    body = _body(response)
+    body = _body(response, most)
     note = MASKED_NOTE if HIDDEN in f"{sent_body}{body}" else ""
     text = [f"{request.method} {_target(request)}", *sent, *([sent_body] if sent_body else [])]
     text += ["", f"→ {_status(response)}{f'  {code}' if code else ''}", *received, *([body] if body else [])]
@@ -100,8 +106,8 @@ def response_card(response: httpx.Response) -> View:
         f"<div><strong>{escape(request.method)}</strong> <code>{escape(_target(request))}</code> ",
         badge(colour, f"{mark} {_status(response)}"),
         f" <code>{escape(code)}</code></div>" if code else "</div>",
-        folded("sent", "\n".join([*sent, *([sent_body] if sent_body else [])]), True) if sent or sent_body else "",
-        folded("response", "\n".join([*received, body]), body.count("\n") < _OPEN_LINES),
+        folded("sent", "\n".join([*sent, *([sent_body] if sent_body else [])])) if sent or sent_body else "",
+        folded("response", "\n".join([*received, body])),
         *snippets(request),
         f"<div>💡 {escape(hint)}</div>" if hint else "",
         small(escape(note)) if note else "",
@@ -125,7 +131,7 @@ def error_card(error: object) -> View:
     html = [
         f"<div><strong>{escape(name)}</strong> {badge(RED, f'✗ {code}')} {escape(str(status or ''))}</div>",
         f"<div>{escape(message)}</div>",
-        folded("details", pretty(details), True) if details else "",
+        folded("details", pretty(details)) if details else "",
         small(f"request id {escape(str(request_id))}") if request_id else "",
         f"<div>💡 {escape(hint)}</div>" if hint else "",
     ]

@@ -30,7 +30,7 @@ def view(thing: object) -> View:
     if isinstance(value, str):
         return View(hide_in(value))
     text = pretty([plain(part) for part in value] if isinstance(value, list | tuple) else value)
-    return View(text, box(GREY, folded("value", text, True)))
+    return View(text, box(GREY, folded("value", text)))
 
 
 def _of_mapping(value: Mapping[str, Any]) -> View:
@@ -41,7 +41,7 @@ def _of_mapping(value: Mapping[str, Any]) -> View:
     if "connection_status" in value and isinstance(value.get("history"), list):
         return timeline(value["history"])
     text = pretty(dict(value))
-    return View(text, box(GREY, folded("value", text, True)))
+    return View(text, box(GREY, folded("value", text)))
 
 
 def _of_rows(rows: Sequence[JsonObject]) -> View:

@@ -11,14 +11,14 @@ from profilesvc.lab.record import code_of
 from profilesvc.lab.response import response_card
 from profilesvc.lab.view import GREY, View, box, hide_in
 
-_SHOWN = 3
+_SHOWN, _LINES = 3, 100
 _RANDOM = re.compile(r"\b[0-9a-f]{32}\b")  # the idempotency keys of the library
 
 
 def traffic(responses: Sequence[httpx.Response]) -> View:
-    """Show calls as lines, and the first of them in full in a fold."""
+    """Show calls as lines, and the first of them as cards in a fold."""
     lines = [f"{line}{f' ({count} times)' if count > 1 else ''}" for line, count in _counted(responses)]
-    cards = "".join(_RANDOM.sub("A-NEW-UUID", response_card(response).html) for response in responses[:_SHOWN])
+    cards = "".join(_RANDOM.sub("A-NEW-UUID", response_card(response, _LINES).html) for response in responses[:_SHOWN])
     left = len(responses) - _SHOWN
     more = f"<div>… and {left} more</div>" if left > 0 else ""
     noun = "1 call" if len(responses) == 1 else f"{len(responses)} calls"

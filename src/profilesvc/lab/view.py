@@ -13,7 +13,7 @@ SECRET_FIELDS = frozenset(
     {"client_secret", "access_token", "refresh_token", "subject_token", "id_token", "token", "assertion"}
 )
 _SECRET_TEXT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII)
-MAX_LINES = 200
+MAX_LINES = 500
 GREEN, AMBER, RED, GREY = "#1a7f37", "#9a6700", "#cf222e", "#6e7781"
 _BOX = (
     "border:1px solid #8886;border-left:4px solid {};border-radius:6px;padding:.5em .8em;margin:.3em 0;overflow-x:auto"
@@ -28,7 +28,8 @@ _JSON_TOKEN = re.compile(
     r'(?P<name>"(?:[^"\\]|\\.)*")(?=:)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<other>-?\b\d[\d.eE+-]*|\b(?:true|false|null)\b)'
 )
 _CELL = "text-align:left;padding:.2em .7em;vertical-align:top"
-_PRE = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.9em"
+_PRE = "margin:.3em 0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;font-size:.9em"
+_TALL_LINES, _SCROLLED = 40, ";max-height:36em;overflow-y:auto"  # a long text scrolls in its card
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,11 +71,11 @@ def without_secrets(value: object) -> Any:
     return hide_in(value) if isinstance(value, str) else value
 
 
-def pretty(value: object) -> str:
-    """Return indented JSON without secrets, at most MAX_LINES lines."""
+def pretty(value: object, most: int = MAX_LINES) -> str:
+    """Return indented JSON without secrets, at most `most` lines."""
     lines = json.dumps(without_secrets(value), indent=2, ensure_ascii=False).splitlines()
-    if len(lines) > MAX_LINES:
-        lines = [*lines[:MAX_LINES], f"… {len(lines) - MAX_LINES} more lines"]
+    if len(lines) > most:
+        lines = [*lines[:most], f"… {len(lines) - most} more lines"]
     return "\n".join(lines)
 
 
@@ -109,13 +110,14 @@ def coloured(text: str) -> str:
     return "".join([*parts, escape(text[end:], quote=False)])
 
 
-def folded(summary: str, text: str, is_open: bool) -> str:
-    """Return a text that the reader can fold. The part from the first brace is coloured as JSON."""
-    state = " open" if is_open else ""
+def folded(summary: str, text: str) -> str:
+    """Return an open text that the reader can fold. The part from the first brace is coloured as JSON."""
+    tall = text.count("\n") > _TALL_LINES
+    style = f'style="{_PRE}{_SCROLLED}" tabindex="0"' if tall else f'style="{_PRE}"'
     brace = re.search(r"^[{\[]", text, re.MULTILINE)
     before, body = (text, "") if brace is None else (text[: brace.start()], text[brace.start() :])
     html = f"{escape(before, quote=False)}{coloured(body)}"
-    return f'<details{state}><summary>{escape(summary)}</summary><pre style="{_PRE}">{html}</pre></details>'
+    return f"<details open><summary>{escape(summary)}</summary><pre {style}>{html}</pre></details>"
 
 
 def plain_folded(summary: str, text: str) -> str:
