@@ -132,7 +132,7 @@ def test_every_row_is_a_package_or_module() -> None:
     assert named <= known
 
 
-def test_the_check_sees_what_is_not_allowed() -> None:
+def test_the_check_sees_forbidden_imports() -> None:
     assert not within("profilesvc.storage.keys", frozenset({"contract", "domain"}))
     assert within("storage.keys", frozenset({"storage"}))
     assert not within("storage_other", frozenset({"storage"}))

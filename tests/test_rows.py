@@ -30,7 +30,7 @@ def names() -> Iterator[str]:
                 yield node.name
 
 
-def test_a_name_tells_its_rows() -> None:
+def test_rows_are_read_from_a_name() -> None:
     assert rows_of("test_A041_grandparent") == {"A041"}
     assert rows_of("test_A004_A005_A009_alike") == {"A004", "A005", "A009"}
     assert rows_of("test_A083_to_A085_A089_not_JSON") == {"A083", "A084", "A085", "A089"}

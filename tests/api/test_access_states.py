@@ -21,7 +21,7 @@ REASONS = ("billing_issue", "plan_downgrade", "security_concern", "user_requeste
 
 
 @pytest.mark.parametrize("reason", REASONS)
-async def test_A079_a_deactivated_keys_tokens_are_refused_with_the_three_details(
+async def test_A079_a_deactivated_keys_tokens_are_rejected_with_the_three_details(
     plugin: Site, http: httpx.AsyncClient, services: Services, reason: str
 ) -> None:
     """For every one of the four reasons (docs/api-contract.md#key-states)."""
@@ -66,7 +66,7 @@ async def test_the_most_severe_hold_is_shown(plugin: Site, services: Services) -
         assert details["deactivation_reason"] == reason
 
 
-async def test_A075_the_row_decides_what_a_token_may(plugin: Site, services: Services) -> None:
+async def test_A075_the_row_of_the_key_limits_its_tokens(plugin: Site, services: Services) -> None:
     """Claims are a hint: permissions and location are taken from the key at each request (D-12)."""
     async with services.storage.write() as session:
         await session.execute(update(keys).values(permissions="business.write"))

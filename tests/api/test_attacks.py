@@ -18,13 +18,13 @@ NEW_KEY = {"name": "Site", "business_id": 10, "assigned_location_id": "locations
 
 
 @pytest.mark.parametrize("end", ["9999-12-31T23:59:59-23:59", "9999-12-31T23:59:59.999999999-00:01"])
-async def test_an_expiry_that_no_clock_can_write_breaks_nothing(alice: httpx.AsyncClient, end: str) -> None:
+async def test_an_expiry_beyond_every_clock_is_rejected_or_harmless(alice: httpx.AsyncClient, end: str) -> None:
     details = assert_error(await alice.post(KEYS, json={**NEW_KEY, "expires_at": end}), 400, "VALIDATION_ERROR")
     assert fields(details) == ["expires_at"]
     assert assert_ok(await alice.get(KEYS, params={"include_revoked": "true"})) == {"credentials": []}
 
 
-async def test_a_token_promises_no_more_than_its_key(
+async def test_a_token_does_not_outlive_its_key(
     as_service: AsService, http: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     site = await as_service(expires_at="2026-01-02T04:04:05.678Z")
@@ -46,7 +46,7 @@ async def count(plugin: Site, clock: FrozenClock, summary: str) -> int:
 
 
 @pytest.mark.parametrize("between", ["provider limits the reading back", "nothing"])
-async def test_a_lost_answer_never_makes_two_posts(
+async def test_a_lost_response_never_makes_two_posts(
     plugin: Site, emulator: httpx.AsyncClient, clock: FrozenClock, between: str
 ) -> None:
     midnight = {"startDate": {"year": 2026, "month": 2, "day": 1}, "startTime": {"hours": 0}}
@@ -63,7 +63,7 @@ async def test_a_lost_answer_never_makes_two_posts(
     assert await count(plugin, clock, "Night") == 1
 
 
-async def test_a_repeat_does_not_take_an_older_post_for_its_own(
+async def test_a_retry_does_not_adopt_an_older_post(
     plugin: Site, emulator: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     post = {"summary": "Happy hour"}
@@ -77,7 +77,7 @@ async def test_a_repeat_does_not_take_an_older_post_for_its_own(
     assert second["name"] != first["name"]
 
 
-async def test_our_own_failed_login_is_not_a_final_refusal(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_our_own_failed_login_is_not_a_final_rejection(plugin: Site, emulator: httpx.AsyncClient) -> None:
     await fail(emulator, status=401, times=30)
     body, headers = {"summary": "Later"}, {"X-Idempotency-Key": "k"}
     assert_error(await plugin.http.post(POSTS, json=body, headers=headers), 502, "PROVIDER_API_ERROR")
@@ -85,7 +85,7 @@ async def test_our_own_failed_login_is_not_a_final_refusal(plugin: Site, emulato
     assert_ok(await plugin.http.post(POSTS, json=body, headers=headers), 201)
 
 
-async def test_unknown_members_do_not_grow_without_end(as_service: AsService) -> None:
+async def test_unknown_fields_do_not_accumulate(as_service: AsService) -> None:
     site = await as_service("locations/211")
     for turn in range(4):
         junk = {f"junk_{turn}_{number}": "x" * 1000 for number in range(150)}
@@ -93,7 +93,7 @@ async def test_unknown_members_do_not_grow_without_end(as_service: AsService) ->
     assert len((await site.http.get("/api/v1/sync/comparison/211")).content) < 400_000
 
 
-async def test_a_dot_in_a_name_hides_no_drift(as_service: AsService) -> None:
+async def test_a_dot_in_a_name_does_not_hide_a_difference(as_service: AsService) -> None:
     site = await as_service("locations/114", business_id=11)
     assert_ok(await site.http.post("/api/v1/sync/114", json={"phoneNumbers.primaryPhone": 1}))
     comparison = assert_ok(await site.http.get("/api/v1/sync/comparison/114"))
@@ -109,7 +109,7 @@ async def test_a_failed_verification_in_a_sync_is_in_the_history(plugin: Site, e
     assert await calls(emulator, "PATCH") == []
 
 
-async def test_old_idempotency_keys_are_forgotten(plugin: Site, services: Services, clock: FrozenClock) -> None:
+async def test_old_idempotency_keys_are_deleted(plugin: Site, services: Services, clock: FrozenClock) -> None:
     from sqlalchemy import func, select
 
     from profilesvc.storage.tables import idempotency

@@ -44,7 +44,9 @@ class LosingTheKey:
         self._services.signer.keyring.replace([])
 
 
-async def test_a_signing_key_that_is_removed_during_an_exchange_is_a_refusal(services: Services, plugin: Site) -> None:
+async def test_a_signing_key_that_is_removed_during_an_exchange_is_a_rejection(
+    services: Services, plugin: Site
+) -> None:
     storage: Any = LosingTheKey(services)
     assert isinstance(services.storage, Storage)
     body = RefreshGrant(grant_type="refresh_token", refresh_token=plugin.tokens["refresh_token"])
@@ -85,7 +87,7 @@ async def test_no_confusion_of_access_and_refresh_tokens_is_accepted(
         (POSTS, b'{"summary":"x","media":[%s]}' % b",".join([b"{}"] * 80_000)),
     ],
 )
-async def test_A102_many_small_values_do_not_keep_the_others_waiting(plugin: Site, path: str, body: bytes) -> None:
+async def test_A102_many_small_values_do_not_delay_other_callers(plugin: Site, path: str, body: bytes) -> None:
     took = []
     for _ in range(3):  # what else the process does now and then is not this request's
         begun = time.process_time()
@@ -96,7 +98,7 @@ async def test_A102_many_small_values_do_not_keep_the_others_waiting(plugin: Sit
     assert min(took) < 0.4  # seconds; it was 1.7
 
 
-async def test_A102_ten_thousand_values_are_taken(plugin: Site) -> None:
+async def test_A102_ten_thousand_values_are_accepted(plugin: Site) -> None:
     plugins = {"other": list(range(9_997))}  # with the body, the list and the version it is one less than too many
     assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={**plugins, "wp_version": "6"}))
     one_more = {"other": list(range(9_998)), "wp_version": "6"}
@@ -110,7 +112,7 @@ class TestNeighbours:
     def settings(self, settings: Settings) -> Settings:
         return settings.model_copy(update={"limits": LimitSettings()})
 
-    async def test_A024_wrong_secrets_from_the_same_address_leave_a_site_its_own_requests(
+    async def test_A024_wrong_secrets_from_an_address_do_not_limit_another_site_there(
         self, http: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
     ) -> None:
         site = await as_service()

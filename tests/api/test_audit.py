@@ -40,7 +40,7 @@ async def rows_of(services: Services, table: Table) -> int:
 
 
 class TestKey:
-    async def test_tells_the_life_of_a_key_newest_first(
+    async def test_lists_all_events_of_a_key_newest_first(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         clock.advance(seconds=1)
@@ -67,7 +67,7 @@ class TestKey:
         assert {event["at"] for event in found[:-2]} == {iso(clock.now())}
         assert {event["client_id"] for event in found} == {plugin.key["client_id"]}
 
-    async def test_tells_from_where_and_by_which_request_and_no_secret(
+    async def test_has_the_network_and_the_request_id_but_no_secret(
         self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
     ) -> None:
         clock.advance(seconds=1)
@@ -113,7 +113,7 @@ class TestKey:
             response = await alice.get(path(plugin), params={"limit": limit})
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["limit"]
 
-    async def test_the_end_of_a_key_is_told_once(
+    async def test_the_expiry_of_a_key_is_recorded_once(
         self, alice: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
     ) -> None:
         short = await as_service(expires_at="2026-01-03T00:00:00Z")
@@ -131,7 +131,7 @@ class TestKey:
 
 
 class TestUser:
-    async def test_sees_all_of_their_keys_and_nobody_elses(
+    async def test_sees_all_of_their_keys_and_no_others(
         self, alice: httpx.AsyncClient, as_user: AsUser, as_service: AsService
     ) -> None:
         one, two = await as_service(), await as_service("locations/112")
@@ -149,7 +149,7 @@ class TestUser:
 
 
 class TestRules:
-    async def test_a_plan_and_an_invoice_tell_it_of_every_key(
+    async def test_a_plan_and_an_invoice_record_an_event_for_every_key(
         self, alice: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
     ) -> None:
         first = await as_service()
@@ -170,7 +170,7 @@ class TestRules:
         assert [(event["event"], event["details"]) for event in found[:1]] == [billed]
         assert names(found).count("key.deactivated") == 1
 
-    async def test_what_is_refused_is_not_recorded(
+    async def test_a_rejected_request_is_not_recorded(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         await key_service.deactivate(services, plugin.key["client_id"], "billing_issue")
@@ -204,7 +204,7 @@ class TestFailures:
         counts = [found["details"]["count"] for found in await events(alice, plugin) if found["event"] == "auth.failed"]
         assert counts == [1, 7]
 
-    async def test_come_after_what_was_before_them(
+    async def test_come_after_earlier_events(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock
     ) -> None:
         clock.advance(seconds=1)

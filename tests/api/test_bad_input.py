@@ -101,7 +101,7 @@ async def rows(services: Services) -> list[int]:
         return [int((await session.execute(select(func.count()).select_from(t))).scalar_one()) for t in (keys, syncs)]
 
 
-async def test_the_list_of_routes_is_whole(app: Quart) -> None:
+async def test_the_list_of_routes_is_complete(app: Quart) -> None:
     taking = {
         f"{found.method} {found.path}"
         for view in app.view_functions.values()
@@ -111,7 +111,7 @@ async def test_the_list_of_routes_is_whole(app: Quart) -> None:
 
 
 class TestBodies:
-    async def test_A083_to_A089_what_is_not_plain_json(
+    async def test_A083_to_A089_bodies_that_are_not_plain_json(
         self, clients: dict[str, httpx.AsyncClient], services: Services
     ) -> None:
         before = await rows(services)
@@ -122,7 +122,7 @@ class TestBodies:
                 assert details["errors"][0]["in"] == "body", (name, path)
         assert await rows(services) == before
 
-    async def test_A084_depth_32_is_good(self, clients: dict[str, httpx.AsyncClient]) -> None:
+    async def test_A084_depth_32_is_accepted(self, clients: dict[str, httpx.AsyncClient]) -> None:
         raw = b'{"a":' * 32 + b"1" + b"}" * 32
         response = await clients["key"].post(HEARTBEAT, content=raw, headers=JSON)
         assert_ok(response)
@@ -151,9 +151,7 @@ class TestBodies:
                 response = await clients[caller].request(method, path, content=b"{}", headers={"Content-Type": media})
                 assert_error(response, 415, "UNSUPPORTED_MEDIA_TYPE")
 
-    async def test_A101_members_that_are_not_the_callers_to_set(
-        self, clients: dict[str, httpx.AsyncClient], services: Services
-    ) -> None:
+    async def test_A101_read_only_fields(self, clients: dict[str, httpx.AsyncClient], services: Services) -> None:
         extra = {
             "plan": "agency",
             "user_id": 2,
@@ -173,7 +171,7 @@ class TestBodies:
         synced = assert_ok(await clients["key"].post("/api/v1/sync/111", json={**extra, "name": "locations/211"}))
         assert synced["status"] == "skipped"
 
-    async def test_A103_what_looks_like_code_is_text(
+    async def test_A103_text_that_looks_like_code(
         self, clients: dict[str, httpx.AsyncClient], plugin: Site, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, logger="profilesvc")

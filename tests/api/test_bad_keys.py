@@ -76,7 +76,7 @@ class TestKeys:
         assert len(set(made)) == 5
         assert [int(ident.split("_")[2]) for ident in made] == [clock.now() + n for n in range(5)]
 
-    async def test_A108_what_is_not_the_callers(self, alice: httpx.AsyncClient) -> None:
+    async def test_A108_resources_of_other_users(self, alice: httpx.AsyncClient) -> None:
         answers = [
             await alice.post(KEYS, json=key_body(**members))
             for members in (
@@ -97,7 +97,7 @@ class TestKeys:
         popup = next(entry for entry in entries if entry["name"] == "locations/119")
         assert (popup["isAssigned"], popup["businessId"]) == (True, 10)
 
-    async def test_A109_domains_that_are_none(self, alice: httpx.AsyncClient) -> None:
+    async def test_A109_invalid_domains(self, alice: httpx.AsyncClient) -> None:
         bad = ["*.example.com", "co.uk", "127.0.0.1", "[::1]", "http://", "a..b", "user@x.com", "", " ", "com"]
         bad += [".".join(["x" * 60] * 5), "exa mple.com", "example.com\n", "2130706433", "0x7f.1", "-a.example"]
         for domain in bad:
@@ -149,7 +149,7 @@ class TestKeys:
         assert_error(await alice.delete(f"{KEYS}/{two.key['service_client_id']}"), 404, "NOT_FOUND")
         assert_ok(await alice.delete(f"{KEYS}/{encoded}"))
 
-    async def test_A116_no_answer_shows_a_secret(
+    async def test_A116_no_response_shows_a_secret(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         secret = plugin.key["client_secret"]

@@ -39,7 +39,7 @@ class TestHeartbeat:
         data = assert_ok(await plugin.http.post(HEARTBEAT, json=REPORT))
         assert data == {"received": True, "next_heartbeat_in": 3600}
 
-    async def test_keeps_what_is_not_reported(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_keeps_values_that_are_not_reported(self, alice: httpx.AsyncClient, plugin: Site) -> None:
         await plugin.http.post(HEARTBEAT, json=REPORT)
         for body in ({"wp_version": "6.9"}, {"plugin_version": None, "detected_plugins": None}, {}):
             assert_ok(await plugin.http.post(HEARTBEAT, json=body))
@@ -51,7 +51,7 @@ class TestHeartbeat:
             site = await as_service(permissions=permissions)
             assert_ok(await site.http.post(HEARTBEAT, json={}))
 
-    async def test_A113_takes_no_user_token(self, alice: httpx.AsyncClient) -> None:
+    async def test_A113_rejects_a_user_token(self, alice: httpx.AsyncClient) -> None:
         assert_error(await alice.post(HEARTBEAT, json=REPORT), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
 
     async def test_A143_bodies(self, plugin: Site) -> None:
@@ -104,7 +104,7 @@ class TestHeartbeat:
 
 
 class TestStatus:
-    async def test_answers_every_member_of_the_contract(
+    async def test_returns_every_field_of_the_contract(
         self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
     ) -> None:
         await plugin.http.post(HEARTBEAT, json=REPORT)
@@ -147,7 +147,7 @@ class TestStatus:
         await plugin.http.post(HEARTBEAT, json={})
         assert assert_ok(await alice.get(status_path(plugin)))["connection_status"] == "online"
 
-    async def test_tells_the_history_when_asked(
+    async def test_returns_the_history_on_request(
         self, alice: httpx.AsyncClient, plugin: Site, clock: FrozenClock
     ) -> None:
         start = clock.now()
@@ -189,7 +189,7 @@ class TestSite:
     async def beat(self, site: Site, url: str) -> None:
         assert_ok(await site.http.post(HEARTBEAT, json={}, headers=wordpress(url)))
 
-    async def test_D30_as_expected_there_is_no_warning(self, alice: httpx.AsyncClient, as_service: AsService) -> None:
+    async def test_D30_no_warning_for_the_expected_site(self, alice: httpx.AsyncClient, as_service: AsService) -> None:
         site = await as_service(primary_domain="example.com")
         for headers in (wordpress("https://example.com/blog"), wordpress("https://EXAMPLE.com:8443"), {}):
             assert_ok(await site.http.post(HEARTBEAT, json={}, headers=headers))
@@ -236,7 +236,7 @@ class TestSite:
         await self.beat(plugin, "https://three.example")  # moved
         assert await warned()
 
-    async def test_D30_what_is_worse_is_told_first(
+    async def test_D30_the_worse_problem_comes_first(
         self, alice: httpx.AsyncClient, as_service: AsService, services: Services
     ) -> None:
         site = await as_service(primary_domain="example.com")
@@ -245,7 +245,7 @@ class TestSite:
         status = assert_ok(await alice.get(status_path(site)))
         assert (status["warnings"], status["reason_hint"]) == (["site_mismatch"], "deactivated")
 
-    async def test_D30_other_user_agents_say_nothing(self, alice: httpx.AsyncClient, as_service: AsService) -> None:
+    async def test_D30_other_user_agents_name_no_site(self, alice: httpx.AsyncClient, as_service: AsService) -> None:
         site = await as_service(primary_domain="example.com")
         await self.beat(site, "https://clone.example")
         for agent in (

@@ -79,7 +79,9 @@ async def answered(app: Quart, request: httpx.Request) -> float:
 
 
 @pytest.mark.in_process("measures the process")
-async def test_no_more_than_a_few_empty_answers(app: Quart, http: httpx.AsyncClient, services: Services) -> None:
+async def test_a_request_costs_as_little_as_a_few_empty_responses(
+    app: Quart, http: httpx.AsyncClient, services: Services
+) -> None:
     """The medians of a request and of an empty answer between its repeats; the first one may make what is kept."""
     await counts.count(services)
     http.headers.pop("Accept-Encoding")

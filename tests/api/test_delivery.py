@@ -39,7 +39,7 @@ async def raw(http: httpx.AsyncClient, path: str, method: str = "GET", **headers
 
 
 @pytest.mark.parametrize("path", TAGGED)
-async def test_is_not_sent_again(alice: httpx.AsyncClient, path: str) -> None:
+async def test_is_not_sent_again_while_it_is_unchanged(alice: httpx.AsyncClient, path: str) -> None:
     first = await alice.get(path)
     tag = first.headers["etag"]
     assert (first.status_code, tag[:3], tag[-1]) == (200, 'W/"', '"')
@@ -64,7 +64,7 @@ async def test_is_sent_again_when_it_has_changed(plugin: Site) -> None:
     assert changed.headers["etag"] != first.headers["etag"]
 
 
-async def test_who_may_not_read_learns_nothing_by_a_condition(
+async def test_a_condition_reveals_nothing_to_other_callers(
     http: httpx.AsyncClient, dial: Dial, as_service: AsService, alice: httpx.AsyncClient
 ) -> None:
     tag = (await alice.get(f"{LOCATIONS}/111")).headers["etag"]
@@ -85,7 +85,7 @@ async def test_a_condition_is_counted_like_any_request(alice: httpx.AsyncClient,
 
 
 @pytest.mark.parametrize("path", [f"{PATH}?locationId=111", LOCATIONS, "/openapi.json", "/docs/swagger-ui.css"])
-async def test_is_packed_for_who_can_unpack_it(alice: httpx.AsyncClient, path: str) -> None:
+async def test_is_compressed_for_clients_that_accept_gzip(alice: httpx.AsyncClient, path: str) -> None:
     plain, body = await raw(alice, path, **PLAIN)
     assert "content-encoding" not in plain.headers
     packed, sent = await raw(alice, path, **GZIP)
@@ -114,12 +114,12 @@ async def test_is_packed_for_who_can_unpack_it(alice: httpx.AsyncClient, path: s
         ("gzip;q=x", False),
     ],
 )
-async def test_the_caller_decides(http: httpx.AsyncClient, accepted: str, is_packed: bool) -> None:
+async def test_the_caller_chooses_the_coding(http: httpx.AsyncClient, accepted: str, is_packed: bool) -> None:
     response, _ = await raw(http, "/openapi.json", **{"Accept-Encoding": accepted})
     assert ("content-encoding" in response.headers) is is_packed
 
 
-async def test_what_shows_a_secret_is_neither_tagged_nor_packed(
+async def test_a_response_with_a_secret_is_neither_tagged_nor_compressed(
     http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site
 ) -> None:
     """A body that is packed tells by its length whether a guess that it reflects is in it."""
@@ -141,14 +141,14 @@ async def test_what_shows_a_secret_is_neither_tagged_nor_packed(
         assert "no-store" in answer.headers["cache-control"]
 
 
-async def test_a_short_one_stays_as_it_is(alice: httpx.AsyncClient) -> None:
+async def test_a_short_response_is_not_compressed(alice: httpx.AsyncClient) -> None:
     answer = await alice.get("/api/v1/businesses", headers=GZIP)
     assert "content-encoding" not in answer.headers
     assert "Accept-Encoding" in answer.headers["vary"]
 
 
 @pytest.mark.parametrize(("size", "is_done"), [(2_000, True), (3_000_000, False)])
-async def test_the_loop_goes_on_while_a_long_one_is_packed(size: int, is_done: bool) -> None:
+async def test_compression_does_not_block_the_loop(size: int, is_done: bool) -> None:
     body = b"words " * (size // 6)
     response = Response(body)
     packing = asyncio.create_task(negotiated({b"accept-encoding": [b"gzip"]}, response, tag_of(body)))

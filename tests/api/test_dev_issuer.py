@@ -42,7 +42,7 @@ class TestSigningIn:
         assert mine["businesses"][0]["name"] == "Harbour Coffee"
         assert_refused(await http.post(PATH, json=body(token, nonce="n-1")), "revoked")
 
-    async def test_the_id_token_is_what_its_documents_say(self, http: httpx.AsyncClient) -> None:
+    async def test_the_id_token_matches_the_published_documents(self, http: httpx.AsyncClient) -> None:
         """Read by another library, by nothing but the published documents."""
         found = (await http.get("/dev/issuer/.well-known/openid-configuration")).json()
         assert found["issuer"] == ISSUER
@@ -63,7 +63,7 @@ class TestSigningIn:
             code = (await picked(http))["code"]
             assert_ok(await http.post(PATH, json=body((await redeemed(http, code)).json()["id_token"])))
 
-    async def test_whoever_the_operator_linked_can_sign_in_too(
+    async def test_users_whom_the_operator_linked_can_sign_in(
         self, http: httpx.AsyncClient, services: Services
     ) -> None:
         await operator.add_user(services, "dana@example.com", 'D"ana <b>')
@@ -104,12 +104,12 @@ class TestLibraries:
 
 
 class TestCode:
-    async def test_is_good_once(self, http: httpx.AsyncClient) -> None:
+    async def test_is_valid_once(self, http: httpx.AsyncClient) -> None:
         code = (await picked(http))["code"]
         assert (await redeemed(http, code)).status_code == 200
         assert_oauth_error(await redeemed(http, code), "invalid_grant")
 
-    async def test_is_good_for_a_minute(self, http: httpx.AsyncClient, clock: FrozenClock) -> None:
+    async def test_is_valid_for_a_minute(self, http: httpx.AsyncClient, clock: FrozenClock) -> None:
         code = (await picked(http))["code"]
         clock.advance(seconds=61)
         assert_oauth_error(await redeemed(http, code), "invalid_grant")

@@ -29,7 +29,7 @@ class TestPage:
         assert page.headers["content-type"] == "text/html; charset=utf-8"
         assert page.headers["cache-control"] == "no-store"
 
-    async def test_an_empty_database_says_how_to_fill_it(self, tmp_path: Path, clock: FrozenClock) -> None:
+    async def test_without_users_it_shows_how_to_add_them(self, tmp_path: Path, clock: FrozenClock) -> None:
         app = create_app(make_settings(tmp_path), Runtime(clock))
         async with app.test_app():
             answer = await app.test_client().get("/dev/issuer/authorize", query_string=REQUEST)
@@ -61,7 +61,7 @@ class TestPage:
             f"{BASE_URL}:81/cb",
         ],
     )
-    async def test_nobody_is_sent_to_an_address_elsewhere(self, http: httpx.AsyncClient, redirect_uri: str) -> None:
+    async def test_does_not_redirect_to_other_hosts(self, http: httpx.AsyncClient, redirect_uri: str) -> None:
         asked = {**REQUEST, "redirect_uri": redirect_uri}
         for answer in (
             await http.get("/dev/issuer/authorize", params=asked),
@@ -71,7 +71,7 @@ class TestPage:
             assert "location" not in answer.headers
             assert "form-action 'self';" in answer.headers["content-security-policy"]
 
-    async def test_addresses_on_this_machine_and_at_the_service_are_good(self, http: httpx.AsyncClient) -> None:
+    async def test_redirects_to_this_machine_and_to_the_service(self, http: httpx.AsyncClient) -> None:
         for good in ("http://localhost:5/a?b=c", "http://[::1]/", f"{BASE_URL}/dashboard/", f"{BASE_URL}:80/x"):
             answer = await http.post(
                 "/dev/issuer/authorize", data={**REQUEST, "redirect_uri": good, "subject": "demo-1"}
@@ -95,18 +95,18 @@ class TestPage:
             ({"prompt": "none"}, "login_required"),
         ],
     )
-    async def test_what_is_wrong_with_a_request_goes_back_to_the_client(
+    async def test_errors_of_a_request_are_returned_to_the_client(
         self, http: httpx.AsyncClient, changes: dict[str, str], error: str
     ) -> None:
         back = returned(await http.get("/dev/issuer/authorize", params={**REQUEST, **changes}))
         assert (back["error"], back["state"], back["iss"]) == (error, "s-1", ISSUER)
         assert "code" not in back
 
-    async def test_a_choice_that_is_not_on_the_page_is_refused(self, http: httpx.AsyncClient) -> None:
+    async def test_a_choice_that_is_not_on_the_page_is_rejected(self, http: httpx.AsyncClient) -> None:
         answer = await http.post("/dev/issuer/authorize", data={**REQUEST, "subject": "demo-9"})
         assert returned(answer)["error"] == "access_denied"
 
-    async def test_a_link_alone_signs_nobody_in(self, http: httpx.AsyncClient) -> None:
+    async def test_opening_a_link_does_not_sign_in(self, http: httpx.AsyncClient) -> None:
         answer = await http.get("/dev/issuer/authorize", params={**REQUEST, "subject": "demo-1"})
         assert answer.status_code == 200
 

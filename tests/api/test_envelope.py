@@ -125,7 +125,7 @@ class TestFramework:
                 response = await everywhere.request(method, path, headers=token, json=None)
                 assert response.status_code in (400, 404, 405), (method, ident)
 
-    async def test_A094_a_method_that_a_path_does_not_take(self, app: Quart, everywhere: httpx.AsyncClient) -> None:
+    async def test_A094_a_method_that_a_path_does_not_accept(self, app: Quart, everywhere: httpx.AsyncClient) -> None:
         for path, methods in rules(app):
             for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", *in_process("FOO")} - methods:
                 response = await everywhere.request(method, path)
@@ -165,7 +165,7 @@ class TestFramework:
                 for name in ("content-type", "cache-control", "www-authenticate"):
                     assert head.headers.get(name) == got.headers.get(name)
 
-    async def test_A090_bodies_that_the_framework_refuses(self, everywhere: httpx.AsyncClient) -> None:
+    async def test_A090_bodies_that_the_framework_rejects(self, everywhere: httpx.AsyncClient) -> None:
         async def endless() -> AsyncIterator[bytes]:
             for _ in range(40):
                 yield b" " * 65_536
@@ -187,7 +187,7 @@ class TestFramework:
 
 @pytest.mark.in_process("serves under another base URL")
 @ON_ONE_DATABASE
-async def test_browsers_are_told_to_use_https_alone_where_that_is_the_base_url(settings: Settings) -> None:
+async def test_an_https_base_url_makes_browsers_use_https_only(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"base_url": "https://profiles.example"}))
     async with app.test_app(), client_of(app) as client:
         paths = ("/healthz", LOCATIONS, "/api/v1/nothing", "//", "/oauth2/token", "/dashboard", "/dashboard/nothing")

@@ -22,7 +22,7 @@ TOKEN = "/api/v1/auth/token"
 
 class TestCrash:
     @pytest.mark.in_process("reads the log")
-    async def test_is_an_internal_error_that_tells_nothing(
+    async def test_is_an_internal_error_without_details(
         self, change: Change, everywhere: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
     ) -> None:
         change(storage=Broken())
@@ -43,7 +43,7 @@ class TestCrash:
         headers = {"Authorization": plugin.http.headers["Authorization"]}
         assert_error(await everywhere.get(LOCATIONS, headers=headers), 500, "INTERNAL_ERROR")
 
-    async def test_A104_a_database_that_is_away_is_a_503_that_heals(
+    async def test_A104_an_unavailable_database_is_a_503_until_it_is_back(
         self, change: Change, everywhere: httpx.AsyncClient, plugin: Site
     ) -> None:
         change(database=AWAY)
@@ -67,7 +67,7 @@ class TestCrash:
 
 
 class TestRequestId:
-    async def test_is_the_callers_when_it_is_plain(self, http: httpx.AsyncClient) -> None:
+    async def test_keeps_a_valid_id_of_the_caller(self, http: httpx.AsyncClient) -> None:
         for given in ("a1b2c3d4", "trace-1.2_3", "x" * 64):
             response = await http.get("/healthz", headers={"X-Request-Id": given})
             assert response.headers["x-request-id"] == given
@@ -115,23 +115,23 @@ class TestGuard:
         assert (b"strict-transport-security", b"max-age=31536000") in sent[0]["headers"]
         return sent[0]["status"], sent[1]["body"]
 
-    async def test_takes_a_plain_request(self) -> None:
+    async def test_accepts_a_plain_request(self) -> None:
         assert await self.ask([(b"host", b"x")]) == (204, b"")
 
-    async def test_refuses_what_comes_behind_as_many_as_it_may_work_on(self) -> None:
+    async def test_rejects_requests_beyond_the_limit(self) -> None:
         assert (await self.ask([(b"host", b"x")], before=2))[0] == 204
         status, body = await self.ask([(b"host", b"x")], before=3)
         assert status == 503
         assert b'"message":"The service is full."' in body
 
-    async def test_A081_refuses_headers_beyond_16_kb(self) -> None:
+    async def test_A081_rejects_headers_beyond_16_kb(self) -> None:
         room = 16 * 1024 - len("host") - len("x") - len("a")
         assert (await self.ask([(b"host", b"x"), (b"a", b"v" * room)]))[0] == 204
         status, body = await self.ask([(b"host", b"x"), (b"a", b"v" * (room + 1))])
         assert status == 431
         assert b'"code":"HEADERS_TOO_LARGE"' in body
 
-    async def test_A092_A093_refuses_what_two_readers_read_differently(self) -> None:
+    async def test_A092_A093_rejects_ambiguous_requests(self) -> None:
         for headers in (
             [(b"host", b"a"), (b"host", b"b")],
             [],

@@ -87,7 +87,7 @@ async def kept_up(services: Services) -> Process:
 
 
 @pytest.mark.fuzz
-async def test_a_fleet_knows_no_false_alarm_and_no_clone_goes_unnoticed(simulated: Fleet, services: Services) -> None:
+async def test_a_fleet_has_no_false_alarms_and_every_clone_is_reported(simulated: Fleet, services: Services) -> None:
     simulation, chance = simulated.simulation, simulated.chance
     chosen = [simulated.sites[index] for index in chance.sample(range(1, SITES), CLONES + len(CLOCK_ERRORS))]
     cloned, wrong = chosen[:CLONES], chosen[CLONES:]
@@ -141,7 +141,7 @@ def scripts() -> list[tuple[Step, ...]]:
 
 
 @pytest.mark.fuzz
-async def test_a_stolen_refresh_token_is_noticed_at_the_next_exchange(
+async def test_a_stolen_refresh_token_is_detected_at_the_next_exchange(
     plugin: Site, http: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     """As soon as one presents what the other has exchanged, beyond the grace for lost answers, both have nothing."""

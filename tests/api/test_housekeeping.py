@@ -23,7 +23,7 @@ async def rows_of(services: Services, table: Table) -> int:
 
 
 class TestUpkeep:
-    async def test_forgets_what_had_its_time_and_nothing_else(self, plugin: Site, services: Services) -> None:
+    async def test_deletes_only_expired_rows(self, plugin: Site, services: Services) -> None:
         now, key_id = services.clock.now(), plugin.key["service_client_id"]
         await services.pending_events.write(services)
 
@@ -69,7 +69,7 @@ class TestUpkeep:
         await housekeeping.run_round(services)
         assert await remaining() == {name: count + 1 for name, count in before.items()}
 
-    async def test_forgets_more_than_a_piece(self, plugin: Site, services: Services) -> None:
+    async def test_deletes_more_than_one_piece(self, plugin: Site, services: Services) -> None:
         row = {"event": "user.login", "user_id": 1, "actor": "user", "at": services.clock.now() - 401 * DAY}
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row] * (2 * PIECE + 1))
@@ -78,7 +78,7 @@ class TestUpkeep:
             count = select(func.count()).select_from(tables.audit).where(tables.audit.c.event == "user.login")
             assert (await session.execute(count)).scalar_one() == 0
 
-    async def test_an_old_secret_is_forgotten_after_its_overlap(
+    async def test_an_old_secret_is_deleted_after_its_overlap(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         roll = f"/api/v1/developer/credentials/{plugin.key['client_id']}/roll"
@@ -89,7 +89,7 @@ class TestUpkeep:
         await housekeeping.run_round(services)
         assert await rows_of(services, tables.secrets) == 1
 
-    async def test_goes_on_after_a_round_that_failed(self, services: Services, clock: FrozenClock) -> None:
+    async def test_continues_after_a_failed_round(self, services: Services, clock: FrozenClock) -> None:
         """The pauses are passed in: the third one ends the test."""
         row = {"event": "user.login", "user_id": 1, "actor": "user", "at": clock.now() - 401 * DAY}
         async with services.storage.write() as session:

@@ -35,7 +35,7 @@ async def stored(services: Services) -> int:
         return int((await session.execute(select(func.count()).select_from(idempotency))).scalar_one())
 
 
-async def test_A126_a_repeat_gets_the_first_answer(
+async def test_A126_a_retry_gets_the_first_response(
     plugin: Site, emulator: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     first = await push(plugin.http)
@@ -87,7 +87,7 @@ async def test_A128_many_at_once_run_once(plugin: Site, emulator: httpx.AsyncCli
     assert sum("idempotency-replayed" not in answer.headers for answer in good) == 1
 
 
-async def test_A129_values_that_are_no_key(plugin: Site, services: Services) -> None:
+async def test_A129_invalid_keys(plugin: Site, services: Services) -> None:
     bad: list[list[tuple[str, bytes]]] = [
         [(name, value)]
         for name in ("X-Idempotency-Key", "Idempotency-Key")
@@ -135,7 +135,7 @@ async def test_A130_other_callers_and_locations_are_unrelated(
         assert "idempotency-replayed" not in response.headers
 
 
-async def test_A131_what_can_be_corrected_is_forgotten(
+async def test_A131_a_correctable_error_is_not_stored(
     plugin: Site, alice: httpx.AsyncClient, services: Services
 ) -> None:
     assert_error(await push(plugin.http, body={"title": 5}), 400, "VALIDATION_ERROR")
@@ -150,7 +150,7 @@ async def test_A131_what_can_be_corrected_is_forgotten(
     assert "idempotency-replayed" not in response.headers
 
 
-async def test_a_final_refusal_of_the_provider_is_replayed(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_a_final_rejection_of_the_provider_is_replayed(plugin: Site, emulator: httpx.AsyncClient) -> None:
     await fail(emulator, method="PATCH", status=400, message="no such title", times=1)
     first, again = await push(plugin.http), await push(plugin.http)
     details = assert_error(first, 502, "PROVIDER_API_ERROR")
@@ -181,14 +181,14 @@ async def test_after_an_outage_the_request_may_be_corrected(plugin: Site, emulat
     assert_error(await push(plugin.http), 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-async def test_what_may_have_happened_cannot_become_another_request(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_an_attempt_with_an_unknown_effect_keeps_its_body(plugin: Site, emulator: httpx.AsyncClient) -> None:
     await fail(emulator, "disconnect", method="PATCH", after=True)
     assert_error(await push(plugin.http), 502, "PROVIDER_API_ERROR")
     await heal(emulator)
     assert_error(await push(plugin.http, body={"title": "Another"}), 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-async def test_A132_an_answer_that_was_lost_has_one_effect(plugin: Site, emulator: httpx.AsyncClient) -> None:
+async def test_A132_a_retry_after_a_lost_response_has_one_effect(plugin: Site, emulator: httpx.AsyncClient) -> None:
     """The patch took place and its answer was lost, retries too: the repeat finds nothing left to change."""
     await fail(emulator, "disconnect", method="PATCH", after=True)
     assert_error(await push(plugin.http), 502, "PROVIDER_API_ERROR")
@@ -217,7 +217,7 @@ async def test_A134_a_replay_needs_the_right_to_the_operation(
     assert_error(await push(plugin.http), 401, "AUTH_INVALID_TOKEN")
 
 
-async def test_A135_is_forgotten_after_a_day(plugin: Site, clock: FrozenClock) -> None:
+async def test_A135_is_deleted_after_a_day(plugin: Site, clock: FrozenClock) -> None:
     first = await push(plugin.http)
     clock.advance(hours=23, minutes=59)
     assert (await push(plugin.http)).content == first.content

@@ -59,7 +59,7 @@ def paths(app: Quart) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("caller", ["nobody", "owner", "key"])
-async def test_only_what_is_everybodys_may_be_shared(
+async def test_only_public_responses_may_be_cached_by_proxies(
     app: Quart, dial: Dial, alice: httpx.AsyncClient, as_service: AsService, caller: str
 ) -> None:
     clients = {"nobody": dial(), "owner": alice, "key": (await as_service()).http}
@@ -79,7 +79,7 @@ async def test_only_what_is_everybodys_may_be_shared(
     assert caller != "nobody" or shared == SHARED
 
 
-async def test_writes_and_refusals_are_nobodys_to_keep(http: httpx.AsyncClient, alice: httpx.AsyncClient) -> None:
+async def test_writes_and_errors_are_never_cached(http: httpx.AsyncClient, alice: httpx.AsyncClient) -> None:
     answers = [
         await alice.patch(f"{LOCATIONS}/111/sync", json={"syncEnabled": False}),
         await alice.post("/api/v1/posts", params={"locationId": "111"}, json={"summary": "Fresh"}),
@@ -95,12 +95,12 @@ async def test_writes_and_refusals_are_nobodys_to_keep(http: httpx.AsyncClient, 
         assert "no-store" in directives(answer), answer.request.url
 
 
-async def test_a_browser_asks_anew_for_what_it_keeps(alice: httpx.AsyncClient) -> None:
+async def test_a_browser_revalidates_its_copy(alice: httpx.AsyncClient) -> None:
     """What has an ETag may be kept by its own caller, who asks each time."""
     assert directives(await alice.get(LOCATIONS)).keys() == {"private", "no-cache"}
 
 
-async def test_a_cache_that_obeys_vary_alone_mixes_up_nobody(http: httpx.AsyncClient, as_service: AsService) -> None:
+async def test_vary_is_enough_to_separate_callers_in_a_cache(http: httpx.AsyncClient, as_service: AsService) -> None:
     """As nginx does that was told to keep everything: what it stores goes by the headers that `Vary` names."""
     kept: dict[tuple[str | None, ...], bytes] = {}
     sites = [await as_service("locations/111"), await as_service("locations/211")]
@@ -115,7 +115,7 @@ async def test_a_cache_that_obeys_vary_alone_mixes_up_nobody(http: httpx.AsyncCl
     assert assert_ok(await sites[0].http.get(LOCATIONS)) != assert_ok(await sites[1].http.get(LOCATIONS))
 
 
-def test_the_rule_would_notice() -> None:
+def test_the_rule_detects_a_wrong_header() -> None:
     """The rule of this file, tried on answers that must not pass."""
     asked = httpx.Request("GET", "http://profiles.test/", headers={"Authorization": "Bearer x"})
     for control, is_shared in [("", False), ("public", True), ("private, max-age=60", False), ("max-age=60", False)]:

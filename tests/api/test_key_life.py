@@ -58,7 +58,7 @@ class TestOwner:
         assert_ok(await http.post(TOKEN, json=refresh(plugin)))
 
     @pytest.mark.parametrize("reason", ["billing_issue", "plan_downgrade", "security_concern"])
-    async def test_A119_cannot_lift_what_the_owner_did_not_set(
+    async def test_A119_cannot_lift_the_holds_of_others(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services, reason: str
     ) -> None:
         await key_service.deactivate(services, plugin.key["client_id"], reason)
@@ -164,7 +164,7 @@ class TestOperator:
         assert_bad_refresh(await http.post(TOKEN, json=refresh(plugin)))
         assert_ok(await http.post(TOKEN, json=grant(plugin, client_secret=done.rolled.client_secret)))
 
-    async def test_another_hold_is_lifted_beside_a_security_concern(self, plugin: Site, services: Services) -> None:
+    async def test_another_hold_can_be_lifted_during_a_security_concern(self, plugin: Site, services: Services) -> None:
         for reason in ("billing_issue", "security_concern"):
             await key_service.deactivate(services, plugin.key["client_id"], reason)
         done = await key_service.reactivate(services, plugin.key["client_id"], "billing_issue")
@@ -181,7 +181,7 @@ class TestOperator:
 
 
 class TestPlan:
-    async def test_what_the_plan_holds_is_let_go_by_a_freed_slot_alone(
+    async def test_a_hold_of_the_plan_ends_only_when_a_location_is_free(
         self, services: Services, clock: FrozenClock, as_service: AsService, alice: httpx.AsyncClient
     ) -> None:
         clock.advance(seconds=1)

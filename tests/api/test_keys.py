@@ -23,7 +23,7 @@ def body(**members: Any) -> dict[str, Any]:
 
 
 class TestCreate:
-    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+    async def test_returns_every_field_of_the_contract(self, alice: httpx.AsyncClient) -> None:
         request = body(primary_domain="https://Harbour.example:8443/x", allowed_domains=["shop.example"])
         response = await alice.post(PATH, json=request)
         data = assert_ok(response, 201)
@@ -49,12 +49,12 @@ class TestCreate:
         assert response.headers["cache-control"] == "no-store"
         assert data["warning"]
 
-    async def test_takes_the_next_millisecond_on_a_collision(self, alice: httpx.AsyncClient) -> None:
+    async def test_uses_the_next_millisecond_on_a_collision(self, alice: httpx.AsyncClient) -> None:
         first, second = [assert_ok(await alice.post(PATH, json=body()), 201) for _ in range(2)]
         assert first["client_id"] != second["client_id"]
 
     @pytest.mark.parametrize("location", ["111", "locations/111"])
-    async def test_takes_the_location_in_both_spellings(self, alice: httpx.AsyncClient, location: str) -> None:
+    async def test_accepts_both_forms_of_the_location(self, alice: httpx.AsyncClient, location: str) -> None:
         data = assert_ok(await alice.post(PATH, json=body(assigned_location_id=location)), 201)
         assert data["assigned_location_id"] == "locations/111"
 
@@ -62,7 +62,7 @@ class TestCreate:
         assert_ok(await alice.post(PATH, json=body(assigned_location_id="119", business_id=11)), 201)
         assert_error(await alice.post(PATH, json=body(assigned_location_id="119")), 409, "CONFLICT")
 
-    async def test_refuses_a_location_beyond_the_plan(self, services: Any, as_user: AsUser) -> None:
+    async def test_rejects_a_location_beyond_the_plan(self, services: Any, as_user: AsUser) -> None:
         from sqlalchemy import update
 
         from profilesvc.storage.tables import locations
@@ -83,7 +83,7 @@ class TestCreate:
             {"assigned_location_id": "locations/999"},
         ],
     )
-    async def test_answers_the_same_for_what_is_foreign_and_what_is_missing(
+    async def test_responds_alike_to_foreign_and_missing_resources(
         self, alice: httpx.AsyncClient, members: dict[str, Any]
     ) -> None:
         response = await alice.post(PATH, json=body(**members))
@@ -118,16 +118,16 @@ class TestCreate:
             ({"name": "a\x00b"}, "name"),
         ],
     )
-    async def test_names_the_bad_member(self, alice: httpx.AsyncClient, members: dict[str, Any], field: str) -> None:
+    async def test_names_the_invalid_field(self, alice: httpx.AsyncClient, members: dict[str, Any], field: str) -> None:
         details = assert_error(await alice.post(PATH, json=body(**members)), 400, "VALIDATION_ERROR")
         assert fields(details) == [field]
 
-    async def test_takes_a_whole_number_as_php_writes_it(self, alice: httpx.AsyncClient) -> None:
+    async def test_accepts_whole_numbers_as_php_writes_them(self, alice: httpx.AsyncClient) -> None:
         raw = b'{"name":"a","business_id":10.0,"assigned_location_id":"111"}'
         response = await alice.post(PATH, content=raw, headers={"Content-Type": "application/json"})
         assert assert_ok(response, 201)["business_id"] == 10
 
-    async def test_ignores_members_that_are_not_the_callers_to_set(self, alice: httpx.AsyncClient) -> None:
+    async def test_ignores_read_only_fields(self, alice: httpx.AsyncClient) -> None:
         request = body(plan="agency", user_id=2, client_id="mine", __proto__={"x": 1})
         data = assert_ok(await alice.post(PATH, json=request), 201)
         assert (data["plan"], data["client_id"]) == ("pro", "svcid_1_1767323045678_my_site")
@@ -146,7 +146,7 @@ class TestCreate:
 
 
 class TestList:
-    async def test_tells_everything_but_the_secret(
+    async def test_shows_everything_but_the_secret(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         await services.background.drain()
@@ -170,13 +170,13 @@ class TestList:
     async def test_shows_the_callers_keys_only(self, alice: httpx.AsyncClient, as_user: AsUser, plugin: Site) -> None:
         assert assert_ok(await (await as_user(BOB)).get(PATH)) == {"credentials": []}
 
-    async def test_hides_revoked_keys_until_asked(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_hides_revoked_keys_by_default(self, alice: httpx.AsyncClient, plugin: Site) -> None:
         assert_ok(await alice.delete(f"{PATH}/{plugin.key['client_id']}"))
         assert assert_ok(await alice.get(PATH)) == {"credentials": []}
         (entry,) = assert_ok(await alice.get(PATH, params={"include_revoked": "true"}))["credentials"]
         assert entry["status"] == "revoked"
 
-    async def test_comes_in_pages_that_hold_every_key_once(
+    async def test_pages_contain_every_key_once(
         self, alice: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
     ) -> None:
         made = []
@@ -214,7 +214,7 @@ class TestList:
             assert len(assert_ok(rest)["credentials"]) == 51
         assert set(assert_ok(await alice.get(PATH))) == {"credentials"}
 
-    async def test_live_keys_are_found_without_a_look_at_revoked_ones(
+    async def test_live_keys_are_found_without_reading_revoked_ones(
         self, plugin: Site, services: Services, database: str
     ) -> None:
         async with services.storage.write() as session:
@@ -232,7 +232,7 @@ class TestList:
                 assert "SCAN keys" not in plan
 
     @pytest.mark.parametrize("query", [{"limit": "0"}, {"limit": "x"}, {"before": "x"}, {"before": "9" * 19}])
-    async def test_refuses_a_page_that_is_none(self, alice: httpx.AsyncClient, query: dict[str, str]) -> None:
+    async def test_rejects_an_invalid_page(self, alice: httpx.AsyncClient, query: dict[str, str]) -> None:
         details = assert_error(await alice.get(PATH, params=query), 400, "VALIDATION_ERROR")
         assert fields(details) == list(query)
 
@@ -292,7 +292,7 @@ async def test_a_key_sees_no_key_management(plugin: Site, as_service: AsService)
         assert_error(await plugin.http.request(method, path), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
 
 
-async def test_the_response_says_where_the_key_is(alice: httpx.AsyncClient) -> None:
+async def test_the_response_has_the_address_of_the_key(alice: httpx.AsyncClient) -> None:
     body = {"name": "Ü & Co/1?", "business_id": 10, "assigned_location_id": "locations/111"}
     made = await alice.post("/api/v1/developer/credentials", json=body)
     client_id = assert_ok(made, 201)["client_id"]

@@ -88,7 +88,7 @@ RATES = [name for name in LimitSettings.model_fields if name not in ("enabled", 
 
 
 @pytest.mark.parametrize("setting", RATES)
-async def test_A151_a_refusal_tells_the_moment_of_the_next_grant(
+async def test_A151_a_rejection_has_the_time_of_the_next_grant(
     setting: str, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, limited: Limited, clock: FrozenClock
 ) -> None:
     limited(**{setting: "3/minute"})
@@ -108,7 +108,9 @@ async def test_A151_a_refusal_tells_the_moment_of_the_next_grant(
     assert (await ask()).status_code == first
 
 
-async def test_every_answer_tells_what_is_left(alice: httpx.AsyncClient, plugin: Site, as_user: AsUser) -> None:
+async def test_every_response_has_the_remaining_requests(
+    alice: httpx.AsyncClient, plugin: Site, as_user: AsUser
+) -> None:
     bob = await as_user(BOB)
     left = [
         fields(await alice.get(path))[3]
@@ -126,14 +128,14 @@ async def test_every_answer_tells_what_is_left(alice: httpx.AsyncClient, plugin:
     )
 
 
-async def test_what_nobody_counts_says_nothing(http: httpx.AsyncClient) -> None:
+async def test_a_request_that_is_not_counted_has_no_headers(http: httpx.AsyncClient) -> None:
     bad = httpx.AsyncClient(transport=http._transport, base_url=http.base_url, headers={"Authorization": "Bearer x"})
     for path in ("/healthz", "/readyz", "/openapi.json", "/docs", "/api/v1/nowhere", LOCATION):
         assert "RateLimit" not in (await bad.get(path)).headers
     await bad.aclose()
 
 
-async def test_switched_off_counts_nothing_and_says_nothing(
+async def test_without_limits_there_are_no_counts_and_no_headers(
     http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site, limited: Limited
 ) -> None:
     limited(enabled=False, **dict.fromkeys(RATES, "1/day"))
@@ -207,7 +209,7 @@ async def test_A152_limits_recover_when_the_clock_is_set(
         clock.advance(hours=step)
 
 
-async def test_a_page_in_its_place_may_read_that_it_must_wait(as_service: AsService, limited: Limited) -> None:
+async def test_an_allowed_page_can_read_a_429(as_service: AsService, limited: Limited) -> None:
     site = await as_service(primary_domain="example.com")
     limited(reads_per_key="1/minute")
     await site.http.get(LOCATION)

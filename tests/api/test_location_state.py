@@ -19,7 +19,7 @@ PIER = "locations/111"
 
 
 class TestSwitch:
-    async def test_switches_and_answers_the_contracts_members(self, alice: httpx.AsyncClient) -> None:
+    async def test_switches_and_returns_the_fields_of_the_contract(self, alice: httpx.AsyncClient) -> None:
         for enabled in (True, True, False, False, True):
             response = await alice.patch(f"{LIST}/locations/112/sync", json={"syncEnabled": enabled})
             assert assert_ok(response) == {"locationId": "locations/112", "syncEnabled": enabled}
@@ -43,7 +43,7 @@ class TestSwitch:
         assert refusal.value.kind is PLAN_RESTRICTION
         assert (await switch_sync(services, without, False)).syncEnabled is False
 
-    async def test_A139_takes_one_boolean_and_nothing_else(self, alice: httpx.AsyncClient) -> None:
+    async def test_A139_accepts_one_boolean_and_nothing_else(self, alice: httpx.AsyncClient) -> None:
         value: Any
         for value in ("true", 1, 0, None, [], {}, "on"):
             response = await alice.patch(f"{LIST}/112/sync", json={"syncEnabled": value})
@@ -76,7 +76,9 @@ VERIFICATIONS: list[tuple[dict[str, Any], list[dict[str, Any]], str]] = [
 
 
 class TestRefreshVerification:
-    async def test_answers_what_the_provider_says(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+    async def test_returns_the_state_of_the_provider(
+        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+    ) -> None:
         for voice, verifications, state in VERIFICATIONS:
             dated = [
                 {
@@ -97,7 +99,7 @@ class TestRefreshVerification:
             listed = next(e for e in assert_ok(await alice.get(LIST))["locations"] if e["name"] == "locations/113")
             assert listed["locationState"]["isVerified"] is (state == "VERIFIED")
 
-    async def test_lets_sync_be_switched_on_afterwards(
+    async def test_allows_to_switch_sync_on_afterwards(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
     ) -> None:
         switch = {"syncEnabled": True}

@@ -38,7 +38,7 @@ def names(data: dict[str, Any]) -> list[str]:
 
 
 class TestList:
-    async def test_entries_carry_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+    async def test_entries_have_every_field_of_the_contract(self, alice: httpx.AsyncClient) -> None:
         data = assert_ok(await alice.get(LIST))
         assert set(data) == {"locations", "pagination"}
         entries = {entry["name"]: entry for entry in data["locations"]}
@@ -62,7 +62,7 @@ class TestList:
         assert names(data) == BY_TITLE
         assert data["pagination"] == {"page": 1, "limit": 20, "totalCount": 5, "hasMore": False}
 
-    async def test_shows_the_callers_locations_alone(self, as_user: AsUser) -> None:
+    async def test_shows_only_the_callers_locations(self, as_user: AsUser) -> None:
         for email, expected in [(BOB, ["locations/211", "locations/219"]), (CAROL, ["locations/311"])]:
             data = assert_ok(await (await as_user(email)).get(LIST))
             assert names(data) == expected
@@ -103,21 +103,21 @@ class TestList:
         first = assert_ok(await alice.get(LIST, params={"limit": 500}))
         assert len({*names(first), *names(second)}) == 125
 
-    async def test_shows_a_key_its_own_location_alone(self, plugin: Site, as_service: AsService) -> None:
+    async def test_shows_a_key_only_its_own_location(self, plugin: Site, as_service: AsService) -> None:
         data = assert_ok(await plugin.http.get(LIST))
         assert names(data) == [PIER]
         assert data["pagination"] == {"page": 1, "limit": 20, "totalCount": 1, "hasMore": False}
         data = assert_ok(await plugin.http.get(LIST, params={"type": "unassigned"}))
         assert (data["locations"], data["pagination"]["totalCount"]) == ([], 0)
 
-    async def test_answers_from_the_cache(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+    async def test_returns_the_cached_location(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         await fail(emulator)
         assert_ok(await alice.get(LIST))
 
 
 class TestRead:
     @pytest.mark.parametrize("spelling", ["111", PIER, "locations%2F111"])
-    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient, spelling: str) -> None:
+    async def test_returns_every_field_of_the_contract(self, alice: httpx.AsyncClient, spelling: str) -> None:
         response = await alice.get(f"{LIST}/{spelling}")
         data = assert_ok(response)
         hours = data.pop("regularHours")
@@ -132,7 +132,7 @@ class TestRead:
         assert hours["periods"][4]["closeTime"] == {"hours": 24}
         assert "x-data-age" not in response.headers
 
-    async def test_leaves_out_what_the_provider_leaves_out(
+    async def test_leaves_out_fields_that_the_provider_leaves_out(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
         await drift(emulator, locations={PIER: {"regularHours": None, "specialHours": None, "moreHours": None}})
@@ -153,7 +153,7 @@ class TestRead:
         assert len(await calls(emulator, "GET")) == 1
         assert "Changed by other hands" in (await alice.get(LIST)).text  # the list is the same cache
 
-    async def test_answers_the_cache_with_its_age_while_the_provider_is_down(
+    async def test_returns_the_cache_with_its_age_while_the_provider_is_down(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
         clock.advance(seconds=90, milliseconds=900)
@@ -165,7 +165,7 @@ class TestRead:
             await heal(emulator)
         assert "x-data-age" not in (await alice.get(f"{LIST}/111")).headers
 
-    async def test_is_for_the_own_location_alone(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_is_only_for_the_own_location(self, alice: httpx.AsyncClient, plugin: Site) -> None:
         foreign, missing = await alice.get(f"{LIST}/211"), await alice.get(f"{LIST}/999")
         assert_error(foreign, 404, "NOT_FOUND")
         assert foreign.json() == missing.json()

@@ -53,7 +53,7 @@ def count(found: dict[str, list[tuple[Labels, float]]], name: str, **labels: Any
     return sum(value for given, value in found.get(name, []) if labels.items() <= given.items())
 
 
-async def test_counts_answers_by_route_and_outcome(http: httpx.AsyncClient, plugin: Site) -> None:
+async def test_counts_responses_by_route_and_outcome(http: httpx.AsyncClient, plugin: Site) -> None:
     before = await scraped(http)
     assert_ok(await plugin.http.get("/api/v1/posts", params={"locationId": "111"}))
     await plugin.http.get("/api/v1/posts", params={"locationId": "112"})
@@ -71,7 +71,7 @@ async def test_counts_answers_by_route_and_outcome(http: httpx.AsyncClient, plug
     assert counted("profilesvc_provider_request_seconds_count", api="posts", operation="posts", outcome="200") == 1
 
 
-async def test_counts_keys_and_how_their_sites_are_doing(
+async def test_counts_keys_and_the_states_of_their_sites(
     http: httpx.AsyncClient,
     as_service: AsService,
     as_user: AsUser,
@@ -99,7 +99,9 @@ async def test_counts_keys_and_how_their_sites_are_doing(
 
 
 @pytest.mark.in_process("records the statements of the process")
-async def test_who_asks_makes_nobody_count(http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
+async def test_reading_the_metrics_does_not_count_rows(
+    http: httpx.AsyncClient, plugin: Site, services: Services
+) -> None:
     await counts.count(services)
     before = await scraped(http)
     for _ in range(3):
@@ -158,7 +160,7 @@ async def test_names_the_version(http: httpx.AsyncClient) -> None:
 SECRET = "a-secret-of-the-operators"
 
 
-async def test_a_token_opens_it_and_nothing_else_does(
+async def test_only_the_token_gives_access(
     http: httpx.AsyncClient, alice: httpx.AsyncClient, change: Change, settings: Settings
 ) -> None:
     change(settings=settings.model_copy(update={"metrics": MetricsSettings(token=SecretStr(SECRET))}))
@@ -178,13 +180,13 @@ async def test_a_token_opens_it_and_nothing_else_does(
     assert (await http.get("/healthz")).is_success
 
 
-def test_a_weak_token_is_refused() -> None:
+def test_a_weak_token_is_rejected() -> None:
     for weak in ("short", "x" * 15, "with a space in the middle", "umlautä" * 5):
         with pytest.raises(ValueError, match="bearer token"):
             MetricsSettings(token=SecretStr(weak))
 
 
-async def test_with_a_port_of_its_own_it_is_there_and_nowhere_else(tmp_path: Path) -> None:
+async def test_with_a_port_of_their_own_metrics_are_only_there(tmp_path: Path) -> None:
     """The server tells by which port a request came."""
     app = create_app(make_settings(tmp_path, metrics=MetricsSettings(port=9100)), Runtime(FrozenClock(START)))
     async with app.test_app(), client_of(app) as outside, client_of(app) as inside:
@@ -213,7 +215,7 @@ async def key_service_deactivate(services: Services, site: Site) -> None:
 
 
 @pytest.mark.in_process("makes the app smaller")
-async def test_counts_what_a_limit_refused_and_by_which(
+async def test_counts_rejections_by_limit(
     http: httpx.AsyncClient, plugin: Site, services: Services, app: Quart
 ) -> None:
     limits = LimitSettings().model_copy(update={"reads_per_key": Window(0, MINUTE)})
@@ -240,7 +242,7 @@ async def test_counts_a_post_beyond_the_plan(http: httpx.AsyncClient, plugin: Si
 
 
 @pytest.mark.in_process("keeps the connections of one process")
-async def test_tells_how_busy_the_process_and_its_pools_are(http: httpx.AsyncClient, services: Services) -> None:
+async def test_shows_the_load_of_the_process_and_its_pools(http: httpx.AsyncClient, services: Services) -> None:
     """As many transactions as there may be, and one more that waits."""
     size, enough, begun = services.storage.pools()["writing"].size, asyncio.Event(), asyncio.Semaphore(0)
 

@@ -40,7 +40,7 @@ def standard(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_documents_what_is_served(built: Quart, document: dict[str, Any]) -> None:
+def test_documents_the_served_operations(built: Quart, document: dict[str, Any]) -> None:
     served = {
         f"{method} {rule.rule}"
         for rule in built.url_map.iter_rules()
@@ -51,7 +51,7 @@ def test_documents_what_is_served(built: Quart, document: dict[str, Any]) -> Non
     assert {f"POST {path}" for path in (TOKEN, INTROSPECT, REVOKE)} <= served
 
 
-def test_tells_forms_answers_and_errors_by_name(document: dict[str, Any]) -> None:
+def test_names_forms_responses_and_errors(document: dict[str, Any]) -> None:
     for name, operation in standard(document).items():
         assert "An addition of this service" in operation["summary"] + operation.get("description", ""), name
         assert [one["name"] for one in operation["parameters"]] == ["If-None-Match"] * ("304" in operation["responses"])
@@ -126,7 +126,7 @@ async def refusals(http: httpx.AsyncClient, plugin: Site) -> None:
             await http.post(path, data={"token": "x"}, headers={"Authorization": "Bearer x"})
 
 
-async def test_every_promised_status_is_given_and_fits_its_schema(
+async def test_every_documented_status_occurs_and_fits_its_schema(
     change: Change,
     http: httpx.AsyncClient,
     plugin: Site,

@@ -79,7 +79,7 @@ def form_of(path: str, site: Site) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("path", ROUTES)
-async def test_what_is_no_form(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
+async def test_bodies_that_are_not_forms(http: httpx.AsyncClient, plugin: Site, path: str) -> None:
     for name, raw in NOT_A_FORM:
         for headers in (basic(plugin), {}):
             response = await http.post(path, content=raw, headers={**FORM, **headers})
@@ -141,7 +141,7 @@ async def test_A094_methods_and_paths(http: httpx.AsyncClient) -> None:
     assert (options.status_code, set(options.headers["allow"].split(", "))) == (204, {"OPTIONS", "POST"})
 
 
-async def test_A081_a093_what_is_refused_before_the_application(http: httpx.AsyncClient) -> None:
+async def test_A081_A093_rejections_before_the_application(http: httpx.AsyncClient) -> None:
     for headers, status in [({"X-A": "v" * 17_000}, 431), ({"Host": "a b"}, 400)]:
         response = await http.post(TOKEN, data=GRANT, headers=headers)
         assert response.status_code == status

@@ -38,7 +38,7 @@ def bearer(client: httpx.AsyncClient) -> str:
 
 
 class TestOwn:
-    async def test_tells_of_an_access_token(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_describes_an_access_token(self, http: httpx.AsyncClient, plugin: Site) -> None:
         token = plugin.tokens["access_token"]
         found = claims(token)
         told = await introspected(http, plugin, token)
@@ -50,9 +50,7 @@ class TestOwn:
             **{name: found[name] for name in ("exp", "iat", "sub", "aud", "iss", "jti")},
         }
 
-    async def test_tells_of_a_refresh_token_and_that_it_is_no_bearer(
-        self, http: httpx.AsyncClient, plugin: Site
-    ) -> None:
+    async def test_describes_a_refresh_token_that_is_not_a_bearer(self, http: httpx.AsyncClient, plugin: Site) -> None:
         told = await introspected(http, plugin, plugin.tokens["refresh_token"])
         assert (told["active"], told["token_type"]) == (True, "refresh_token")
         assert told["aud"] == "http://profiles.test/api/v1/auth/token"
@@ -206,19 +204,19 @@ class TestForeign:
                     assert told["active"] or told == INACTIVE
         assert await introspected(http, keys_of[alice], bearer(alice)) == INACTIVE
 
-    async def test_a_user_token_of_ones_own(self, alice: httpx.AsyncClient) -> None:
+    async def test_a_user_sees_their_user_token(self, alice: httpx.AsyncClient) -> None:
         told = await asked_by_user(alice, bearer(alice))
         assert told["scope"] == "business.read business.write"
         assert (told["sub"], told["client_id"], told["token_type"]) == ("1", "dashboard", "Bearer")
         assert not set(told) & {"username", "email", "name"}
 
-    async def test_what_is_no_token(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_strings_that_are_not_tokens(self, http: httpx.AsyncClient, plugin: Site) -> None:
         header, payload, signature = plugin.tokens["access_token"].split(".")
         forged = f"{header}.{payload}.{signature[:-8]}AAAAAAAA"
         for token in ("x", "a.b.c", forged, "x" * 9_000, "\0", "é", " ", f"{plugin.tokens['access_token']} ", "null"):
             assert await introspected(http, plugin, token) == INACTIVE
 
-    async def test_asking_changes_nothing(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_introspection_changes_nothing(self, http: httpx.AsyncClient, plugin: Site) -> None:
         for _ in range(3):
             assert (await introspected(http, plugin, plugin.tokens["refresh_token"]))["active"]
         form = {"grant_type": "refresh_token", "refresh_token": plugin.tokens["refresh_token"]}

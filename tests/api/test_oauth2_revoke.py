@@ -52,7 +52,7 @@ async def rows(services: Services) -> int:
         return int((await session.execute(select(func.count()).select_from(revocations))).scalar_one())
 
 
-async def test_an_access_token_ends_alone(http: httpx.AsyncClient, plugin: Site) -> None:
+async def test_revoking_an_access_token_ends_only_that_token(http: httpx.AsyncClient, plugin: Site) -> None:
     await assert_works(http, plugin.tokens["access_token"])
     await give_up(http, plugin.tokens["access_token"], basic(plugin))
     await assert_ended(http, plugin.tokens["access_token"])
@@ -61,7 +61,7 @@ async def test_an_access_token_ends_alone(http: httpx.AsyncClient, plugin: Site)
     await assert_works(http, later["access_token"])
 
 
-async def test_a_refresh_token_takes_its_family_along(http: httpx.AsyncClient, as_service: AsService) -> None:
+async def test_revoking_a_refresh_token_ends_its_family(http: httpx.AsyncClient, as_service: AsService) -> None:
     site = await as_service()
     form = OFFLINE
     apart = assert_tokens(await http.post(TOKEN, data=form, headers=basic(site)))
@@ -104,7 +104,7 @@ async def test_the_body_may_carry_the_credentials(http: httpx.AsyncClient, plugi
     await assert_ended(http, plugin.tokens["access_token"])
 
 
-async def test_what_is_not_the_callers_stays(
+async def test_tokens_of_other_callers_stay_valid(
     http: httpx.AsyncClient, as_service: AsService, as_user: AsUser, services: Services
 ) -> None:
     """Another key of the same owner, another owner's key, and users of another tenant."""
@@ -129,7 +129,7 @@ async def test_what_is_not_the_callers_stays(
         await assert_works(http, token)
 
 
-async def test_what_is_no_token_is_answered_alike(
+async def test_a_string_that_is_not_a_token_gets_the_same_response(
     http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
 ) -> None:
     before = await rows(services)
@@ -156,7 +156,7 @@ async def test_d95_a_user_ends_tokens_of_their_own(
     await assert_works(http, await token_service.user_token(services, ALICE))
 
 
-async def test_who_may_ask(http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
+async def test_only_authenticated_callers(http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
     form = {"token": plugin.tokens["access_token"]}
     assert_oauth_error(await http.post(REVOKE, data=form), 401, "invalid_client")
     assert_oauth_error(await plugin.http.post(REVOKE, data=form), 401, "invalid_token")

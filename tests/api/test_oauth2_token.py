@@ -22,7 +22,7 @@ def refresh_form(token: str) -> dict[str, str]:
 
 class TestClientCredentials:
     @pytest.mark.parametrize("way", ["basic", "form", "both with the id alone"])
-    async def test_answers_the_shape_of_the_standard(self, http: httpx.AsyncClient, plugin: Site, way: str) -> None:
+    async def test_returns_the_shape_of_the_standard(self, http: httpx.AsyncClient, plugin: Site, way: str) -> None:
         form, headers = {**GRANT, "unknown": "ignored"}, basic(plugin)
         if way == "form":
             form, headers = {**form, **plugin.credentials}, {}
@@ -40,7 +40,7 @@ class TestClientCredentials:
         assert {"iss", "exp", "aud", "sub", "client_id", "iat", "jti"} <= set(found)
         assert found["iss"] == found["aud"] == "http://profiles.test"
 
-    async def test_basic_is_taken_percent_encoded_and_as_it_is(
+    async def test_basic_is_accepted_plain_and_percent_encoded(
         self, http: httpx.AsyncClient, as_service: AsService
     ) -> None:
         """RFC 6749 §2.3.1 wants the encoding and most libraries leave it out; secrets hold + and /."""
@@ -92,7 +92,7 @@ class TestClientCredentials:
             response = await http.post(TOKEN, data={**GRANT, "scope": scope}, headers=basic(reader))
             assert assert_oauth_error(response, 400, "invalid_scope") == {}, scope
 
-    async def test_credentials_that_are_not_right(
+    async def test_wrong_credentials(
         self, http: httpx.AsyncClient, as_service: AsService, alice: httpx.AsyncClient
     ) -> None:
         site, other = await as_service(), await as_service()
@@ -139,7 +139,7 @@ class TestClientCredentials:
 
 
 class TestRefresh:
-    async def test_a_refresh_token_is_given_to_who_asks(
+    async def test_a_refresh_token_is_issued_on_request(
         self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock
     ) -> None:
         """RFC 6749 §4.4.3: a client credentials response should not include one."""
@@ -182,7 +182,9 @@ class TestRefresh:
         assert_oauth_error(await http.post(TOKEN, data=form, headers=basic(other)), 400, "invalid_grant")
         assert_tokens(await http.post(TOKEN, data=form, headers=basic(site)))  # none of that used it up
 
-    async def test_what_is_no_refresh_token(self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
+    async def test_strings_that_are_not_refresh_tokens(
+        self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock
+    ) -> None:
         for token in ("x", "a.b.c", "x" * 9_000, plugin.tokens["access_token"], "\0", "é"):
             response = await http.post(TOKEN, data=refresh_form(token), headers=basic(plugin))
             assert_oauth_error(response, 400, "invalid_grant")

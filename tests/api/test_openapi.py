@@ -60,7 +60,7 @@ def test_is_the_same_each_time(document: dict[str, Any], tmp_path: Path) -> None
     assert orjson.dumps(again) == orjson.dumps(document)
 
 
-def test_says_who_may_call_and_with_which_permission(document: dict[str, Any]) -> None:
+def test_names_the_tokens_and_permissions_of_each_operation(document: dict[str, Any]) -> None:
     schemes = document["components"]["securitySchemes"]
     kinds = {name: (scheme["type"], scheme.get("scheme")) for name, scheme in schemes.items()}
     bearer = ("http", "bearer")
@@ -116,13 +116,13 @@ def test_refers_to_schemas_by_name(document: dict[str, Any]) -> None:
             assert reference["$ref"].removeprefix("#/components/schemas/") in schemas
 
 
-def test_has_no_schema_that_nobody_uses(document: dict[str, Any]) -> None:
+def test_has_no_unused_schema(document: dict[str, Any]) -> None:
     text = orjson.dumps(document).decode()
     used = set(re.findall(r'"#/components/schemas/(\w+)"', text))
     assert used == set(document["components"]["schemas"])
 
 
-def test_gives_an_example_for_every_code_of_every_error_status(document: dict[str, Any]) -> None:
+def test_has_an_example_of_every_code_of_every_error_status(document: dict[str, Any]) -> None:
     for name, operation in operations(document):
         for status, response in operation["responses"].items():
             if status == "304":
@@ -141,7 +141,7 @@ def test_gives_an_example_for_every_code_of_every_error_status(document: dict[st
                 assert resolved(document, example)["value"]["error"]["code"] == code
 
 
-def test_promises_one_success_and_the_errors_that_follow(document: dict[str, Any]) -> None:
+def test_documents_one_success_and_all_errors(document: dict[str, Any]) -> None:
     for name, operation in operations(document):
         statuses = set(operation["responses"])
         success = {status for status in statuses if status < "400"} - {"304"}
@@ -158,7 +158,7 @@ def test_promises_one_success_and_the_errors_that_follow(document: dict[str, Any
             assert {"400", "404"} <= statuses, name
 
 
-def test_tells_no_defaults_of_null_and_no_machine(document: dict[str, Any]) -> None:
+def test_has_no_null_defaults_and_no_name_of_a_machine(document: dict[str, Any]) -> None:
     text = orjson.dumps(document).decode()
     assert '"default":null' not in text
     for word in (str(COMMITTED.parent), str(Path.home()), "localhost", "127.0.0.1"):
@@ -197,7 +197,7 @@ class TestForGenerators:
         for node in nodes(document["components"]["schemas"]):
             assert not isinstance(node.get("title"), str)  # a generator would name a type after it
 
-    def test_what_is_always_sent_is_required(self, document: dict[str, Any]) -> None:
+    def test_fields_that_are_always_sent_are_required(self, document: dict[str, Any]) -> None:
         schemas = document["components"]["schemas"]
         for name, field in [
             ("HeartbeatReceived", "received"),
@@ -219,7 +219,7 @@ class TestForGenerators:
     def test_error_codes_are_an_enum(self, document: dict[str, Any]) -> None:
         assert document["components"]["schemas"]["ErrorBody"]["properties"]["code"]["enum"] == list(CATALOGUE)
 
-    def test_every_operation_promises_what_the_server_may_say(self, document: dict[str, Any]) -> None:
+    def test_every_operation_documents_the_errors_of_the_server(self, document: dict[str, Any]) -> None:
         for name, operation in operations(document, "/"):
             assert {"405", "431"} <= set(operation["responses"]), name
             assert "Allow" in operation["responses"]["405"]["headers"], name
@@ -233,11 +233,11 @@ class TestForGenerators:
         ("schema", "field"),
         [("KeyCreate", "name"), ("KeyCreate", "primary_domain"), ("ReplyBody", "comment"), ("LocalPostEvent", "title")],
     )
-    def test_states_what_must_not_be_empty(self, document: dict[str, Any], schema: str, field: str) -> None:
+    def test_marks_strings_that_must_not_be_empty(self, document: dict[str, Any], schema: str, field: str) -> None:
         described = document["components"]["schemas"][schema]["properties"][field]
         assert described.get("minLength") == 1
 
-    def test_states_which_bodies_must_not_be_empty(self, document: dict[str, Any]) -> None:
+    def test_marks_bodies_that_must_not_be_empty(self, document: dict[str, Any]) -> None:
         schemas = document["components"]["schemas"]
         assert [name for name, schema in schemas.items() if schema.get("minProperties") == 1] == [
             "LocalPost",

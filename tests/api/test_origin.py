@@ -75,13 +75,13 @@ def production(configure: Change) -> None:
 
 
 class TestBearer:
-    async def test_A123_an_allowed_origin_is_named_exactly_as_it_came(self, site: Site) -> None:
+    async def test_A123_an_allowed_origin_is_returned_exactly_as_it_was_sent(self, site: Site) -> None:
         for value in [*GOOD, "http://example.com", "http://www.example.com:8080"]:
             response = await site.http.get(LOCATIONS, headers=origin(value))
             assert_ok(response)
             assert_readable(response, value)
 
-    async def test_A123_every_other_is_refused_and_nothing_reflected(self, site: Site) -> None:
+    async def test_A123_every_other_origin_is_rejected_and_not_reflected(self, site: Site) -> None:
         for value in HOSTILE:
             response = await site.http.get(LOCATIONS, headers=origin(value))
             assert_refused(response)
@@ -100,13 +100,13 @@ class TestBearer:
         assert_readable(await site.http.get(LOCATIONS, headers=origin(GOOD_ORIGIN)), GOOD_ORIGIN)
         assert_unreadable(await http.options(LOCATIONS, headers=PREFLIGHT | origin("http://example.com")))
 
-    async def test_a_key_without_domains_takes_every_origin_but_null(self, plugin: Site) -> None:
+    async def test_a_key_without_domains_accepts_every_origin_but_null(self, plugin: Site) -> None:
         for value in (EVIL, "http://shop.example:8080", "https://10.0.0.1"):
             assert_readable(await plugin.http.get(LOCATIONS, headers=origin(value)), value)
         for value in MALFORMED:
             assert_refused(await plugin.http.get(LOCATIONS, headers=origin(value)))
 
-    async def test_without_an_origin_nothing_is_asked_and_referer_is_ignored(self, site: Site) -> None:
+    async def test_without_an_origin_nothing_is_checked_and_referer_is_ignored(self, site: Site) -> None:
         for headers in ({}, {"Referer": EVIL}, {"Referer": GOOD_ORIGIN}):
             response = await site.http.get(LOCATIONS, headers=headers)
             assert_ok(response)
@@ -117,7 +117,7 @@ class TestBearer:
         assert_refused(await site.http.post(HEARTBEAT, json={}, headers=origin(EVIL)))
         assert_readable(await site.http.post(HEARTBEAT, json={}, headers=origin(GOOD_ORIGIN)), GOOD_ORIGIN)
 
-    async def test_D31_own_origin_is_good_for_every_caller(
+    async def test_D31_the_own_origin_is_accepted_for_every_caller(
         self, site: Site, alice: httpx.AsyncClient, http: httpx.AsyncClient
     ) -> None:
         for client in (site.http, alice):
@@ -171,7 +171,7 @@ class TestOrder:
         for path in (f"{LOCATIONS}?page=x", f"{LOCATIONS}/a b", f"{LOCATIONS}/999", "/api/v1/posts"):
             assert_refused(await site.http.get(path, headers=origin(EVIL)))
 
-    async def test_a_deactivated_key_tells_its_own_page_why(self, site: Site, services: Services) -> None:
+    async def test_a_deactivated_key_shows_the_reason_to_its_own_page(self, site: Site, services: Services) -> None:
         await key_service.deactivate(services, site.key["client_id"], "billing_issue")
         for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
             response = await site.http.get(LOCATIONS, headers=origin(value))
@@ -207,14 +207,14 @@ class TestTokenRoute:
             assert_ok(response)
             assert_readable(response, GOOD_ORIGIN)
 
-    async def test_D30_a_wrong_secret_tells_nothing_of_domains(self, http: httpx.AsyncClient, site: Site) -> None:
+    async def test_D30_a_wrong_secret_does_not_reveal_domains(self, http: httpx.AsyncClient, site: Site) -> None:
         wrong = {"grant_type": "client_credentials", **site.credentials, "client_secret": "x"}
         for value in (EVIL, GOOD_ORIGIN):
             response = await http.post(TOKEN, json=wrong, headers=origin(value))
             assert_error(response, 401, "AUTH_INVALID_TOKEN")
             assert_unreadable(response)
 
-    async def test_a_refresh_that_is_refused_for_its_page_spends_nothing(
+    async def test_a_refresh_rejected_for_its_origin_does_not_use_the_token(
         self, http: httpx.AsyncClient, site: Site
     ) -> None:
         grant = {"grant_type": "refresh_token", "refresh_token": site.tokens["refresh_token"]}
@@ -222,7 +222,7 @@ class TestTokenRoute:
             assert_refused(await http.post(TOKEN, json=grant, headers=origin(EVIL)))
         assert_ok(await http.post(TOKEN, json=grant))
 
-    async def test_A028_the_check_goes_by_site_domain_alone(self, http: httpx.AsyncClient, site: Site) -> None:
+    async def test_A028_the_check_uses_only_site_domain(self, http: httpx.AsyncClient, site: Site) -> None:
         body = {**site.credentials, "site_domain": "example.com"}
         for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
             response = await http.post(VALIDATE, json=body, headers=origin(value))
@@ -298,7 +298,7 @@ class TestPreflight:
             (TOKEN, ["POST"]),
         ],
     )
-    async def test_a_preflight_allows_what_the_path_takes(
+    async def test_a_preflight_allows_the_methods_of_the_path(
         self, http: httpx.AsyncClient, site: Site, path: str, methods: list[str]
     ) -> None:
         response = await http.options(path, headers=PREFLIGHT | origin(GOOD_ORIGIN))
@@ -353,14 +353,14 @@ class TestPreflight:
         await as_service(primary_domain="revoked.example")
         assert await preflight(http, "https://revoked.example")
 
-    async def test_A124_nor_those_of_a_suspended_owner(
+    async def test_A124_keys_of_a_suspended_owner_do_not_count(
         self, http: httpx.AsyncClient, site: Site, services: Services
     ) -> None:
         async with services.storage.write() as session:
             await users.update_user(session, 1, suspended_at=services.clock.now())
         assert not await preflight(http, GOOD_ORIGIN)
 
-    async def test_A124_a_live_key_without_domains_takes_every_page(
+    async def test_A124_a_live_key_without_domains_accepts_every_page(
         self, http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site
     ) -> None:
         for value in (EVIL, "https://10.0.0.1:8443", "https://a.b.c"):
@@ -370,7 +370,7 @@ class TestPreflight:
         assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
         assert not await preflight(http, EVIL)
 
-    async def test_what_is_no_preflight_stays_as_it_is(self, http: httpx.AsyncClient, site: Site) -> None:
+    async def test_other_options_requests_are_unchanged(self, http: httpx.AsyncClient, site: Site) -> None:
         plain = await http.options(LOCATIONS)
         assert (plain.status_code, plain.content) == (204, b"")
         assert set(plain.headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
@@ -461,7 +461,7 @@ class TestEveryRoute:
                         assert "access-control-allow-credentials" not in response.headers
                         assert response.headers.get("access-control-allow-origin") in (None, value)
 
-    async def test_A125_every_bearer_route_answers_an_allowed_page(self, app: Quart, site: Site) -> None:
+    async def test_A125_every_bearer_route_can_be_read_by_an_allowed_page(self, app: Quart, site: Site) -> None:
         for path, methods in walk(app):
             if not path.startswith("/api/") or path in (TOKEN, VALIDATE):
                 continue

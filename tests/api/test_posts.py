@@ -15,7 +15,7 @@ WHOLE = "accounts/1/locations/111/localPosts/11107"
 
 
 class TestChange:
-    async def test_changes_what_is_present_and_answers_the_whole_post(
+    async def test_changes_the_sent_fields_and_returns_the_whole_post(
         self, plugin: Site, emulator: httpx.AsyncClient
     ) -> None:
         before = assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][-1]
@@ -31,7 +31,7 @@ class TestChange:
         assert (call["query"], call["body"]) == ({"updateMask": "summary"}, {"summary": "Spring blend"})
         assert assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][-1] == changed
 
-    async def test_clears_a_member_with_null(self, alice: httpx.AsyncClient) -> None:
+    async def test_clears_a_field_with_null(self, alice: httpx.AsyncClient) -> None:
         path = f"{PATH}/locations%2F111%2FlocalPosts%2F11101"
         assert "callToAction" not in assert_ok(await alice.patch(path, params=PIER, json={"callToAction": None}))
 
@@ -54,14 +54,14 @@ class TestChange:
             ({"summary": "x" * 1501}, "summary"),
         ],
     )
-    async def test_refuses_a_body_against_the_rules(
+    async def test_rejects_a_body_against_the_rules(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, body: dict[str, Any], field: str
     ) -> None:
         details = assert_error(await alice.patch(f"{PATH}/11101", params=PIER, json=body), 400, "VALIDATION_ERROR")
         assert fields(details) == [field]
         assert await calls(emulator, "PATCH") == []
 
-    async def test_finds_a_post_that_was_made_elsewhere_a_moment_ago(
+    async def test_finds_a_post_that_was_just_created_elsewhere(
         self, alice: httpx.AsyncClient, services: Services
     ) -> None:
         await names(alice)
@@ -70,10 +70,10 @@ class TestChange:
         path = f"{PATH}/{made['name'].rpartition('/')[2]}"
         assert assert_ok(await alice.patch(path, params=PIER, json={"summary": "Here"}))["summary"] == "Here"
 
-    async def test_answers_404_for_a_post_that_is_nowhere(self, alice: httpx.AsyncClient) -> None:
+    async def test_returns_404_for_an_unknown_post(self, alice: httpx.AsyncClient) -> None:
         assert_error(await alice.patch(f"{PATH}/99", params=PIER, json={"summary": "x"}), 404, "NOT_FOUND")
 
-    async def test_forgets_a_post_that_was_deleted_elsewhere(
+    async def test_removes_a_post_that_was_deleted_elsewhere(
         self, alice: httpx.AsyncClient, services: Services
     ) -> None:
         await names(alice)
@@ -81,7 +81,7 @@ class TestChange:
         assert_error(await alice.patch(f"{PATH}/11107", params=PIER, json={"summary": "x"}), 404, "NOT_FOUND")
         assert "11107" not in await names(alice)
 
-    async def test_refuses_a_post_of_another_location(self, alice: httpx.AsyncClient) -> None:
+    async def test_rejects_a_post_of_another_location(self, alice: httpx.AsyncClient) -> None:
         path = f"{PATH}/locations%2F112%2FlocalPosts%2F11101"
         details = assert_error(await alice.patch(path, params=PIER, json={"summary": "x"}), 400, "VALIDATION_ERROR")
         assert fields(details) == ["postId"]
@@ -112,7 +112,7 @@ class TestDelete:
         assert "11107" not in await names(alice)
         assert_error(await alice.delete(f"{PATH}/11107", params=PIER), 404, "NOT_FOUND")
 
-    async def test_forgets_a_post_that_was_deleted_elsewhere(
+    async def test_removes_a_post_that_was_deleted_elsewhere(
         self, alice: httpx.AsyncClient, services: Services
     ) -> None:
         await names(alice)

@@ -60,7 +60,7 @@ class TestAnswer:
         }
         assert assert_ok(await plugin.http.get(PATH, params=PIER))["localPosts"][0] == data
 
-    async def test_says_where_the_post_is(self, plugin: Site) -> None:
+    async def test_returns_the_address_of_the_post(self, plugin: Site) -> None:
         """Also to a repeat; the path is the one that changes and deletes it."""
         first = await create(plugin.http, headers=KEY)
         ident = assert_ok(first, 201)["name"].rpartition("/")[2]
@@ -71,7 +71,7 @@ class TestAnswer:
         assert "location" not in changed.headers
         assert_ok(await plugin.http.delete(first.headers["location"]))
 
-    async def test_says_processing_even_where_the_provider_was_faster(
+    async def test_is_processing_even_if_the_provider_was_faster(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
         await emulator.put("/__emulator/state", json={"switches": {"review_seconds": 0}})
@@ -80,7 +80,7 @@ class TestAnswer:
         assert assert_ok(await alice.get(PATH, params=PIER))["localPosts"][0]["state"] == "LIVE"
 
     @pytest.mark.parametrize("topic", ["STANDARD", "EVENT", "OFFER", "ALERT"])
-    async def test_needs_no_more_than_the_contract_s_members(self, alice: httpx.AsyncClient, topic: str) -> None:
+    async def test_needs_only_the_required_fields(self, alice: httpx.AsyncClient, topic: str) -> None:
         assert assert_ok(await create(alice, body={**POST, "topicType": topic}), 201)["topicType"] == topic
 
 
@@ -184,7 +184,7 @@ class TestTimeout:
     def settings(self, settings: Settings) -> Settings:
         return settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.3)})
 
-    async def test_keeps_the_post_counted_as_it_may_exist(
+    async def test_a_post_that_may_exist_stays_counted(
         self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
     ) -> None:
         await fail(emulator, kind="delay", seconds=2)
@@ -194,7 +194,7 @@ class TestTimeout:
 
 
 class TestIdempotency:
-    async def test_replays_the_first_answer(
+    async def test_replays_the_first_response(
         self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
     ) -> None:
         first, second = [await create(alice, headers=KEY) for _ in range(2)]
@@ -203,11 +203,11 @@ class TestIdempotency:
         assert second.headers["idempotency-replayed"] == "true"
         assert (len(await calls(emulator, "POST")), await spent(services)) == (1, 1)
 
-    async def test_refuses_the_key_with_another_body(self, alice: httpx.AsyncClient) -> None:
+    async def test_rejects_the_key_with_another_body(self, alice: httpx.AsyncClient) -> None:
         assert_ok(await create(alice, headers=KEY), 201)
         assert_error(await create(alice, body={"summary": "Other"}, headers=KEY), 422, "IDEMPOTENCY_KEY_REUSED")
 
-    async def test_keeps_locations_and_callers_apart(
+    async def test_separates_locations_and_callers(
         self, alice: httpx.AsyncClient, plugin: Site, as_user: AsUser
     ) -> None:
         answers = [await create(client, headers=KEY) for client in (alice, plugin.http)]
@@ -215,7 +215,7 @@ class TestIdempotency:
         answers.append(await create(await as_user(BOB), params=BIKES, headers=KEY))
         assert len({assert_ok(answer, 201)["name"] for answer in answers}) == 4
 
-    async def test_forgets_what_can_be_corrected(self, alice: httpx.AsyncClient, services: Services) -> None:
+    async def test_does_not_store_correctable_errors(self, alice: httpx.AsyncClient, services: Services) -> None:
         assert_error(await create(alice, body={}, headers=KEY), 400, "VALIDATION_ERROR")
         await spend(services, LIMIT)
         assert_error(await create(alice, headers=KEY), 429, "QUOTA_EXCEEDED")
@@ -223,7 +223,7 @@ class TestIdempotency:
             await posts.give_back(session, 1, month_start(services.clock.now()))
         assert_ok(await create(alice, headers=KEY), 201)
 
-    async def test_replays_a_final_refusal_and_retries_a_passing_one(
+    async def test_replays_a_final_rejection_and_retries_a_temporary_one(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
     ) -> None:
         await fail(emulator, times=1, status=503)

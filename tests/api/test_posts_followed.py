@@ -77,7 +77,7 @@ async def test_one_refresh_at_a_time_for_a_location_however_many_ask(
     assert len(await calls(emulator)) - before == 2
 
 
-async def test_what_was_made_changed_and_removed_elsewhere_shows_in_the_next_list(
+async def test_the_next_list_has_changes_that_were_made_elsewhere(
     alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     await names(alice)
@@ -127,7 +127,7 @@ async def test_a_list_that_was_read_before_a_deletion_does_not_bring_the_post_ba
 
 @pytest.mark.in_process("has two processes of its own")
 @pytest.mark.parametrize("database", ["postgres"])
-async def test_nor_does_one_that_another_process_read(
+async def test_a_list_read_by_another_process_does_not_bring_the_post_back(
     alice: httpx.AsyncClient, app: Quart, services: Services, settings: Settings, clock: FrozenClock
 ) -> None:
     halting = Halting(services.provider)

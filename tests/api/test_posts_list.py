@@ -26,7 +26,7 @@ def at_the_provider(location: str) -> list[dict[str, Any]]:
 
 
 class TestList:
-    async def test_answers_the_provider_s_documents_one_to_one(self, alice: httpx.AsyncClient) -> None:
+    async def test_returns_the_documents_of_the_provider_unchanged(self, alice: httpx.AsyncClient) -> None:
         response = await alice.get(PATH, params=PIER)
         data = assert_ok(response)
         assert data == {"localPosts": at_the_provider("locations/111"), "nextPageToken": ""}
@@ -34,11 +34,11 @@ class TestList:
         assert "x-data-age" not in response.headers
         PostList.model_validate(data)
 
-    async def test_answers_no_posts(self, alice: httpx.AsyncClient) -> None:
+    async def test_returns_an_empty_list(self, alice: httpx.AsyncClient) -> None:
         data = assert_ok(await alice.get(PATH, params={"locationId": "112"}))
         assert data == {"localPosts": [], "nextPageToken": ""}
 
-    async def test_takes_a_service_token_that_may_read(self, as_service: AsService) -> None:
+    async def test_accepts_a_service_token_that_may_read(self, as_service: AsService) -> None:
         site = await as_service(requested=["business.read"])
         assert len(await names(site.http)) == 12
 
@@ -62,7 +62,7 @@ class TestList:
             newest = assert_ok(await alice.get(PATH, params=PIER))["localPosts"][0]
             assert newest["state"] == state
 
-    async def test_shows_what_was_made_and_deleted_elsewhere(
+    async def test_shows_posts_created_and_deleted_elsewhere(
         self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock
     ) -> None:
         await names(alice)
@@ -75,7 +75,7 @@ class TestList:
         assert "11107" not in seen
         assert len(seen) == 12
 
-    async def test_answers_the_cache_with_its_age_while_the_provider_is_down(
+    async def test_returns_the_cache_with_its_age_while_the_provider_is_down(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock
     ) -> None:
         await names(alice)
@@ -118,7 +118,7 @@ class TestPaging:
         assert seen == [str(number) for number in range(11112, 11100, -1)]
         assert len(await calls(emulator)) == 1, "only the first page reads the provider"
 
-    async def test_tells_posts_of_the_same_moment_apart(self, alice: httpx.AsyncClient) -> None:
+    async def test_orders_posts_of_the_same_millisecond(self, alice: httpx.AsyncClient) -> None:
         made = [assert_ok(await alice.post(PATH, params=PIER, json={"summary": "Now"}), 201) for _ in range(3)]
         listed = assert_ok(await alice.get(PATH, params={**PIER, "pageSize": 2}))
         query = {**PIER, "pageSize": 1, "pageToken": listed["nextPageToken"]}
@@ -140,11 +140,11 @@ class TestPaging:
         assert len(await names(bob, **BIKES, pageSize=103)) == 100
 
     @pytest.mark.parametrize("size", ["0", "-1", "1.5", "ten", "1e2", "9999999999", ""])
-    async def test_refuses_a_page_size_that_is_none(self, alice: httpx.AsyncClient, size: str) -> None:
+    async def test_rejects_an_invalid_page_size(self, alice: httpx.AsyncClient, size: str) -> None:
         details = assert_error(await alice.get(PATH, params={**PIER, "pageSize": size}), 400, "VALIDATION_ERROR")
         assert fields(details) == ["pageSize"]
 
-    async def test_refuses_tokens_that_are_not_its_own(self, alice: httpx.AsyncClient, as_user: AsUser) -> None:
+    async def test_rejects_other_tokens(self, alice: httpx.AsyncClient, as_user: AsUser) -> None:
         token = assert_ok(await alice.get(PATH, params={**PIER, "pageSize": 1}))["nextPageToken"]
         bob = await as_user(BOB)
         edited = token[:-1] + ("A" if token[-1] != "A" else "B")
@@ -158,7 +158,7 @@ class TestPaging:
         ("path", "listed", "place"),
         [(PATH, "posts", "1767323045678.11101"), ("/api/v1/reviews", "reviews by updateTime desc", "anything")],
     )
-    async def test_refuses_tokens_that_are_sealed_by_a_key_anybody_can_guess(
+    async def test_rejects_tokens_sealed_with_a_guessable_key(
         self, alice: httpx.AsyncClient, path: str, listed: str, place: str
     ) -> None:
         for key in (b"", b"\0" * 32, b"page token", b"pageToken"):
@@ -169,7 +169,7 @@ class TestPaging:
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["pageToken"]
 
     @pytest.mark.parametrize("location", [None, "", "locations/", "accounts/1/locations/2", "locations/1/localPosts/2"])
-    async def test_refuses_a_location_that_is_none(self, alice: httpx.AsyncClient, location: str | None) -> None:
+    async def test_rejects_an_invalid_location(self, alice: httpx.AsyncClient, location: str | None) -> None:
         query = {} if location is None else {"locationId": location}
         details = assert_error(await alice.get(PATH, params=query), 400, "VALIDATION_ERROR")
         assert fields(details) == ["locationId"]

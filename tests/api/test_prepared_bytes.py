@@ -42,7 +42,7 @@ async def test_reads_are_what_the_models_would_write(as_user: AsUser, path: str,
     assert_as_modelled(await alice.get(path), model)
 
 
-async def test_a_plugin_s_answers_are_what_the_models_would_write(
+async def test_a_plugin_s_responses_are_what_the_models_would_write(
     plugin: Site, as_user: AsUser, http: httpx.AsyncClient
 ) -> None:
     status = f"/api/v1/api-keys/{plugin.key['client_id']}/status"

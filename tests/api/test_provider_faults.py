@@ -141,7 +141,7 @@ def check(response: httpx.Response, row: Row, told: Told) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_A142_a_fault_is_told_in_time_changes_nothing_and_is_over_when_it_is_over(
+async def test_A142_a_fault_is_reported_in_time_and_has_no_later_effect(
     client: httpx.AsyncClient, emulator: httpx.AsyncClient, clock: FrozenClock, fault: str
 ) -> None:
     members, told = FAULTS[fault]
@@ -162,7 +162,7 @@ async def test_A142_a_fault_is_told_in_time_changes_nothing_and_is_over_when_it_
         assert "x-data-age" not in response.headers
 
 
-async def test_A142_flapping_is_ridden_out_except_where_a_post_could_be_made_twice(
+async def test_A142_short_faults_are_retried_unless_a_post_could_be_created_twice(
     client: httpx.AsyncClient, emulator: httpx.AsyncClient
 ) -> None:
     for row in OPERATIONS.values():

@@ -126,7 +126,7 @@ async def test_no_request_reads_a_whole_table(
     assert await found(scans, seen) == {}
 
 
-async def test_no_work_of_the_background_reads_a_whole_table_that_it_need_not(
+async def test_background_work_reads_no_whole_table_without_need(
     services: Services, as_service: AsService, scans: Scans
 ) -> None:
     site = await as_service()

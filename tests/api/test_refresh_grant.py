@@ -18,7 +18,7 @@ from support.tokens import BOTH, LOCATIONS, PATH, assert_bad_refresh, claims, re
 
 
 class TestRefresh:
-    async def test_answers_the_same_shape(self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
+    async def test_returns_the_same_shape(self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
         clock.advance(days=29)
         response = await http.post(PATH, json=refresh(plugin))
         data = assert_ok(response)
@@ -33,9 +33,7 @@ class TestRefresh:
         works = {"Authorization": f"Bearer {data['access_token']}"}
         assert_ok(await http.get(LOCATIONS, headers=works))
 
-    async def test_lasts_thirty_days_and_then_names_the_way_out(
-        self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock
-    ) -> None:
+    async def test_is_valid_for_thirty_days(self, http: httpx.AsyncClient, plugin: Site, clock: FrozenClock) -> None:
         clock.advance(milliseconds=claims(plugin.tokens["refresh_token"])["exp"] * SECOND - clock.now())
         response = await http.post(PATH, json=refresh(plugin))
         assert_bad_refresh(response, expired=True)
@@ -66,7 +64,7 @@ class TestRefresh:
             assert (await http.post("/oauth2/revoke", data=asked)).status_code == 200, name
         assert_ok(await http.post(PATH, json=refresh(plugin, refresh_token=forge.good())))
 
-    async def test_A046_credentials_beside_the_token_must_match(
+    async def test_A046_credentials_sent_with_the_token_must_match(
         self, http: httpx.AsyncClient, as_service: AsService
     ) -> None:
         site, other = await as_service(), await as_service()
@@ -89,7 +87,7 @@ class TestRefresh:
         await key_service.reactivate(services, plugin.key["client_id"])
         assert_ok(await http.post(PATH, json=refresh(plugin)))
 
-    async def test_A049_A050_carries_what_the_key_still_allows(
+    async def test_A049_A050_has_the_permissions_that_the_key_still_allows(
         self, http: httpx.AsyncClient, as_service: AsService, services: Services
     ) -> None:
         site = await as_service(requested=["business.read"])
@@ -105,7 +103,7 @@ class TestRefresh:
         again = refresh(site, refresh_token=reduced["refresh_token"])
         assert_error(await http.post(PATH, json=again), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
 
-    async def test_A051_what_is_no_token(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A051_strings_that_are_not_tokens(self, http: httpx.AsyncClient, plugin: Site) -> None:
         token = plugin.tokens["refresh_token"]
         value: Any
         for value in (None, 5, {}, [token], True):
@@ -119,7 +117,9 @@ class TestRefresh:
 
 
 class TestUserToken:
-    async def test_lasts_seven_days_and_may_everything(self, alice: httpx.AsyncClient, clock: FrozenClock) -> None:
+    async def test_is_valid_for_seven_days_with_all_permissions(
+        self, alice: httpx.AsyncClient, clock: FrozenClock
+    ) -> None:
         found = claims(alice.headers["Authorization"])
         assert (found["scope"], found["sub"]) == ("user", "1")
         assert found["exp"] - found["iat"] == 7 * DAY // SECOND

@@ -26,7 +26,7 @@ def at_the_provider() -> list[dict[str, Any]]:
 
 
 class TestList:
-    async def test_answers_the_provider_s_documents_one_to_one(self, plugin: Site) -> None:
+    async def test_returns_the_documents_of_the_provider_unchanged(self, plugin: Site) -> None:
         response = await plugin.http.get(PATH, params=PIER)
         data = assert_ok(response)
         assert data["reviews"] == at_the_provider()
@@ -34,7 +34,7 @@ class TestList:
         assert "accounts/" not in response.text
         ReviewList.model_validate(data)
 
-    async def test_answers_no_reviews(self, alice: httpx.AsyncClient) -> None:
+    async def test_returns_an_empty_list(self, alice: httpx.AsyncClient) -> None:
         data = assert_ok(await alice.get(PATH, params={"locationId": "119"}))
         assert data == {"reviews": [], "nextPageToken": ""}
 
@@ -60,7 +60,7 @@ class TestList:
         assert_ok(await alice.get(PATH, params={**PIER, "pageSize": "51"}))
         assert [call["query"]["pageSize"] for call in await calls(emulator)] == ["50"]
 
-    async def test_refuses_tokens_that_are_not_of_this_very_list(self, alice: httpx.AsyncClient) -> None:
+    async def test_rejects_tokens_of_other_lists(self, alice: httpx.AsyncClient) -> None:
         token = assert_ok(await alice.get(PATH, params={**PIER, "pageSize": 1}))["nextPageToken"]
         elsewhere = {"locationId": "114", "pageToken": token}
         for query in [elsewhere, *[{**PIER, "pageToken": bad} for bad in ("x", token[:-2], f"{token}=", "é", " ")]]:
@@ -69,14 +69,14 @@ class TestList:
         assert_error(await alice.get(PATH, params=reordered), 400, "VALIDATION_ERROR")
 
     @pytest.mark.parametrize(("name", "bad"), [("pageSize", "0"), ("orderBy", "mood"), ("locationId", "a b")])
-    async def test_refuses_a_bad_query(self, alice: httpx.AsyncClient, name: str, bad: str) -> None:
+    async def test_rejects_a_bad_query(self, alice: httpx.AsyncClient, name: str, bad: str) -> None:
         response = await alice.get(PATH, params={**PIER, name: bad})
         assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == [name]
 
     @pytest.mark.parametrize(
         "page", [{"reviews": 5}, {"reviews": [5]}, {"reviews": [{"name": "locations/112/reviews/1"}]}]
     )
-    async def test_a_page_that_is_none_is_the_provider_s_failure(
+    async def test_an_invalid_page_is_a_failure_of_the_provider(
         self, alice: httpx.AsyncClient, change: Change, page: dict[str, Any]
     ) -> None:
         change(provider=Odd(page))
@@ -94,7 +94,7 @@ class TestOne:
     @pytest.mark.parametrize(
         "name", ["a b", "1;2", "%00", "x" * 201, "locations/112/reviews/1", "accounts/1/locations/111/reviews/1"]
     )
-    async def test_refuses_a_name_that_is_none(self, alice: httpx.AsyncClient, name: str) -> None:
+    async def test_rejects_an_invalid_name(self, alice: httpx.AsyncClient, name: str) -> None:
         details = assert_error(await alice.get(f"{PATH}/{name}", params=PIER), 400, "VALIDATION_ERROR")
         assert fields(details) == ["reviewId"]
 
@@ -143,7 +143,7 @@ class TestReply:
             ({"colour": {"deep": 1}}, ["colour", "comment"]),
         ],
     )
-    async def test_refuses_a_body_against_the_rules(
+    async def test_rejects_a_body_against_the_rules(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, body: dict[str, Any], wrong: list[str]
     ) -> None:
         response = await alice.put(REPLY, params=PIER, json=body)

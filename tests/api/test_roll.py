@@ -58,7 +58,7 @@ class TestRoll:
         assert await listed(alice, plugin) == before
         assert_ok(await plugin.http.get(LOCATIONS))
 
-    async def test_A117_overlaps_that_are_none(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A117_invalid_overlaps(self, alice: httpx.AsyncClient, plugin: Site) -> None:
         overlap: Any
         for overlap in (-1, WEEK + 1, "1", 1.5, True, None, [], 10**30):
             response = await alice.post(path(plugin, "/roll"), json={"overlap_seconds": overlap})
@@ -95,7 +95,7 @@ class TestRoll:
         assert (await listed(alice, plugin))["status"] == "deactivated"
 
     @pytest.mark.parametrize("overlap", [1, 60, WEEK])
-    async def test_A118_the_old_secret_is_good_to_the_exact_second(
+    async def test_A118_the_old_secret_is_valid_to_the_exact_second(
         self, alice: httpx.AsyncClient, plugin: Site, http: httpx.AsyncClient, clock: FrozenClock, overlap: int
     ) -> None:
         rolled = assert_ok(await alice.post(path(plugin, "/roll"), json={"overlap_seconds": overlap}))
@@ -142,7 +142,7 @@ class TestRoll:
             assert answer.content == answers[0].content
 
 
-async def test_a_grant_that_read_the_key_before_a_roll_without_overlap_is_worth_nothing(
+async def test_a_grant_that_overlaps_a_roll_without_overlap_is_invalid(
     plugin: Site, services: Services, alice: httpx.AsyncClient
 ) -> None:
     """The epoch is read before the secrets: a roll in between leaves a token of the old epoch, or none."""

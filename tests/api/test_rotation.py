@@ -51,7 +51,7 @@ async def events(services: Services) -> list[str]:
 
 
 class TestSingleUse:
-    async def test_A037_an_exchange_rotates_and_the_old_access_token_lives_on(
+    async def test_A037_an_exchange_rotates_and_the_old_access_token_stays_valid(
         self, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         successor = await exchanged(http, plugin.tokens)
@@ -106,7 +106,7 @@ class TestSingleUse:
         async with services.storage.read() as session:
             assert list((await session.execute(select(family_table.c.generation))).scalars()) == [1]
 
-    async def test_A043_an_expired_one_is_no_theft(
+    async def test_A043_an_expired_token_does_not_end_the_family(
         self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         successor = await exchanged(http, plugin.tokens)
@@ -116,7 +116,7 @@ class TestSingleUse:
         assert_ok(await bearer(http, successor))
         assert await events(services) == ["token.refreshed"]
 
-    async def test_A046_the_id_of_another_key_beside_it_does_no_harm(
+    async def test_A046_the_id_of_another_key_with_the_token_has_no_effect(
         self, http: httpx.AsyncClient, as_service: AsService
     ) -> None:
         site, other = await as_service(), await as_service()
@@ -126,7 +126,7 @@ class TestSingleUse:
         assert_ok(await bearer(http, successor))
         assert_ok(await exchange(http, successor["refresh_token"]))
 
-    async def test_A052_an_answer_that_was_lost_is_repeated_by_another_process(
+    async def test_A052_another_process_repeats_a_lost_response(
         self, http: httpx.AsyncClient, plugin: Site, settings: Settings, clock: FrozenClock
     ) -> None:
         lost = await exchange(http, plugin.tokens["refresh_token"])
@@ -143,7 +143,7 @@ class TestSingleUse:
         assert_ok(await bearer(http, other))
         assert_ok(await exchange(http, other["refresh_token"]))
 
-    async def test_a_generation_that_nobody_made_ends_nothing(
+    async def test_a_generation_that_was_never_issued_has_no_effect(
         self, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         found = claims(plugin.tokens["refresh_token"])
@@ -153,7 +153,7 @@ class TestSingleUse:
         assert_bad_refresh(await exchange(http, ahead))
         assert_ok(await bearer(http, plugin.tokens))
 
-    async def test_reuse_beside_an_exchange_leaves_nothing_alive(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_reuse_during_an_exchange_ends_the_family(self, http: httpx.AsyncClient, plugin: Site) -> None:
         successor = await exchanged(http, await exchanged(http, plugin.tokens))
         thief, owner = await asyncio.gather(
             exchange(http, plugin.tokens["refresh_token"]), exchange(http, successor["refresh_token"])
@@ -188,7 +188,7 @@ class TestLifetime:
             world.clock.advance(milliseconds=1)
             assert_bad_refresh(await exchange(http, plugin.tokens["refresh_token"]))
 
-    async def test_the_store_holds_no_token_and_forgets_what_has_expired(
+    async def test_the_database_has_no_token_and_no_expired_rows(
         self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         successor = await exchanged(http, await exchanged(http, plugin.tokens))

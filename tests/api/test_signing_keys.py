@@ -84,7 +84,7 @@ def dial_of(app: Quart) -> Dial:
 
 
 class TestPublished:
-    async def test_the_public_members_and_no_others_for_everybody(self, http: httpx.AsyncClient) -> None:
+    async def test_only_the_public_fields_are_published(self, http: httpx.AsyncClient) -> None:
         response = await http.get(JWKS)
         assert response.status_code == 200
         assert response.headers["content-type"] == "application/json"
@@ -94,7 +94,7 @@ class TestPublished:
         assert (key["kty"], key["e"], key["use"], key["alg"]) == ("RSA", "AQAB", "sig", "RS256")
         assert_oauth_error(await http.post(JWKS), 405, "invalid_request")
 
-    async def test_another_verifier_takes_our_tokens_by_it_before_and_after_a_rotation(
+    async def test_another_library_verifies_our_tokens_before_and_after_a_rotation(
         self, http: httpx.AsyncClient, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         await services.signing_keys.rotate(at_once=True)
@@ -105,7 +105,7 @@ class TestPublished:
         for token in (plugin.tokens["access_token"], after["access_token"]):
             assert joserfc_jwt.decode(token, keys, algorithms=["RS256"]).claims == claims(token)
 
-    async def test_of_refresh_tokens_there_is_nothing(
+    async def test_keys_of_refresh_tokens_are_not_published(
         self, http: httpx.AsyncClient, plugin: Site, services: Services
     ) -> None:
         made = await services.signing_keys.rotate("HS256")
@@ -177,7 +177,7 @@ class TestRotation:
                 response = await here.get("/api/v1/posts", params={"locationId": "111", "pageToken": token})
                 assert_ok(response)
 
-    async def test_a_second_announcement_is_refused_and_haste_brings_the_first_forward(
+    async def test_a_second_announcement_is_rejected_but_at_once_brings_the_first_forward(
         self, services: Services, clock: FrozenClock
     ) -> None:
         first = await services.signing_keys.rotate()
@@ -220,7 +220,7 @@ class TestRotation:
             clock.advance(days=14)
             assert await states(two) == await states(two, "HS256") == ["active", "retired"]
 
-    async def test_is_left_to_the_operator_who_has_a_file(self, services: Services, clock: FrozenClock) -> None:
+    async def test_does_not_rotate_a_key_from_a_file(self, services: Services, clock: FrozenClock) -> None:
         clock.advance(days=1_000)
         await services.signing_keys.keep_schedule()
         assert await states(services) == await states(services, "HS256") == ["active"]
@@ -245,7 +245,7 @@ class TestRepeats:
         assert again.content == first.content
 
     @pytest.mark.parametrize("alg", ALGORITHMS)
-    async def test_A053_end_with_a_key_that_signed_the_first_answer(
+    async def test_A053_end_with_a_key_that_signed_the_first_response(
         self, http: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, alg: Algorithm
     ) -> None:
         made = await services.signing_keys.rotate(alg, at_once=True)
@@ -286,7 +286,7 @@ class TestRemoval:
             assert_ok(await client.post(PATH, json={"grant_type": "refresh_token", "refresh_token": new}))
 
     @pytest.mark.parametrize("of_a_user", [False, True])
-    async def test_A077_no_process_hands_out_a_dead_token(
+    async def test_A077_no_process_issues_an_invalid_token(
         self, dial: Dial, other: Quart, plugin: Site, services: Services, clock: FrozenClock, of_a_user: bool
     ) -> None:
         kid = kid_of(plugin.tokens["access_token"])
@@ -301,7 +301,7 @@ class TestRemoval:
             assert_ok(await call(dialled, token))
         assert await states(services) == ["active", "removed"]
 
-    async def test_A077_a_token_of_an_announced_key_is_good(
+    async def test_A077_a_token_of_an_announced_key_is_valid(
         self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         """A host whose clock is ahead signs with it early."""
@@ -324,7 +324,7 @@ class TestRemoval:
             token = Signer(services.signer.keyring, base_url).issue("at+jwt", rest, clock.now(), 60)
             assert (await call(dial, token)).status_code == status
 
-    async def test_of_the_active_key_lets_a_known_one_stand_in_until_all_know_the_next(
+    async def test_of_the_active_key_signs_with_an_older_key_until_all_processes_have_the_next(
         self, other: Quart, dial: Dial, plugin: Site, services: Services, clock: FrozenClock
     ) -> None:
         made = await services.signing_keys.rotate(at_once=True)
@@ -345,7 +345,7 @@ class TestRemoval:
         await services.signing_keys.remove(kid_of(plugin.tokens["access_token"]))
         assert await states(services) == ["active", "removed"]
 
-    async def test_of_another_key_leaves_the_active_one_alone(
+    async def test_of_another_key_does_not_change_the_active_one(
         self, dial: Dial, plugin: Site, services: Services
     ) -> None:
         made = await services.signing_keys.rotate()
@@ -385,9 +385,7 @@ class TestStart:
         assert len(rings[0]) == len(ALGORITHMS)
         assert all(ring == rings[0] for ring in rings)
 
-    async def test_takes_in_the_key_file_of_a_version_before_the_table(
-        self, settings: Settings, clock: FrozenClock
-    ) -> None:
+    async def test_imports_the_key_file_of_old_versions(self, settings: Settings, clock: FrozenClock) -> None:
         old, own = generate_rsa(), settings.model_copy(update={"tokens": TokenSettings()})
         async with open_services(own, Runtime(clock), provider=False) as services, services.storage.write() as session:
             await session.execute(delete(tables.signing_keys))
@@ -395,7 +393,7 @@ class TestStart:
         async with open_services(own, Runtime(clock), provider=False) as services:
             assert services.signer.keyring.access.active(clock.now()).kid == old.kid
 
-    async def test_takes_in_the_operators_key_once_and_lets_it_sign_when_all_know_it(
+    async def test_imports_the_operators_key_once_and_signs_when_all_processes_have_it(
         self, settings: Settings, clock: FrozenClock, tmp_path: Path, lab_key: RsaKey
     ) -> None:
         own, file = generate_rsa(), tmp_path / "own.pem"
@@ -410,7 +408,7 @@ class TestStart:
                 assert services.signer.keyring.access.active(clock.now() + KNOWN_AFTER).kid == own.kid
                 assert services.signer.keyring.access.active(clock.now() + 1_000 * DAY).kid == own.kid
 
-    async def test_does_not_take_a_removed_key_in_again(
+    async def test_does_not_import_a_removed_key_again(
         self, settings: Settings, clock: FrozenClock, lab_key: RsaKey, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with open_services(settings, Runtime(clock), provider=False) as services:
@@ -428,7 +426,7 @@ class TestAtRest:
         tokens = settings.tokens.model_copy(update={"key_passphrase": passphrase})
         return settings.model_copy(update={"tokens": TokenSettings(**tokens.model_dump())})
 
-    async def test_keys_are_encrypted_also_those_from_before_the_passphrase(
+    async def test_keys_are_encrypted_even_if_they_are_older_than_the_passphrase(
         self, settings: Settings, clock: FrozenClock, lab_key: RsaKey
     ) -> None:
         async with open_services(self.under(settings, "correct horse"), Runtime(clock), provider=False) as services:
@@ -448,7 +446,7 @@ class TestAtRest:
             assert "\n" not in line
 
     @pytest.mark.in_process("reads the log")
-    async def test_a_key_that_only_others_can_open_is_logged_once_and_the_rest_go_on(
+    async def test_a_key_that_cannot_be_decrypted_is_logged_once_and_skipped(
         self, dial: Dial, plugin: Site, services: Services, clock: FrozenClock, caplog: pytest.LogCaptureFixture
     ) -> None:
         sealed = pem_of(generate_rsa(), b"another")
@@ -459,7 +457,7 @@ class TestAtRest:
             assert_ok(await call(dial, (await granted(dial, plugin))["access_token"]))
         assert len([record for record in caplog.records if "KEY_PASSPHRASE" in record.message]) == 1
 
-    async def test_the_published_key_is_refused_in_production_wherever_it_lies(
+    async def test_the_published_key_is_rejected_in_production_wherever_it_is_stored(
         self, settings: Settings, clock: FrozenClock
     ) -> None:
         strict = {
@@ -476,9 +474,7 @@ class TestAtRest:
                     pass
 
     @pytest.mark.parametrize("database", ["sqlite"])
-    async def test_the_file_is_for_its_owner_alone_also_one_from_before(
-        self, settings: Settings, clock: FrozenClock
-    ) -> None:
+    async def test_only_its_owner_can_read_the_file(self, settings: Settings, clock: FrozenClock) -> None:
         path = settings.data_dir / "profilesvc.db"
         path.chmod(0o644)
         async with open_services(settings, Runtime(clock), provider=False) as services:

@@ -134,7 +134,7 @@ async def too_many(surface: Surface, change: Change) -> None:
     change()
 
 
-async def test_every_promised_status_is_given_and_fits_its_schema(
+async def test_every_documented_status_occurs_and_fits_its_schema(
     surface: Surface,
     emulator: httpx.AsyncClient,
     change: Change,

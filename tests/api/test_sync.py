@@ -40,7 +40,7 @@ async def history(client: httpx.AsyncClient, location: str = "111", **query: Any
 
 
 class TestPush:
-    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+    async def test_returns_every_field_of_the_contract(self, alice: httpx.AsyncClient) -> None:
         data = assert_ok(await alice.post(f"{SYNC}/111", json={**SAMPLE, "attributes": {"wifi": "free"}}))
         assert re.fullmatch(r"sync_[0-9a-hjkmnp-tv-z]{20}", data.pop("syncId"))
         assert data == {
@@ -55,7 +55,7 @@ class TestPush:
             "timestamp": "2026-01-02T03:04:05.678Z",
         }
 
-    async def test_merges_what_the_provider_needs_whole(
+    async def test_merges_fields_that_the_provider_needs_whole(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
     ) -> None:
         """regionCode, language and the other phones are kept from the provider (D-82)."""
@@ -76,14 +76,14 @@ class TestPush:
         assert patch["query"]["updateMask"] == "title,storefrontAddress,phoneNumbers"
         assert set(patch["body"]) == {"title", "storefrontAddress", "phoneNumbers"}
 
-    async def test_sends_only_what_differs(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+    async def test_sends_only_fields_that_differ(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         body = {"title": "Harbour Coffee, Pier", "websiteUri": "https://harbour.example/new"}
         data = assert_ok(await alice.post(f"{SYNC}/111", json=body))
         assert data["fieldsUpdated"] == ["websiteUri"]
         (patch,) = await calls(emulator, "PATCH")
         assert patch["query"]["updateMask"] == "websiteUri"
 
-    async def test_calls_nobody_when_nothing_differs(
+    async def test_sends_nothing_if_nothing_differs(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
     ) -> None:
         data = assert_ok(await alice.post(f"{SYNC}/111", json={"title": "Harbour Coffee, Pier"}))
@@ -115,10 +115,10 @@ class TestPush:
         assert comparison["differences"] == []
 
     @pytest.mark.parametrize("spelling", ["111", PIER, "locations%2F111"])
-    async def test_takes_the_location_in_every_spelling(self, plugin: Site, spelling: str) -> None:
+    async def test_accepts_every_form_of_the_location(self, plugin: Site, spelling: str) -> None:
         assert_ok(await plugin.http.post(f"{SYNC}/{spelling}", json={"title": "T"}))
 
-    async def test_filters_what_the_format_or_the_provider_keeps_back(self, alice: httpx.AsyncClient) -> None:
+    async def test_filters_fields_outside_the_format(self, alice: httpx.AsyncClient) -> None:
         body = {
             "name": "locations/999",
             "languageCode": "de",
@@ -167,7 +167,7 @@ class TestPush:
         assert await calls(emulator) == []
         assert [entry["status"] for entry in await history(alice)] == ["skipped", "success"]
 
-    async def test_needs_a_region_from_somewhere(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+    async def test_needs_a_region(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         await drift(emulator, locations={PIER: {"storefrontAddress": {"addressLines": ["x"]}}})
         body = {"storefrontAddress": {"locality": "Yokohama"}}
         details = assert_error(await alice.post(f"{SYNC}/111", json=body), 400, "VALIDATION_ERROR")

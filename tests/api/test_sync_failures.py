@@ -59,9 +59,7 @@ class TestProviderFailure:
         assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))  # and the turn was given back
         assert assert_ok(await alice.get(f"{COMPARISON}/111"))["differences"] == []
 
-    async def test_of_a_skipped_sync_is_not_noticed(
-        self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
-    ) -> None:
+    async def test_of_a_skipped_sync_has_no_effect(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         await fail(emulator)
         assert assert_ok(await alice.post(f"{SYNC}/111", json={"unknown": 1}))["status"] == "skipped"
 
@@ -79,7 +77,7 @@ class TestOneAtATime:
         seen = [call["method"] for call in await calls(emulator) if call["path"] != "/token"]
         assert seen == ["GET", "PATCH", "GET", "PATCH"]
 
-    async def test_a_lease_that_stays_taken_is_a_conflict(
+    async def test_a_lease_that_is_not_released_is_a_conflict(
         self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sync, "LEASE_WAIT_SECONDS", 0.1)
@@ -94,7 +92,7 @@ class TestOneAtATime:
         assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
 
 
-async def test_A142_a_provider_that_does_not_answer_in_time(settings: Settings, world: Runtime) -> None:
+async def test_A142_a_provider_that_does_not_respond_in_time(settings: Settings, world: Runtime) -> None:
     impatient = settings.model_copy(update={"provider": ProviderSettings(timeout_seconds=0.2)})
     app = create_app(impatient, world)
     async with app.test_app():

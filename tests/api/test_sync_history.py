@@ -37,7 +37,7 @@ async def history(client: httpx.AsyncClient, location: str = "111", **query: Any
 
 
 class TestComparison:
-    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+    async def test_returns_every_field_of_the_contract(self, alice: httpx.AsyncClient) -> None:
         data = assert_ok(await alice.get(f"{COMPARISON}/114"))
         assert set(data) == {"source", "provider", "lastSync", "differences", "filtered"}
         assert data["source"]["title"] == data["provider"]["title"] == "Harbour Books"
@@ -75,7 +75,7 @@ class TestComparison:
         details = assert_error(await alice.get(f"{COMPARISON}/111"), 502, "PROVIDER_API_ERROR")
         assert details["retryable"] is True
 
-    async def test_names_what_is_filtered_and_never_as_a_difference(self, as_user: AsUser) -> None:
+    async def test_names_filtered_fields_but_not_as_differences(self, as_user: AsUser) -> None:
         carol = await as_user(CAROL)
         body = {"title": "T", "labels": ["x"], "attributes": {"wifi": True}}
         assert_ok(await carol.post(f"{SYNC}/311", json=body))
@@ -87,7 +87,7 @@ class TestComparison:
 
 
 class TestHistory:
-    async def test_answers_every_member_of_the_contract(self, alice: httpx.AsyncClient) -> None:
+    async def test_returns_every_field_of_the_contract(self, alice: httpx.AsyncClient) -> None:
         made = assert_ok(await alice.post(f"{SYNC}/111", json=SAMPLE))
         first, imported = await history(alice)
         assert first == {
@@ -130,7 +130,7 @@ class TestHistory:
         assert len(await history(alice, page=112, limit=90)) == 10
         assert await history(alice, page=999_999_999, limit=100) == []
 
-    async def test_tells_a_pull_from_a_push(self, services: Services, alice: httpx.AsyncClient) -> None:
+    async def test_separates_pulls_and_pushes(self, services: Services, alice: httpx.AsyncClient) -> None:
         await location_service.import_account(services, "alice@example.com", "accounts/1")
         newest = (await history(alice))[0]
         assert (newest["status"], newest["direction"]) == ("success", "pull")

@@ -10,7 +10,7 @@ PATH = "/api/v1/sync/111"
 ONLY = {"validateOnly": "true"}
 
 
-async def test_tells_what_would_change_and_why_the_rest_would_not(plugin: Site) -> None:
+async def test_names_changed_and_filtered_fields_with_reasons(plugin: Site) -> None:
     before = assert_ok(await plugin.http.get("/api/v1/sync/comparison/111"))
     body = {
         "title": before["provider"]["title"],
@@ -55,7 +55,7 @@ async def test_names_the_plan_as_the_reason(as_user: AsUser) -> None:
 
 
 @pytest.mark.parametrize("value", ["yes", "1", "", "TRUE"])
-async def test_refuses_another_value(plugin: Site, value: str) -> None:
+async def test_rejects_another_value(plugin: Site, value: str) -> None:
     details = assert_error(
         await plugin.http.post(PATH, params={"validateOnly": value}, json={"title": "x"}), 400, "VALIDATION_ERROR"
     )
@@ -68,7 +68,7 @@ async def test_a_misspelt_dry_run_is_not_a_sync(plugin: Site, name: str) -> None
     assert fields(assert_error(answer, 400, "VALIDATION_ERROR")) == [name]
 
 
-async def test_refuses_what_a_sync_would_refuse(as_user: AsUser, as_service: AsService, plugin: Site) -> None:
+async def test_rejects_the_same_bodies_as_a_sync(as_user: AsUser, as_service: AsService, plugin: Site) -> None:
     switched_off = await as_service("locations/112")
     answer = await switched_off.http.post("/api/v1/sync/112", params=ONLY, json={"title": "x"})
     assert_error(answer, 409, "SYNC_DISABLED")

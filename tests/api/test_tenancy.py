@@ -151,14 +151,14 @@ def on_locations() -> Iterator[Attempt]:
 
 
 @pytest.mark.usefixtures("untouched")
-async def test_another_tenants_location_is_like_none(attacker: httpx.AsyncClient) -> None:
+async def test_another_tenants_location_looks_missing(attacker: httpx.AsyncClient) -> None:
     attempts = [*on_locations(), *BELOW]
     assert len(attempts) >= 500
     assert [wrong for attempt in attempts for wrong in await both(attacker, attempt, "111", "999")] == []
 
 
 @pytest.mark.usefixtures("untouched")
-async def test_another_tenants_key_is_like_none(attacker: httpx.AsyncClient, victim: Site) -> None:
+async def test_another_tenants_key_looks_missing(attacker: httpx.AsyncClient, victim: Site) -> None:
     known, unknown = victim.key["client_id"], "svcid_1_1767323045000_site"
     wrong = []
     for attempt in ON_KEYS:
@@ -209,7 +209,7 @@ async def test_no_header_leads_elsewhere(attacker: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("untouched")
-async def test_page_tokens_and_idempotency_values_are_worth_nothing_to_others(
+async def test_page_tokens_and_idempotency_keys_are_useless_to_others(
     attacker: httpx.AsyncClient, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
 ) -> None:
     for noun in ("posts", "reviews"):
@@ -228,7 +228,7 @@ async def test_an_idempotency_value_replays_nothing_of_another(victim: Site, att
     assert "idempotency-replayed" not in second.headers
 
 
-async def test_tokens_of_another_are_like_no_tokens(
+async def test_tokens_of_another_caller_look_invalid(
     victim: Site, as_service: AsService, http: httpx.AsyncClient
 ) -> None:
     own = await as_service("locations/211")

@@ -99,7 +99,7 @@ async def work(request: Callable[[], Awaitable[httpx.Response]]) -> collections.
 
 
 @pytest.mark.in_process("counts the calls of functions")
-async def test_A004_A005_what_is_not_there_costs_the_same_work(pairs: dict[str, Pair]) -> None:
+async def test_A004_A005_a_missing_resource_costs_the_same_work(pairs: dict[str, Pair]) -> None:
     for name, (there, missing) in pairs.items():
         for request in (there, missing):
             await request()
@@ -113,7 +113,7 @@ async def test_A004_A005_what_is_not_there_costs_the_same_work(pairs: dict[str, 
 
 @pytest.mark.long
 @pytest.mark.parametrize("database", ["sqlite"])
-async def test_what_is_not_there_takes_the_same_time(pairs: dict[str, Pair]) -> None:
+async def test_a_missing_resource_takes_the_same_time(pairs: dict[str, Pair]) -> None:
     for name, pair in pairs.items():
         good = [alike(*await measured(pair)) for _ in range(3)]
         assert sum(good) >= 2, (name, good)
@@ -150,7 +150,7 @@ def mann_whitney(first: list[int], second: list[int]) -> float:
     return 2 * statistics.NormalDist().cdf(-abs(u - n * m / 2) / deviation)
 
 
-def test_the_test_of_ranks_tells_shifted_samples_apart() -> None:
+def test_the_rank_test_detects_shifted_samples() -> None:
     chance = random.Random(10)
     one, same = ([round(chance.gauss(1_000_000, 50_000)) for _ in range(2_000)] for _ in range(2))
     assert alike(one, same)

@@ -71,12 +71,12 @@ async def test_A022_an_authorization_header_is_ignored(http: httpx.AsyncClient, 
         assert_bad_credentials(bad)
 
 
-async def test_ignores_members_that_it_does_not_know(http: httpx.AsyncClient, plugin: Site) -> None:
+async def test_ignores_unknown_fields(http: httpx.AsyncClient, plugin: Site) -> None:
     data = assert_ok(await http.post(PATH, json=grant(plugin, plan="agency", scope="user", user_id=2)))
     assert (data["plan"], data["scope"]) == ("pro", "service")
 
 
-async def test_no_answer_of_this_route_is_stored(
+async def test_no_response_of_this_route_is_stored(
     http: httpx.AsyncClient, as_service: AsService, services: Services
 ) -> None:
     site = await as_service()

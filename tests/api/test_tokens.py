@@ -22,7 +22,7 @@ REASONS = ("billing_issue", "plan_downgrade", "security_concern", "user_requeste
 
 
 class TestClientCredentials:
-    async def test_answers_every_member_of_the_contract(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_returns_every_field_of_the_contract(self, http: httpx.AsyncClient, plugin: Site) -> None:
         response = await http.post(PATH, json=grant(plugin))
         data = assert_ok(response)
         access, refresh_token = data.pop("access_token"), data.pop("refresh_token")
@@ -100,7 +100,7 @@ class TestClientCredentials:
         found = [claims(assert_ok(answer)["access_token"]) for answer in answers]
         assert len({claim["jti"] for claim in found}) == len({claim["fam"] for claim in found}) == 50
 
-    async def test_A001_a_body_that_is_no_object(self, http: httpx.AsyncClient) -> None:
+    async def test_A001_a_body_that_is_not_an_object(self, http: httpx.AsyncClient) -> None:
         for raw in (b"", b" \n", b"{", b"[]", b"null", b'"x"', b"5", b"true", b"{}{}", b"'{}'"):
             assert_error(await http.post(PATH, content=raw, headers=JSON), 400, "VALIDATION_ERROR")
 
@@ -121,7 +121,7 @@ class TestClientCredentials:
             body = {key: value for key, value in grant(plugin).items() if key != name}
             assert fields(assert_error(await http.post(PATH, json=body), 400, "VALIDATION_ERROR")) == [name]
 
-    async def test_A004_A005_unknown_id_and_wrong_secret_answer_alike(
+    async def test_A004_A005_unknown_id_and_wrong_secret_get_the_same_response(
         self, http: httpx.AsyncClient, plugin: Site
     ) -> None:
         unknown = await http.post(PATH, json=grant(plugin, client_id="svcid_1_1_nobody"))
@@ -176,9 +176,7 @@ class TestClientCredentials:
             named = fields(assert_error(response, 400, "VALIDATION_ERROR"))
             assert all(name.split(".")[0] == "permissions" for name in named), value
 
-    async def test_A011_permissions_that_nothing_is_left_of(
-        self, http: httpx.AsyncClient, as_service: AsService
-    ) -> None:
+    async def test_A011_no_permission_is_left(self, http: httpx.AsyncClient, as_service: AsService) -> None:
         reader = await as_service(permissions=["business.read"])
         for requested in (["business.admin"], ["business.write"], ["BUSINESS.READ"], [""], [" business.read"]):
             response = await http.post(PATH, json=grant(reader, permissions=requested))

@@ -49,7 +49,7 @@ OTHER_SITES = (
 
 
 class TestValidate:
-    async def test_answers_every_member_of_the_contract(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_returns_every_field_of_the_contract(self, http: httpx.AsyncClient, plugin: Site) -> None:
         response = await http.post(VALIDATE, json=check(plugin, site_domain="https://harbour.example"))
         assert assert_ok(response) == {
             "valid": True,
@@ -72,7 +72,7 @@ class TestValidate:
         assert (data["plan"], data["plan_display_name"]) == ("starter", "Starter")
         assert data["capabilities"] == {"sync": True, "posts": False, "reviews": False}
 
-    async def test_tells_an_unverified_location(self, http: httpx.AsyncClient, as_service: AsService) -> None:
+    async def test_reports_an_unverified_location(self, http: httpx.AsyncClient, as_service: AsService) -> None:
         data = assert_ok(await http.post(VALIDATE, json=check(await as_service("locations/113"))))
         assert data["location"]["is_verified"] is False
 
@@ -123,7 +123,7 @@ class TestValidate:
         wrong = await http.post(VALIDATE, json=check(plugin, client_secret="x"))
         assert assert_ok(wrong) == {"valid": False, "reason": "invalid_credentials"}
 
-    async def test_A032_what_is_required(self, http: httpx.AsyncClient, plugin: Site) -> None:
+    async def test_A032_required_fields(self, http: httpx.AsyncClient, plugin: Site) -> None:
         for name in ("client_id", "client_secret"):
             body = {key: value for key, value in check(plugin).items() if key != name}
             assert fields(assert_error(await http.post(VALIDATE, json=body), 400, "VALIDATION_ERROR")) == [name]

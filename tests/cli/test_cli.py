@@ -33,11 +33,11 @@ class TestUsers:
         ]
         assert printed(run("users", "list", "--json"))[0]["email"] == ALICE
 
-    def test_add_takes_name_and_plan(self, run: Run) -> None:
+    def test_add_accepts_name_and_plan(self, run: Run) -> None:
         added = printed(run("users", "add", "zoe@example.com", "--name", "Zoë", "--plan", "agency", "--json"))
         assert added == {"id": 4, "email": "zoe@example.com", "name": "Zoë", "plan": "agency", "suspended_at": None}
 
-    def test_suspend_resume_logout_tell_the_user(self, run: Run) -> None:
+    def test_suspend_resume_logout_name_the_user(self, run: Run) -> None:
         assert printed(run("users", "suspend", ALICE, "--json"))["suspended_at"]
         assert "no active user" in refused(run("users", "token", ALICE))
         assert printed(run("users", "resume", ALICE, "--json"))["suspended_at"] is None
@@ -147,7 +147,7 @@ class TestPlansAndLocations:
         monkeypatch.setenv("PROFILESVC_PLANS_FILE", "none.toml")
         assert "PROFILESVC_PLANS_FILE" in refused(run("plans", "list"))
 
-    def test_assign_tells_which_keys_it_holds(self, run: Run) -> None:
+    def test_assign_lists_the_keys_that_it_deactivates(self, run: Run) -> None:
         create_key(run)
         change = printed(run("plans", "assign", ALICE, "starter", "--json"))
         assert change == {"email": ALICE, "plan": "starter", "held": [], "lifted": []}
@@ -159,7 +159,7 @@ class TestPlansAndLocations:
         assert printed(run("locations", "assign", "119", "10", "--json"))["location"] == "locations/119"
         assert "another business" in refused(run("locations", "assign", "119", "11"))
 
-    def test_what_cannot_be_imported_is_one_line(self, run: Run) -> None:
+    def test_an_import_that_fails_is_one_line(self, run: Run) -> None:
         assert "another user" in refused(run("locations", "import", "bob@example.com", "--account", "accounts/1"))
         assert "not found" in refused(run("locations", "import", ALICE, "--account", "accounts/9"))
         assert "accounts/1" in refused(run("locations", "import", ALICE, "--account", "1"), 2)
@@ -187,7 +187,7 @@ class TestOpenapi:
 
 
 class TestStart:
-    def test_a_command_does_not_load_what_only_serving_needs(self) -> None:
+    def test_a_command_does_not_import_the_server(self) -> None:
         """Half of the time to print a token would be spent on imports."""
         loaded = "import sys, profilesvc.cli, profilesvc.bootstrap, profilesvc.services.tokens; print(*sys.modules)"
         modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout

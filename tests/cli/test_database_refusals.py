@@ -38,7 +38,7 @@ def role(postgres: Postgres) -> Iterator[Login]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_the_database_refuses_is_said_in_one_line(
+def test_a_rejection_by_the_database_is_one_line(
     run: Run, role: Login, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     statement, user, database, said = KINDS[kind]
@@ -60,7 +60,7 @@ def test_what_the_database_refuses_is_said_in_one_line(
     assert "not-that-secret" not in result.stdout
 
 
-def test_tables_of_another_role_are_said_in_one_line(
+def test_tables_of_another_role_are_one_line(
     run: Run, role: Login, monkeypatch: pytest.MonkeyPatch, postgres: Postgres
 ) -> None:
     monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("refusing"))

@@ -73,7 +73,7 @@ def serving_tls(folder: Path) -> Iterator[str]:
 
 
 class TestInside:
-    def test_a_demo_world_is_well(self, run: Run) -> None:
+    def test_the_demo_data_has_no_problems(self, run: Run) -> None:
         rows = printed(run("doctor", "--json"))
         assert set(statuses(rows)) == {
             "settings",
@@ -100,7 +100,7 @@ class TestInside:
         ("setting", "status"),
         [({}, "warn"), ({"TOKEN": "a-secret-of-the-operators"}, "ok"), ({"PORT": "9100"}, "ok")],
     )
-    def test_production_is_told_who_reads_its_metrics(
+    def test_production_needs_protected_metrics(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str], status: str
     ) -> None:
         production = {
@@ -119,7 +119,9 @@ class TestInside:
         assert statuses(printed(run("doctor", "--json")))["database"] == "warn"
         assert not Path("var/profilesvc.db").exists()
 
-    def test_a_database_and_a_provider_that_do_not_answer_fail(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_database_and_a_provider_that_do_not_respond_fail(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://nobody@127.0.0.1:1/none")
         monkeypatch.setenv("PROFILESVC_PROVIDER__URL", "http://127.0.0.1:1")
         result = run("doctor", "--json")
@@ -127,14 +129,14 @@ class TestInside:
         found = statuses(json.loads(result.stdout))
         assert {"settings": "ok", "database": "fail", "clock": "warn", "provider": "fail"}.items() <= found.items()
 
-    def test_a_setting_that_is_none_fails(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_invalid_setting_fails(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PROFILESVC_BASE_UR", "x")
         result = run("doctor", "--json")
         assert (result.exit_code, len(json.loads(result.stdout))) == (1, 1)
         assert "Did you mean PROFILESVC_BASE_URL" in result.stdout
 
     @pytest.mark.parametrize("refuses", [False, True])
-    def test_the_provider_is_asked(
+    def test_the_provider_is_called(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool
     ) -> None:
         app = create_emulator(
@@ -226,13 +228,13 @@ class TestProduction:
         rows = found(ENVIRONMENT="development", TOKENS__KEY_PASSPHRASE="Change_Me_")
         assert (rows["pepper"]["status"], rows["passphrase"]["status"]) == ("warn", "warn")
 
-    def test_counters_that_do_not_answer_fail(self, found: Callable[..., dict[str, Any]]) -> None:
+    def test_counters_that_do_not_respond_fail(self, found: Callable[..., dict[str, Any]]) -> None:
         for url in ("redis://:hush-hush@127.0.0.1:1/0", "valkey://127.0.0.1:1", "unix:///no/such/socket"):
             row = found(LIMITS__STORAGE_URL=url)["limits"]
             assert (row["status"], "LIMITS__STORAGE_URL" in row["hint"]) == ("fail", True)
             assert "hush" not in row["message"]
 
-    def test_counters_that_take_no_writes_fail(
+    def test_counters_that_reject_writes_fail(
         self, found: Callable[..., dict[str, Any]], redis_server: "RedisServer"
     ) -> None:
         with redis.Redis.from_url(redis_server.url) as client:
@@ -271,14 +273,14 @@ class TestPooler:
         assert ("pool_mode = session" in rows["pooler"]["hint"]) == (status == "fail")
         assert ("database" in rows) == (status == "ok")
 
-    def test_what_a_pooler_has_to_ignore_is_named(
+    def test_startup_parameters_for_the_pooler_are_named(
         self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with pooling(postgres, "session", ignored="") as url:
             monkeypatch.setenv("PROFILESVC_DATABASE_URL", url)
             assert "ignore_startup_parameters = " in refused(run("users", "list"))
 
-    def test_without_a_pooler_there_is_none(
+    def test_no_pooler_is_reported_without_one(
         self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("work"))
@@ -288,7 +290,7 @@ class TestPooler:
 
 
 class TestOutside:
-    def test_a_running_service_is_well(self, run: Run, sqlite_template: Path) -> None:
+    def test_a_running_service_has_no_problems(self, run: Run, sqlite_template: Path) -> None:
         server = EmbeddedServer(create_app(make_settings(Path("var")), Runtime()))
         server.start()
         try:
@@ -300,13 +302,13 @@ class TestOutside:
         bad = {name for name, status in found.items() if status == "fail"}
         assert bad <= {"metadata"}, "its base URL is not where it serves"
 
-    def test_nobody_there_is_one_line(self, run: Run) -> None:
+    def test_an_unreachable_server_is_one_line(self, run: Run) -> None:
         result = run("doctor", "http://127.0.0.1:1", "--json")
         assert result.exit_code == 1
         assert statuses(json.loads(result.stdout)) == {"reachable": "fail"}
         assert run("doctor", "no-url").exit_code == 1
 
-    def test_a_healthy_one_is_well(self) -> None:
+    def test_a_healthy_service_has_no_problems(self) -> None:
         assert set(looked_at().values()) == {"ok"}
 
     @pytest.mark.parametrize(
@@ -333,14 +335,14 @@ class TestOutside:
         assert looked_at("http://127.0.0.1:8000")["tls"] == "ok"
 
     @pytest.mark.parametrize(("days", "status"), [(30, "ok"), (10, "warn")])
-    def test_a_certificate_that_ends_soon_is_told(
+    def test_a_certificate_that_expires_soon_is_a_warning(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, status: str
     ) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate(tmp_path, days)))
         with serving_tls(tmp_path) as url:
             assert {check.name: check.status for check in outside(url)}["tls"] == status
 
-    def test_a_certificate_that_nobody_vouches_for_is_not_reachable(self, tmp_path: Path) -> None:
+    def test_an_untrusted_certificate_is_unreachable(self, tmp_path: Path) -> None:
         certificate(tmp_path, 30)
         with serving_tls(tmp_path) as url:
             [check] = outside(url)

@@ -34,14 +34,14 @@ class TestReactivate:
         assert (lifted["status"], lifted["lifted"], lifted["left"]) == ("active", ["security_concern"], [])
         assert len(lifted["client_secret"]) == 64
 
-    def test_says_what_is_left(self, run: Run) -> None:
+    def test_lists_the_remaining_holds(self, run: Run) -> None:
         client_id = create_key(run)["client_id"]
         for reason in ("billing_issue", "user_requested"):
             run("keys", "deactivate", client_id, "--reason", reason)
         lifted = holds(run, "reactivate", client_id, "--reason", "billing_issue")
         assert (lifted["status"], lifted["left"]) == ("deactivated", ["user_requested"])
 
-    def test_A121_a_version_goes_with_billing_alone(self, run: Run) -> None:
+    def test_A121_only_billing_has_a_version(self, run: Run) -> None:
         client_id = create_key(run)["client_id"]
         billing = ("--reason", "billing_issue", "--version")
         assert holds(run, "deactivate", client_id, *billing, "2")["changed"]
@@ -74,7 +74,7 @@ class TestSlots:
 
 
 class TestAudit:
-    def test_tells_of_a_key_a_user_and_everyone(self, run: Run) -> None:
+    def test_lists_events_of_a_key_a_user_and_all_users(self, run: Run) -> None:
         client_id = create_key(run)["client_id"]
         run("keys", "deactivate", client_id, "--reason", "billing_issue")
         for words in ([client_id], ["--user", ALICE], []):
@@ -90,7 +90,7 @@ class TestAudit:
         assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC", printed_for_people)
         assert not re.search(r"\dT\d", printed_for_people)
 
-    def test_refuses_what_is_nobodys(self, run: Run) -> None:
+    def test_rejects_unknown_keys_and_users(self, run: Run) -> None:
         assert "API key" in refused(run("keys", "audit", "svcid_1_1_x"))
         assert "no user" in refused(run("keys", "audit", "--user", "no@example.com"))
         assert "before" in refused(run("keys", "audit", "--before", "x"))

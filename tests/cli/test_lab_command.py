@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from profilesvc.cli import app, lab
 
 
-def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "find_spec", lambda _: None)
     result = CliRunner().invoke(app, ["lab"])
     assert (result.exit_code, result.stderr.strip()) == (

@@ -37,7 +37,7 @@ def nginx() -> list[tuple[str, str]]:
     return re.findall(r"^ *([a-z_]+) ([^;{]+);", (DEPLOY / "nginx.conf").read_text("utf-8"), re.MULTILINE)
 
 
-def test_the_settings_of_the_example_are_taken(tmp_path: Path) -> None:
+def test_the_settings_of_the_example_are_accepted(tmp_path: Path) -> None:
     """Its placeholders are refused; with secrets in their place everything but the database is there."""
     example = (DEPLOY / "profilesvc.env").read_text("utf-8")
     here = {"DATA_DIR": str(tmp_path), "DATABASE_URL": f"postgresql+asyncpg://profilesvc@/profilesvc?host={tmp_path}"}
@@ -60,7 +60,7 @@ def test_the_example_has_all_that_production_needs() -> None:
         assert f"{PREFIX}{name}" in environment_file(), name
 
 
-def test_the_unit_starts_what_there_is_and_waits_for_it_to_drain() -> None:
+def test_the_unit_starts_the_service_and_waits_for_it_to_drain() -> None:
     unit = configparser.ConfigParser(strict=True, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read_string((DEPLOY / "profilesvc@.service").read_text("utf-8"))
@@ -71,7 +71,7 @@ def test_the_unit_starts_what_there_is_and_waits_for_it_to_drain() -> None:
     assert service["WorkingDirectory"] == environment_file()[f"{PREFIX}DATA_DIR"]
 
 
-def test_the_proxy_passes_on_what_the_service_counts_on() -> None:
+def test_the_proxy_passes_on_the_needed_headers() -> None:
     directives = nginx()
     headers = {words.split()[0]: words.split()[1] for name, words in directives if name == "proxy_set_header"}
     assert headers == {

@@ -43,18 +43,18 @@ class TestUsers:
     @pytest.mark.parametrize(
         "email", ["", "zoe", "@example.com", "zoe@", "zoe@host", "a b@c.de", "a@b@c.de", "a\n@b.c"]
     )
-    async def test_a_bad_address_is_refused(self, services: Services, email: str) -> None:
+    async def test_a_bad_address_is_rejected(self, services: Services, email: str) -> None:
         assert (await refusal(operator.add_user(services, email))).startswith("VALIDATION_ERROR")
 
     @pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\x00b", "\udcff"])
-    async def test_a_bad_name_is_refused(self, services: Services, name: str) -> None:
+    async def test_a_bad_name_is_rejected(self, services: Services, name: str) -> None:
         assert (await refusal(operator.add_user(services, "zoe@example.com", name))).startswith("VALIDATION_ERROR")
 
-    async def test_an_address_that_is_taken_is_refused(self, services: Services) -> None:
+    async def test_a_used_address_is_rejected(self, services: Services) -> None:
         refused = await refusal(operator.add_user(services, "ALICE@example.com"))
         assert refused == "CONFLICT: The user alice@example.com already exists."
 
-    async def test_an_unknown_plan_is_refused_with_those_there_are(self, services: Services) -> None:
+    async def test_an_unknown_plan_is_rejected_and_the_plans_are_listed(self, services: Services) -> None:
         refused = await refusal(operator.add_user(services, "zoe@example.com", plan="gold"))
         assert refused == "NOT_FOUND: There is no plan gold; the catalogue has starter, growth, pro, agency."
 
@@ -62,7 +62,7 @@ class TestUsers:
         for work in (operator.suspend, operator.resume, operator.logout, operator.act_for, operator.list_businesses):
             assert await refusal(work(services, "no@example.com")) == "NOT_FOUND: There is no user no@example.com."
 
-    async def test_a_suspended_user_and_their_keys_are_refused_until_resumed(
+    async def test_a_suspended_user_and_their_keys_are_rejected_until_resumed(
         self, services: Services, alice: httpx.AsyncClient, plugin: Site
     ) -> None:
         assert (await operator.suspend(services, ALICE)).suspended_at is not None
@@ -106,7 +106,7 @@ class TestPlans:
         assert (change.held, change.lifted) == ([], [last.key["client_id"]])
         assert_ok(await last.http.get("/api/v1/external-business/locations"))  # its token works again
 
-    async def test_other_holds_and_dead_keys_are_left_alone(
+    async def test_other_holds_and_revoked_keys_do_not_change(
         self, services: Services, clock: FrozenClock, as_service: AsService, alice: httpx.AsyncClient
     ) -> None:
         clock.advance(seconds=1)

@@ -38,7 +38,7 @@ PRODUCTION = {
         (["serve"], ["PROVIDER__URL"], "PROFILESVC_PROVIDER__URL"),
     ],
 )
-def test_production_refuses_and_names_the_setting(
+def test_production_rejects_and_names_the_setting(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: list[str], missing: list[str], named: str
 ) -> None:
     for name, value in PRODUCTION.items():
@@ -49,7 +49,7 @@ def test_production_refuses_and_names_the_setting(
     assert not Path("untouched").exists()
 
 
-def test_production_refuses_the_issuer_that_signs_anyone_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_production_rejects_the_issuer_that_signs_anyone_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**PRODUCTION, "IDENTITY__DEV_ISSUER": "true"}.items():
         monkeypatch.setenv(f"PROFILESVC_{name}", value)
     assert "PROFILESVC_IDENTITY__DEV_ISSUER" in refused(run("serve"))
@@ -68,7 +68,7 @@ class TestDemoData:
 
         return switch
 
-    def test_production_refuses_it_and_names_it(self, run: Run, production: Callable[[], None]) -> None:
+    def test_production_rejects_it_and_names_it(self, run: Run, production: Callable[[], None]) -> None:
         key = create_key(run)["client_id"]
         kids = [row["kid"] for row in printed(run("signing-keys", "list", "--json"))]
         Path("var/demo.json").write_text("{}")
@@ -85,7 +85,7 @@ class TestDemoData:
         assert (result.exit_code, found["status"]) == (1, "fail")
         assert "alice@example.com" in found["message"]
 
-    def test_production_refuses_each_trace_of_it(
+    def test_production_rejects_each_trace_of_it(
         self, run: Run, production: Callable[[], None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PROFILESVC_DATA_DIR", "new")
@@ -130,7 +130,7 @@ class TestSettings:
             ({"ISSUER": "x" * 256}, "ISSUER"),
         ],
     )
-    def test_an_identity_provider_is_whole_and_speaks_https(
+    def test_an_identity_provider_needs_all_settings_and_https(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], named: str
     ) -> None:
         good = {"ISSUER": "https://login.example", "JWKS_URL": "https://login.example/keys", "CLIENT_ID": "us"}
@@ -192,7 +192,7 @@ class TestSettings:
             ("DATABASE_URL", "postgresql+asyncpg://profilesvc:change-me@/profilesvc"),
         ],
     )
-    def test_production_refuses_what_is_unsafe_and_names_it(
+    def test_production_rejects_unsafe_settings_and_names_them(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, name: str, value: str
     ) -> None:
         for variable, good in {**PRODUCTION, name: value}.items():
@@ -242,7 +242,7 @@ class TestSettings:
         assert "file" in refused(run("users", "list"))
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(run: Run) -> None:
+def test_a_used_port_is_one_line(run: Run) -> None:
     with bind("127.0.0.1", 0) as taken:
         port = str(taken.getsockname()[1])
         for words in (["demo"], ["serve"], ["emulator", "serve"]):
@@ -267,7 +267,7 @@ def test_production_without_a_passphrase_is_one_warning(
         assert caplog.records == []
 
 
-def test_a_database_of_somebody_else_is_no_demo(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_with_other_users_is_not_a_demo(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFILESVC_DATA_DIR", "other")
     printed(run("users", "add", "zoe@example.com", "--json"))
     assert "PROFILESVC_DATA_DIR" in refused(run("demo", "--port", "0"))
@@ -281,12 +281,12 @@ def test_generated_rows_stay_out_of_a_database_with_users_of_its_own(run: Run) -
     assert printed(run(*few, "--yes"))["posts"] == 5
 
 
-def test_several_workers_are_refused_on_sqlite(run: Run) -> None:
+def test_several_workers_are_rejected_on_sqlite(run: Run) -> None:
     assert "several workers need PostgreSQL" in refused(run("serve", "--workers", "2", "--port", "0"))
 
 
 @pytest.mark.postgres
-def test_a_database_that_was_not_migrated_is_refused(
+def test_a_database_that_was_not_migrated_is_rejected(
     run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postgres.run("CREATE DATABASE behind")
@@ -305,7 +305,7 @@ def test_a_database_that_was_not_migrated_is_refused(
     postgres.run("DROP DATABASE behind WITH (FORCE)")
 
 
-def test_a_database_that_does_not_answer_is_said_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_does_not_respond_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFILESVC_DATABASE_URL", "postgresql+asyncpg://postgres:secret@127.0.0.1:1/none")
     for words in (["serve", "--port", "0"], ["users", "list"], ["db", "upgrade"]):
         assert "the database does not respond" in (said := refused(run(*words)))

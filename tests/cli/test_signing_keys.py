@@ -37,7 +37,7 @@ def test_rotate_announces_one_key_and_now_brings_it_forward(run: Run, options: l
 
 
 @pytest.mark.parametrize(("kid", "alg"), [(KID, "RS256"), (REFRESH_KID, "HS256")])
-def test_remove_ends_a_key_for_good_and_leaves_another_active(run: Run, kid: str, alg: str) -> None:
+def test_remove_ends_a_key_permanently_and_another_is_active(run: Run, kid: str, alg: str) -> None:
     removed = printed(run("signing-keys", "remove", kid, "--json"))
     assert (removed["kid"], removed["state"]) == (kid, "removed")
     assert printed(run("signing-keys", "remove", kid, "--json")) == removed
@@ -52,7 +52,7 @@ def test_an_unknown_key_is_one_line(run: Run, kid: str) -> None:
 
 
 @pytest.mark.parametrize("words", [["rotate", "x"], ["remove"], ["list", "--now"], ["burn"]])
-def test_wrong_usage_is_told_apart(run: Run, words: list[str]) -> None:
+def test_wrong_usage_has_its_own_exit_code(run: Run, words: list[str]) -> None:
     refused(run("signing-keys", *words), code=2)
 
 

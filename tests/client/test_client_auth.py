@@ -44,7 +44,7 @@ class TestRenewal:
         assert recorded.grants == ["credentials", "credentials"]
         assert recorded.calls.count("POST /api/v1/api-keys/heartbeat") == 2
 
-    def test_falls_back_when_the_service_refuses_the_refresh_token(
+    def test_falls_back_when_the_service_rejects_the_refresh_token(
         self, service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
     ) -> None:
         behind: SyncOptions = {**options, "clock": lambda: service.seconds() / 1000}
@@ -54,7 +54,7 @@ class TestRenewal:
             assert site.heartbeat().received
         assert recorded.grants == ["credentials", "refresh", "credentials"]
 
-    def test_follows_a_refusal_where_the_clocks_disagree(
+    def test_renews_after_a_rejection_if_the_clocks_disagree(
         self, service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
     ) -> None:
         stopped: SyncOptions = {**options, "clock": lambda: 0.0}
@@ -82,7 +82,7 @@ class TestRenewal:
             site.businesses()
         assert grants == ["client_credentials", "refresh_token", "client_credentials"]
 
-    def test_keeps_a_token_that_is_still_good_while_no_new_one_comes(self) -> None:
+    def test_keeps_a_valid_token_while_no_new_one_is_available(self) -> None:
         now, granting, grants = [0.0], [True], []
 
         def answer(request: httpx.Request) -> httpx.Response:
@@ -116,7 +116,7 @@ class TestRefusal:
         assert caught.value.reason == "revoked"
         assert recorded.grants == ["credentials", "credentials"]
 
-    def test_of_a_deactivated_key_tells_why(
+    def test_of_a_deactivated_key_has_the_reason(
         self, service: Service, key: KeyCreated, site: ProfileClient, recorded: Recorded
     ) -> None:
         site.heartbeat()
@@ -130,7 +130,7 @@ class TestRefusal:
             service.clock.advance(hours=1)  # the second time it is the grant that is refused
         assert recorded.grants == ["credentials", "refresh"]
 
-    def test_of_the_credentials_is_told_at_once(
+    def test_of_the_credentials_is_raised_at_once(
         self, service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
     ) -> None:
         with ProfileClient.service(service.url, key.client_id, "wrong", **options) as site:
@@ -139,7 +139,7 @@ class TestRefusal:
             assert caught.value.reason is None
         assert recorded.calls == ["POST /api/v1/auth/token"]
 
-    def test_of_a_user_token_is_told(self, service: Service, recorded: Recorded, options: SyncOptions) -> None:
+    def test_of_a_user_token_is_raised(self, service: Service, recorded: Recorded, options: SyncOptions) -> None:
         with ProfileClient.user(service.url, f" {service.user_token()}\n", **options) as alice:
             alice.businesses()
             service.clock.advance(days=8)
@@ -177,7 +177,7 @@ def test_nothing_shows_a_secret(
         assert secret not in told + repr(auth._grant) + repr(auth._credentials)
 
 
-def test_a_token_with_blanks_is_refused_without_repeating_it() -> None:
+def test_a_token_with_spaces_is_rejected_without_repeating_it() -> None:
     with pytest.raises(ValueError, match=r"^a token is ASCII without spaces$"):
         BearerAuth("to ken")
 

@@ -29,7 +29,7 @@ def test_every_code_of_the_catalogue_has_a_class_of_its_own() -> None:
         assert str(error) == f"{code} ({kind.status}): No."
 
 
-def test_details_are_members() -> None:
+def test_details_are_attributes() -> None:
     details = {"deactivation_reason": "plan_downgrade", "deactivated_at": "t", "upgrade_url": "u"}
     error = failure_of(answer(403, {"code": "AUTH_INSUFFICIENT_PERMISSIONS", "message": "m", "details": details}))
     assert isinstance(error, e.KeyDeactivated)
@@ -56,7 +56,9 @@ def test_details_are_members() -> None:
         (httpx.Response(500, content=b"\xff\xfe"), e.InternalError, "HTTP_500"),
     ],
 )
-def test_strange_answers_go_by_their_status(response: httpx.Response, kind: type[e.ProfileApiError], code: str) -> None:
+def test_unusual_responses_are_judged_by_their_status(
+    response: httpx.Response, kind: type[e.ProfileApiError], code: str
+) -> None:
     error = failure_of(response)
     assert type(error) is kind
     assert error.code == code
@@ -75,14 +77,14 @@ def test_retry_after_is_seconds(value: str, seconds: float | None) -> None:
     "body",
     [b"", b"<html>", b"[]", b'{"status":"ok"}', b'{"status":"ok","data":{"credentials":[{"client_secret":"s3cret"}]}}'],
 )
-def test_a_success_that_cannot_be_read_is_told_without_repeating_it(body: bytes) -> None:
+def test_an_unreadable_success_is_raised_without_repeating_it(body: bytes) -> None:
     with pytest.raises(e.UnreadableResponse) as caught:
         list_keys().read(httpx.Response(200, content=body))
     assert "s3cret" not in repr(caught.value) + str(caught.value)
     assert caught.value.__cause__ is None
 
 
-def test_members_that_are_new_are_passed_over() -> None:
+def test_new_fields_are_ignored() -> None:
     post = {"name": "locations/1/localPosts/1", "event": {"title": "t", "newer": 1}, "new": [1]}
     data = {"localPosts": [post], "nextPageToken": "", "total": 1}
     page = list_posts("1").read(httpx.Response(200, json={"status": "ok", "data": data, "meta": {}}))
@@ -98,7 +100,7 @@ def test_errors_survive_being_copied_between_processes() -> None:
         assert (str(again), again.sent) == ("ReadError: cut", False)
 
 
-def test_what_is_exported_is_what_is_listed() -> None:
+def test_every_exported_name_is_listed() -> None:
     public = {name for name, value in vars(client).items() if name[0] != "_" and not inspect.ismodule(value)}
     assert client.__all__ == sorted(public)
     assert {

@@ -85,7 +85,7 @@ SWITCHED = {"locationId": PIER, "syncEnabled": True}
     "failure", [UNAVAILABLE, LIMITED, PROVIDER_DOWN, BUSY, LOST, UNSENT, httpx.ReadTimeout("slow")]
 )
 @pytest.mark.parametrize(("call", "data"), [(READ, PAGE), (CREATE, POST), (PUSH, SYNC)])
-def test_repeats_what_is_safe(call: Callable[[ProfileClient], Any], data: Any, failure: Step) -> None:
+def test_retries_safe_requests(call: Callable[[ProfileClient], Any], data: Any, failure: Step) -> None:
     script = Script(failure, failure, ok(data))
     call(script.client())
     keys = {request.headers.get("X-Idempotency-Key") for request in script.requests}
@@ -96,7 +96,9 @@ def test_repeats_what_is_safe(call: Callable[[ProfileClient], Any], data: Any, f
 
 @pytest.mark.parametrize("failure", [UNAVAILABLE, PROVIDER_DOWN, LOST])
 @pytest.mark.parametrize("call", [CHANGE, SWITCH, REVOKE, NEW_KEY])
-def test_does_not_repeat_what_could_be_done_twice(call: Callable[[ProfileClient], Any], failure: Step) -> None:
+def test_does_not_retry_requests_that_could_take_effect_twice(
+    call: Callable[[ProfileClient], Any], failure: Step
+) -> None:
     script = Script(failure)
     with pytest.raises(e.ProfileError) as caught:
         call(script.client())
@@ -104,7 +106,7 @@ def test_does_not_repeat_what_could_be_done_twice(call: Callable[[ProfileClient]
 
 
 @pytest.mark.parametrize("failure", [LIMITED, UNSENT])
-def test_repeats_anything_that_was_surely_not_done(failure: Step) -> None:
+def test_retries_requests_that_certainly_had_no_effect(failure: Step) -> None:
     script = Script(failure, ok(SWITCHED))
     assert SWITCH(script.client()).syncEnabled
 
@@ -119,7 +121,7 @@ def test_repeats_anything_that_was_surely_not_done(failure: Step) -> None:
         (failed(400, "VALIDATION_ERROR"), e.ValidationFailed),
     ],
 )
-def test_does_not_repeat_what_would_fail_again(answer: httpx.Response, kind: type[e.ProfileError]) -> None:
+def test_does_not_retry_permanent_failures(answer: httpx.Response, kind: type[e.ProfileError]) -> None:
     with pytest.raises(kind):
         CREATE(Script(answer).client())
 
@@ -131,13 +133,13 @@ def test_waits_longer_each_time_and_gives_up_with_the_last_failure() -> None:
     assert script.pauses == [0.25, 0.5, 1.0]
 
 
-def test_waits_as_long_as_it_is_asked_to() -> None:
+def test_waits_for_retry_after() -> None:
     script = Script(LIMITED, LIMITED, ok(PAGE))
     READ(script.client())
     assert script.pauses == [3.0, 3.0]
 
 
-def test_tells_instead_of_waiting_beyond_its_budget() -> None:
+def test_raises_instead_of_waiting_beyond_its_budget() -> None:
     with pytest.raises(e.RateLimited) as caught:
         READ(Script(failed(429, "RATE_LIMITED", {"Retry-After": "900"})).client())
     assert caught.value.retry_after == 900
@@ -157,12 +159,12 @@ def test_chooses_the_wait_by_chance() -> None:
 
 
 class TestDelete:
-    def test_is_done_when_the_answer_was_lost_and_nothing_is_left(self) -> None:
+    def test_is_done_when_the_response_was_lost_and_nothing_is_left(self) -> None:
         script = Script(LOST, failed(404, "NOT_FOUND"))
         assert script.client().delete_post(PIER, "1").deleted
 
     @pytest.mark.parametrize("first", [[], [UNSENT], [LIMITED]])
-    def test_of_what_was_never_there_is_told(self, first: list[Step]) -> None:
+    def test_of_a_missing_resource_is_raised(self, first: list[Step]) -> None:
         with pytest.raises(e.NotFound):
             Script(*first, failed(404, "NOT_FOUND")).client().delete_post(PIER, "1")
 

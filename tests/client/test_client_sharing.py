@@ -41,7 +41,7 @@ async def test_tasks_make_one_grant(
     assert recorded.grants == ["credentials", "refresh"]
 
 
-def test_threads_replace_a_refused_token_once(
+def test_threads_replace_a_rejected_token_once(
     service: Service, key: KeyCreated, recorded: Recorded, options: SyncOptions
 ) -> None:
     stopped: SyncOptions = {**options, "clock": lambda: 0.0}

@@ -51,7 +51,9 @@ def test_an_id_token_is_exchanged_once(service: Service) -> None:
             nobody.exchange_id_token(id_token(service), "n" * 256)
 
 
-def test_a_lost_answer_is_not_asked_for_again(service: Service, options: SyncOptions, recorded: Recorded) -> None:
+def test_an_exchange_with_a_lost_response_is_not_retried(
+    service: Service, options: SyncOptions, recorded: Recorded
+) -> None:
     """The exchange may have happened, and a second one would be refused for that."""
     token = id_token(service)
     recorded.lose = 1

@@ -32,7 +32,7 @@ def test_both_clients_offer_every_operation_under_its_name() -> None:
         assert inspect.iscoroutinefunction(waiting) or inspect.isasyncgenfunction(waiting)
 
 
-def test_help_shows_what_to_give_and_what_comes_back() -> None:
+def test_help_shows_parameters_and_results() -> None:
     client = ProfileClient.anonymous("http://profiles.test")
     told = inspect.signature(client.list_posts)
     assert list(told.parameters) == ["location", "page_size", "page_token"]
@@ -99,7 +99,7 @@ class TestKeys:
             11: "Harbour Books",
         }
 
-    def test_are_refused_with_the_members_that_are_wrong(self, alice: ProfileClient) -> None:
+    def test_are_rejected_with_the_invalid_fields(self, alice: ProfileClient) -> None:
         with pytest.raises(e.ValidationFailed) as caught:
             alice.create_key(name="", business_id=10, assigned_location_id=PIER)
         assert [problem["field"] for problem in caught.value.errors] == ["name"]
@@ -155,7 +155,7 @@ class TestPosts:
         with pytest.raises(e.NotFound):
             site.delete_post(PIER, ident)
 
-    def test_of_another_location_are_refused(self, alice: ProfileClient) -> None:
+    def test_of_another_location_are_rejected(self, alice: ProfileClient) -> None:
         with pytest.raises(e.ValidationFailed):
             alice.delete_post(BOOKS, f"{PIER}/localPosts/11101")
 
@@ -226,7 +226,7 @@ class TestLocations:
 
 
 class TestSync:
-    def test_pushes_once_and_is_told_in_the_history(self, service: Service, site: ProfileClient) -> None:
+    def test_pushes_once_and_is_in_the_history(self, service: Service, site: ProfileClient) -> None:
         body = {"title": "Harbour Coffee by the Pier", "menu": "long"}
         first = site.sync(PIER, body, idempotency_key="s-1")
         assert (first.fieldsUpdated, first.fieldsFiltered) == (["title"], ["menu"])
@@ -238,7 +238,7 @@ class TestSync:
         assert entries == site.sync_history(PIER, limit=100).history
         assert first.syncId in [entry.syncId for entry in entries]
 
-    def test_history_is_whole_when_the_page_is_clamped(self) -> None:
+    def test_history_is_complete_with_a_reduced_page_size(self) -> None:
         entry = {"syncId": "s", "timestamp": "t", "status": "success", "fieldsUpdated": 1, "direction": "push"}
 
         def answer(request: httpx.Request) -> httpx.Response:
@@ -256,7 +256,7 @@ class TestSync:
         assert site.compare(PIER).differences == []
         assert site.sync(PIER, body).fieldsUpdated == told.fieldsUpdated
 
-    def test_is_refused_where_it_is_switched_off(self, alice: ProfileClient) -> None:
+    def test_is_rejected_where_it_is_switched_off(self, alice: ProfileClient) -> None:
         with pytest.raises(e.SyncDisabled):
             alice.sync(STATION, {"title": "Station"})
 
@@ -281,7 +281,7 @@ async def test_the_other_client_does_the_same(service: Service, key: KeyCreated,
         assert refused.value.reason == "missing"
 
 
-def test_plans_are_told(service: Service) -> None:
+def test_plans_are_errors_of_their_own(service: Service) -> None:
     carol = ProfileClient.user(service.url, service.user_token(CAROL))
     with carol, pytest.raises(e.PlanRestriction):
         carol.create_post("locations/311", {"summary": "Hello"})

@@ -48,13 +48,13 @@ def test_it_needs_nothing_of_the_server() -> None:
 
 
 class TestProviderOutage:
-    def test_that_passes_goes_unnoticed(self, service: Service, site: ProfileClient, recorded: Recorded) -> None:
+    def test_that_is_short_is_not_noticed(self, service: Service, site: ProfileClient, recorded: Recorded) -> None:
         service.provider("POST", "/faults", {"kind": "status", "status": 503, "times": 4})
         recorded.calls.clear()
         assert site.sync(PIER, {"title": "Harbour Coffee, Old Pier"}).fieldsUpdated == ["title"]
         assert recorded.calls.count("POST /api/v1/sync/111") > 1
 
-    def test_that_stays_is_told(self, service: Service, site: ProfileClient) -> None:
+    def test_that_lasts_is_raised(self, service: Service, site: ProfileClient) -> None:
         known = site.list_posts(PIER)
         service.provider("POST", "/faults", {"kind": "status", "status": 503, "times": 1000})
         service.clock.advance(minutes=5)
@@ -73,13 +73,13 @@ class TestProviderOutage:
         assert len(posts) == before + 1
         assert [post.name for post in posts if post.summary == "Only once"] == [made.name]
 
-    def test_that_loses_the_answer_of_a_delete_still_deletes(self, service: Service, site: ProfileClient) -> None:
+    def test_that_loses_the_response_of_a_delete_still_deletes(self, service: Service, site: ProfileClient) -> None:
         name = site.list_posts(PIER).localPosts[0].name
         fault = {"kind": "disconnect", "after": True, "match": {"method": "DELETE", "path": "/v4"}}
         service.provider("POST", "/faults", fault)
         assert site.delete_post(PIER, name).deleted
 
-    def test_that_refuses_the_content_is_told_once(
+    def test_that_rejects_the_content_is_raised_once(
         self, service: Service, site: ProfileClient, recorded: Recorded
     ) -> None:
         service.provider("POST", "/faults", {"kind": "status", "status": 400, "match": {"method": "PATCH"}})
@@ -106,7 +106,7 @@ class TestRestart:
         site._sleep = lambda _: service.start()
         assert site.sync(PIER, {"title": "Pier"}).status == "success"
 
-    def test_that_takes_too_long_is_told(self, service: Service, site: ProfileClient) -> None:
+    def test_that_takes_too_long_is_raised(self, service: Service, site: ProfileClient) -> None:
         site.heartbeat()
         service.stop()
         with pytest.raises(TransportFailed) as caught:

@@ -37,7 +37,7 @@ def compared(source: Any, provider: Any, last: Any, filtered: list[str] | None =
         ("", "b", None, "changed_at_provider"),
     ],
 )
-def test_who_moved_away_from_what_was_last_accepted(source: Any, provider: Any, last: Any, verdict: str) -> None:
+def test_names_the_side_that_changed_since_the_last_sync(source: Any, provider: Any, last: Any, verdict: str) -> None:
     def document(value: Any) -> Any:
         return {"phoneNumbers": {"primaryPhone": value}} if value is not None else {}
 
@@ -47,7 +47,7 @@ def test_who_moved_away_from_what_was_last_accepted(source: Any, provider: Any, 
     assert leaf.verdict == verdict
 
 
-def test_keeps_the_order_of_the_source_and_names_what_is_filtered() -> None:
+def test_keeps_the_order_of_the_source_and_names_filtered_fields() -> None:
     source = {"title": "T", "menu": {"url": "m"}, "labels": ["a", "b"], "phoneNumbers": {"primaryPhone": "1"}}
     provider = {"title": "U", "labels": ["a", "b"], "phoneNumbers": {"primaryPhone": "2"}}
     last = {"title": "T", "phoneNumbers": {"primaryPhone": "2"}}
@@ -60,7 +60,7 @@ def test_keeps_the_order_of_the_source_and_names_what_is_filtered() -> None:
     ]
 
 
-def test_what_the_provider_leaves_out_is_no_change() -> None:
+def test_a_field_that_the_provider_leaves_out_is_not_a_change() -> None:
     source = {"regularHours": {"periods": [{"openDay": "MONDAY", "openTime": {"hours": 9}}]}}
     last = {"regularHours": {"periods": [{"openDay": "MONDAY", "openTime": {"hours": 8, "minutes": 0}}]}}
     provider = {"regularHours": {"periods": [{"openDay": "MONDAY", "openTime": {"hours": 8}}]}}
@@ -93,6 +93,6 @@ def test_a_phone_that_drifts_is_read_over_the_network(service: Service, alice: P
     assert verdicts()["title"] == "in_step"
 
 
-def test_the_drift_of_the_demo_world_has_a_verdict(alice: ProfileClient) -> None:
+def test_the_differences_of_the_demo_data_have_a_verdict(alice: ProfileClient) -> None:
     told = {leaf.field: leaf.verdict for leaf in reading(alice.compare(BOOKS)) if leaf.verdict != "in_step"}
     assert list(told) == [PHONE]

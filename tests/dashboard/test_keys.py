@@ -42,7 +42,7 @@ async def test_a_key_is_made_and_its_secret_shown_once(alice_there: Browser, htt
     assert "Token issued" in alice_there.page.text
 
 
-async def test_the_form_takes_fewer_permissions_and_an_end(alice_there: Browser, http: httpx.AsyncClient) -> None:
+async def test_the_form_accepts_fewer_permissions_and_an_expiry(alice_there: Browser, http: httpx.AsyncClient) -> None:
     pair = await made(alice_there, permissions="business.read", expires_on="2026-02-01")
     assert assert_ok(await token_of(http, pair))["permissions"] == ["business.read"]
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
@@ -60,7 +60,7 @@ async def test_the_form_takes_fewer_permissions_and_an_end(alice_there: Browser,
         ({"expires_on": "2020-01-01"}, 400, "Valid until: must be in the future"),
     ],
 )
-async def test_a_refusal_is_told_in_the_form_which_keeps_what_was_typed(
+async def test_an_error_is_shown_in_the_form_with_the_users_input(
     alice_there: Browser, changes: dict[str, Any], status: int, said: str
 ) -> None:
     await alice_there.open("/dashboard/keys")
@@ -69,9 +69,7 @@ async def test_a_refusal_is_told_in_the_form_which_keeps_what_was_typed(
     assert alice_there.page.form("/keys")["fields"]["allowed_domains"] == ["typed.example"]
 
 
-async def test_only_locations_that_can_be_chosen_are_and_the_others_say_why(
-    alice_there: Browser, services: Services
-) -> None:
+async def test_locations_that_cannot_be_chosen_show_the_reason(alice_there: Browser, services: Services) -> None:
     assert "beyond" not in (await alice_there.open("/dashboard/keys")).text
     await operator.assign_plan(services, ALICE, "starter")
     page = await alice_there.open("/dashboard/keys")
@@ -95,7 +93,7 @@ async def test_a_roll_shows_the_new_secret_once(alice_there: Browser, http: http
     assert (await token_of(http, pair)).status_code == 401
 
 
-async def test_a_key_is_paused_and_goes_on(alice_there: Browser, http: httpx.AsyncClient) -> None:
+async def test_a_key_is_deactivated_and_reactivated(alice_there: Browser, http: httpx.AsyncClient) -> None:
     pair = await made(alice_there)
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     await alice_there.send("/deactivate", sure="on")
@@ -109,7 +107,7 @@ async def test_a_key_is_paused_and_goes_on(alice_there: Browser, http: httpx.Asy
     assert_ok(await token_of(http, pair))
 
 
-async def test_a_key_is_revoked_after_a_question(alice_there: Browser, http: httpx.AsyncClient) -> None:
+async def test_a_key_is_revoked_after_a_confirmation(alice_there: Browser, http: httpx.AsyncClient) -> None:
     pair = await made(alice_there)
     page = await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     assert not any(form["action"].endswith("/revoke") for form in page.forms)
@@ -130,7 +128,7 @@ async def badge_of(browser: Browser, client_id: str) -> str:
     return str(fields["svg"][0]).removesuffix(".svg")
 
 
-async def test_a_badge_tells_name_and_state_to_whoever_has_the_link(
+async def test_a_badge_shows_name_and_state_to_anyone_with_the_link(
     alice_there: Browser, http: httpx.AsyncClient, as_service: AsService
 ) -> None:
     site = await as_service(name="<b>Site</b>")
@@ -163,7 +161,7 @@ async def test_a_badge_ends_with_its_switch_its_link_and_its_key(alice_there: Br
     assert (await http.get(f"{third}.svg")).status_code == 404
 
 
-async def test_nobody_elses_key_is_shown_or_changed(
+async def test_another_users_key_is_neither_shown_nor_changed(
     alice_there: Browser, signed_in: SignIn, http: httpx.AsyncClient
 ) -> None:
     pair = await made(alice_there)
@@ -182,7 +180,7 @@ async def test_nobody_elses_key_is_shown_or_changed(
     assert ALICE not in bob.answer.text
 
 
-async def test_wrong_secrets_are_told_with_their_times_after_what_was_before_them(
+async def test_wrong_secrets_are_listed_in_order_of_time(
     alice_there: Browser, http: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     pair = await made(alice_there)  # at 03:04
@@ -213,7 +211,7 @@ def shown_problems(browser: Browser) -> list[str]:
     return [text for _, text in found]
 
 
-async def test_all_problems_of_a_form_are_shown_at_once_at_the_top_and_beside_their_fields(
+async def test_all_problems_of_a_form_are_shown_at_the_top_and_at_their_fields(
     alice_there: Browser,
 ) -> None:
     assert shown_problems(alice_there) == []
@@ -249,7 +247,7 @@ async def test_what_cannot_be_undone_is_asked_about(alice_there: Browser, http: 
     await alice_there.send(f"/{action}", **form, sure="on")
 
 
-async def test_a_refusal_of_an_action_keeps_the_page(alice_there: Browser) -> None:
+async def test_a_rejected_action_shows_the_page_again(alice_there: Browser) -> None:
     pair = await made(alice_there)
     for status in (200, 409):
         await alice_there.open(f"/dashboard/keys/{pair['client_id']}")

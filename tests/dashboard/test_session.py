@@ -16,7 +16,7 @@ from support.api import ALICE, BOB, Site
 from support.dashboard_browser import COOKIE, SIGN_IN, Browser, SignIn
 
 
-async def test_who_has_signed_in_sees_their_sites(alice_there: Browser) -> None:
+async def test_a_signed_in_user_sees_their_sites(alice_there: Browser) -> None:
     assert str(alice_there.answer.url) == f"{BASE_URL}/dashboard"
     assert "Alice Ito" in alice_there.page.text
     assert "Harbour Coffee, Pier" in alice_there.page.text
@@ -37,7 +37,7 @@ async def test_the_session_is_a_user_token_that_no_script_reads(visitor: Browser
 
 
 @pytest.mark.parametrize("path", ["/dashboard", "/dashboard/keys", "/dashboard/plan", "/dashboard/sites/111"])
-async def test_nobody_is_asked_to_sign_in_and_comes_back_to_the_page(visitor: Browser, path: str) -> None:
+async def test_a_visitor_signs_in_and_returns_to_the_page(visitor: Browser, path: str) -> None:
     await visitor.open(path)
     assert visitor.answer.url.path == "/dashboard/sign-in"
     assert visitor.answer.url.params["next"] == path
@@ -55,7 +55,7 @@ async def test_a_sign_in_ends_at_the_dashboard_and_nowhere_else(visitor: Browser
     assert 'next=/dashboard"' in answer.text
 
 
-async def test_an_answer_of_another_browser_is_refused(visitor: Browser, alice_there: Browser) -> None:
+async def test_a_response_in_another_browser_is_rejected(visitor: Browser, alice_there: Browser) -> None:
     page = await visitor.open("/dashboard/sign-in")
     await visitor.open(next(link for link in page.links if "/start" in link))
     fields = visitor.page.forms[0]["fields"] | {"subject": "demo-2"}
@@ -67,7 +67,7 @@ async def test_an_answer_of_another_browser_is_refused(visitor: Browser, alice_t
 
 
 @pytest.mark.parametrize("change", [{"state": "x"}, {"iss": "https://evil.example"}, {"code": "x"}, {"code": None}])
-async def test_a_changed_answer_signs_nobody_in(visitor: Browser, change: dict[str, str | None]) -> None:
+async def test_a_changed_response_does_not_sign_in(visitor: Browser, change: dict[str, str | None]) -> None:
     page = await visitor.open("/dashboard/sign-in")
     await visitor.open(next(link for link in page.links if "/start" in link))
     fields = visitor.page.forms[0]["fields"] | {"subject": "demo-1"}
@@ -86,7 +86,7 @@ async def begun(browser: Browser) -> str:
     return str((await browser.http.post("/dev/issuer/authorize", data=fields)).headers["location"])
 
 
-async def test_the_cookie_of_a_sign_in_that_we_did_not_make_is_refused(visitor: Browser) -> None:
+async def test_the_cookie_of_a_sign_in_that_we_did_not_make_is_rejected(visitor: Browser) -> None:
     back = await begun(visitor)
     value = visitor.http.cookies[SIGN_IN]
     content, _, signature = value.rpartition(".")
@@ -122,7 +122,7 @@ async def test_a_sign_in_goes_on_while_the_signing_key_changes(
 
 
 @pytest.mark.in_process("serves https to itself")
-async def test_over_tls_the_cookies_are_of_this_host_alone(settings: Settings, clock: FrozenClock) -> None:
+async def test_over_tls_the_cookies_are_bound_to_this_host(settings: Settings, clock: FrozenClock) -> None:
     secure = settings.model_copy(update={"base_url": "https://profiles.test"})
     app = create_app(secure, Runtime(clock, SeededEntropy("tls")))
     transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
@@ -145,7 +145,7 @@ async def test_over_tls_the_cookies_are_of_this_host_alone(settings: Settings, c
             assert (attributes["path"], attributes["samesite"]) == ("Path=/", "SameSite=Lax")
 
 
-async def test_the_same_answer_signs_in_once(visitor: Browser) -> None:
+async def test_the_same_response_signs_in_once(visitor: Browser) -> None:
     page = await visitor.open("/dashboard/sign-in")
     await visitor.open(next(link for link in page.links if "/start" in link))
     kept = dict(visitor.http.cookies)
@@ -170,7 +170,7 @@ async def test_signing_out_ends_the_session_everywhere(alice_there: Browser) -> 
     assert "Your session has ended" in alice_there.page.text
 
 
-async def test_a_suspension_holds_at_once(alice_there: Browser, services: Services) -> None:
+async def test_a_suspension_takes_effect_at_once(alice_there: Browser, services: Services) -> None:
     await operator.suspend(services, ALICE)
     await alice_there.open("/dashboard")
     assert alice_there.answer.url.path == "/dashboard/sign-in"
@@ -199,7 +199,7 @@ async def test_a_keys_token_is_no_session(visitor: Browser, plugin: Site) -> Non
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-async def test_a_form_of_another_page_is_refused(alice_there: Browser, headers: dict[str, str]) -> None:
+async def test_a_form_of_another_page_is_rejected(alice_there: Browser, headers: dict[str, str]) -> None:
     fields = alice_there.page.form("/sign-out")["fields"]
     answer = await alice_there.http.post("/dashboard/sign-out", data=fields, headers=headers)
     assert answer.status_code == 403
@@ -208,19 +208,19 @@ async def test_a_form_of_another_page_is_refused(alice_there: Browser, headers: 
 
 
 @pytest.mark.parametrize("token", [None, "", "x", "ü", "0" * 64])
-async def test_a_form_without_the_sessions_token_is_refused(alice_there: Browser, token: str | None) -> None:
+async def test_a_form_without_the_sessions_token_is_rejected(alice_there: Browser, token: str | None) -> None:
     await alice_there.send("/sign-out", 403, csrf=token)
     await alice_there.open("/dashboard")
     assert alice_there.answer.url.path == "/dashboard"
 
 
-async def test_the_token_of_another_session_is_refused(alice_there: Browser, signed_in: SignIn) -> None:
+async def test_the_token_of_another_session_is_rejected(alice_there: Browser, signed_in: SignIn) -> None:
     bob = await signed_in(BOB)
     csrf = bob.page.form("/sign-out")["fields"]["csrf"]
     await alice_there.send("/sign-out", 403, csrf=csrf)
 
 
-async def test_pages_keep_to_themselves(alice_there: Browser, app: Quart) -> None:
+async def test_pages_load_nothing_from_other_origins(alice_there: Browser, app: Quart) -> None:
     for path in ("/dashboard", "/dashboard/sign-in", "/dashboard/nothing", "/dashboard/static/dashboard.css"):
         headers = (await alice_there.http.get(path)).headers
         policy = headers["content-security-policy"]

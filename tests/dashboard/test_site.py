@@ -66,7 +66,7 @@ async def test_sync_is_switched(alice_there: Browser) -> None:
     assert "Sync is on" in (await alice_there.send("/switch")).text
 
 
-async def test_the_timeline_tells_thirty_days(alice_there: Browser, plugin: Site, clock: FrozenClock) -> None:
+async def test_the_timeline_has_thirty_days(alice_there: Browser, plugin: Site, clock: FrozenClock) -> None:
     assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={}))
     clock.advance(hours=30)
     assert_ok(await plugin.http.post("/api/v1/api-keys/heartbeat", json={}))
@@ -77,7 +77,7 @@ async def test_the_timeline_tells_thirty_days(alice_there: Browser, plugin: Site
     assert "now online" in picture
 
 
-async def test_a_provider_that_is_away_hides_only_what_it_knows(
+async def test_an_outage_of_the_provider_hides_only_its_data(
     alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
     fault = {"kind": "status", "status": 503, "times": 100}
@@ -166,7 +166,7 @@ async def test_reviews_are_answered_where_the_plan_has_them(alice_there: Browser
     assert "does not include posts" in (await carol.open("/dashboard/sites/311/posts")).text
 
 
-async def test_the_plan_page_tells_what_is_used(alice_there: Browser) -> None:
+async def test_the_plan_page_shows_the_usage(alice_there: Browser) -> None:
     before = await alice_there.open("/dashboard/plan")
     assert "Your plan: Pro" in before.text
     assert "0 of 1000 this month" in before.text
@@ -219,7 +219,7 @@ async def test_opening_hours_are_a_week_and_the_page_is_short(
     assert "{" not in page.text
 
 
-async def test_the_table_tells_of_no_other_fields_where_none_differs(alice_there: Browser, plugin: Site) -> None:
+async def test_the_table_has_no_other_fields_if_none_differs(alice_there: Browser, plugin: Site) -> None:
     assert_ok(await plugin.http.post("/api/v1/sync/111", json=PHONE))
     page = await alice_there.open(SITE)
     assert "No field differs." in page.text
@@ -236,7 +236,9 @@ async def test_pages_of_a_site_name_it(alice_there: Browser) -> None:
 
 
 @pytest.mark.parametrize("fault", ["too long", "refused", "away"])
-async def test_a_reply_that_is_refused_is_kept(alice_there: Browser, emulator: httpx.AsyncClient, fault: str) -> None:
+async def test_a_rejected_reply_stays_in_its_form(
+    alice_there: Browser, emulator: httpx.AsyncClient, fault: str
+) -> None:
     page = await alice_there.open(f"{SITE}/reviews")
     action = next(form["action"] for form in page.forms if form["action"].endswith("/reply"))
     typed = "Thank you. " + ("x" * 5000 if fault == "too long" else "")
@@ -256,7 +258,9 @@ async def test_a_reply_that_is_refused_is_kept(alice_there: Browser, emulator: h
     assert "<h1>Harbour Coffee, Pier</h1>" in answer.text
 
 
-async def test_a_post_that_the_provider_refuses_is_kept(alice_there: Browser, emulator: httpx.AsyncClient) -> None:
+async def test_a_post_that_the_provider_rejects_stays_in_its_form(
+    alice_there: Browser, emulator: httpx.AsyncClient
+) -> None:
     await alice_there.open(f"{SITE}/posts?kind=ALERT")
     fault = {"kind": "status", "status": 400, "times": 100}
     assert (await emulator.post("/__emulator/faults", json=fault)).is_success
@@ -311,7 +315,7 @@ async def test_forms_and_buttons_of_a_list_have_names_of_their_own(alice_there: 
 
 
 @pytest.mark.parametrize("action", ["/sync", "/switch", "/verification"])
-async def test_a_refused_action_keeps_its_page(
+async def test_a_rejected_action_shows_its_page_again(
     alice_there: Browser, emulator: httpx.AsyncClient, clock: FrozenClock, action: str
 ) -> None:
     page = await alice_there.open(SITE)
@@ -348,7 +352,9 @@ ACTIONS = (
 )
 
 
-async def test_nobody_elses_site_is_shown_or_changed(alice_there: Browser, signed_in: SignIn, plugin: Site) -> None:
+async def test_another_users_site_is_neither_shown_nor_changed(
+    alice_there: Browser, signed_in: SignIn, plugin: Site
+) -> None:
     before = assert_ok(await plugin.http.get("/api/v1/external-business/locations"))
     bob = await signed_in(BOB)
     assert "Harbour" not in bob.answer.text

@@ -18,7 +18,7 @@ from support.dashboard_browser import Browser, SignIn
 BEAT = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3"}
 
 
-async def test_a_heartbeat_is_seen_at_the_next_look(
+async def test_a_heartbeat_is_shown_at_the_next_update(
     alice_there: Browser, as_service: AsService, clock: FrozenClock
 ) -> None:
     site = await as_service()
@@ -39,7 +39,7 @@ async def test_a_heartbeat_is_seen_at_the_next_look(
     assert "heartbeat 1 day ago" in page.text
 
 
-async def test_what_is_wrong_comes_first(
+async def test_sites_with_problems_come_first(
     alice_there: Browser, as_service: AsService, services: Services, http: httpx.AsyncClient
 ) -> None:
     well = await as_service("locations/112")
@@ -77,7 +77,7 @@ async def test_the_problems_that_are_counted_are_those_that_are_shown(
     assert counted[1] == counted[0] - 1  # the site is there, whatever its older key says
 
 
-async def test_someone_without_locations_is_told_what_to_do(signed_in: SignIn, services: Services) -> None:
+async def test_a_user_without_locations_sees_what_to_do(signed_in: SignIn, services: Services) -> None:
     bob = await signed_in(BOB)
     async with services.storage.write() as session:
         from sqlalchemy import text as sql

@@ -17,7 +17,7 @@ ERRORS = sections(DOCS / "errors.md")
 CONTRACT = sections(DOCS / "api-contract.md")["error-catalogue"]
 
 
-def test_every_code_has_a_section_and_says_what_to_do() -> None:
+def test_every_code_has_a_section_with_advice() -> None:
     described = {name: text for name, text in ERRORS.items() if name.upper() in CATALOGUE}
     assert {name.upper() for name in described} == CATALOGUE.keys()
     assert [name for name, text in described.items() if "**Do:**" not in text] == []

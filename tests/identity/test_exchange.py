@@ -59,7 +59,7 @@ async def test_an_id_token_becomes_a_user_token(dial: Dial, http: httpx.AsyncCli
     assert (event.event, event.user_id, json.loads(event.details)) == ("user.login", 1, {"issuer": ISSUER})
 
 
-async def test_what_providers_add_does_no_harm(http: httpx.AsyncClient) -> None:
+async def test_additional_claims_are_ignored(http: httpx.AsyncClient) -> None:
     extra = {"auth_time": NOW, "acr": "1", "groups": ["a"] * 500, "nonce": "unasked", "nbf": NOW, "azp": CLIENT}
     for token in (
         signed(claims(**extra), x5t="thumbprint"),
@@ -165,7 +165,7 @@ async def test_A033_no_faulty_id_token_is_exchanged(
 
 
 @pytest.mark.in_process("reads the log")
-async def test_the_log_tells_which_check_a_genuine_token_fails_and_nothing_more(
+async def test_the_log_names_only_the_failed_check_of_a_genuine_token(
     http: httpx.AsyncClient, issuer: FakeIssuer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG", logger="profilesvc")
@@ -176,7 +176,7 @@ async def test_the_log_tells_which_check_a_genuine_token_fails_and_nothing_more(
     assert ours == [f"a signed ID token of {ISSUER} is rejected: aud"]
 
 
-async def test_A033_what_is_no_token_at_all(http: httpx.AsyncClient, issuer: FakeIssuer) -> None:
+async def test_A033_strings_that_are_not_tokens(http: httpx.AsyncClient, issuer: FakeIssuer) -> None:
     good = signed()
     for token in (
         "",

@@ -35,7 +35,7 @@ class TestWhereKeysComeFrom:
         assert_refused(await exchanged(http, signed(claims(iss=canary.url), key=evil)))
         assert canary.hits == []
 
-    async def test_A034_nothing_is_fetched_for_what_fails_before_the_signature(
+    async def test_A034_nothing_is_fetched_for_a_token_that_fails_an_earlier_check(
         self, http: httpx.AsyncClient, issuer: FakeIssuer
     ) -> None:
         good = signed()
@@ -85,13 +85,13 @@ class TestWhereKeysComeFrom:
         clock.advance(minutes=10)
         assert_refused(await login())
 
-    async def test_a_key_without_a_name_is_taken_when_it_is_the_only_one(
+    async def test_a_key_without_an_id_is_used_if_it_is_the_only_one(
         self, http: httpx.AsyncClient, issuer: FakeIssuer
     ) -> None:
         issuer.well(jwk(rsa_key()), jwk(rsa_key(1), "k2"))
         assert_refused(await exchanged(http, signed(kid=None)))
 
-    async def test_A035_a_malformed_key_beside_a_good_one(self, http: httpx.AsyncClient, issuer: FakeIssuer) -> None:
+    async def test_A035_a_malformed_key_next_to_a_valid_one(self, http: httpx.AsyncClient, issuer: FakeIssuer) -> None:
         short = rsa.generate_private_key(public_exponent=65537, key_size=1024)
         curve = ec.generate_private_key(ec.SECP256K1())
         private = json.loads(json.dumps(jwk(rsa_key(1), "k2"))) | {"d": "AAAA", "p": "x"}

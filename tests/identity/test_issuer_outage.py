@@ -49,7 +49,7 @@ BAD_SETS = {
 
 
 class TestOutage:
-    async def test_A035_an_issuer_that_cannot_be_read_is_503_and_asked_again(
+    async def test_A035_an_issuer_that_cannot_be_read_is_503_and_read_again(
         self, login: Logins, clock: FrozenClock, issuer: FakeIssuer
     ) -> None:
         for name, content in BAD_SETS.items():
@@ -72,7 +72,7 @@ class TestOutage:
         assert_unavailable(await login())
         assert canary.hits == []
 
-    async def test_A035_an_answer_of_ten_megabytes_and_more_is_not_read(
+    async def test_A035_a_response_of_ten_megabytes_and_more_is_not_read(
         self, login: Logins, issuer: FakeIssuer
     ) -> None:
         issuer.endless(b" " * 16_384)
@@ -99,7 +99,7 @@ class TestOutage:
         app.extensions["profilesvc"] = replace(services, identity=replace(services.identity, keys=keys))
         assert_unavailable(await exchanged(http, signed()))
 
-    async def test_A035_keys_that_were_read_are_good_for_a_day_of_outage(
+    async def test_A035_keys_are_valid_for_a_day_of_outage(
         self, login: Logins, clock: FrozenClock, issuer: FakeIssuer
     ) -> None:
         assert_ok(await login())
@@ -118,7 +118,7 @@ class TestOutage:
         clock.advance(seconds=5)
         assert_ok(await login())
 
-    async def test_a_clock_that_was_set_back_keeps_nobody_out(
+    async def test_a_clock_that_was_set_back_does_not_block_sign_in(
         self, login: Logins, clock: FrozenClock, issuer: FakeIssuer
     ) -> None:
         assert_ok(await login())

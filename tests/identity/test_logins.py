@@ -27,7 +27,7 @@ async def rows(services: Services, table: Any) -> list[Any]:
 
 
 class TestOnce:
-    async def test_A033_an_id_token_is_good_for_one_exchange(
+    async def test_A033_an_id_token_is_valid_for_one_exchange(
         self, http: httpx.AsyncClient, clock: FrozenClock, services: Services
     ) -> None:
         token = signed()
@@ -58,7 +58,7 @@ class TestOnce:
         assert_ok(await exchanged(http, twin))
         assert_refused(await exchanged(http, token), "revoked")
 
-    async def test_what_is_too_old_anyway_is_forgotten(
+    async def test_records_of_expired_tokens_are_deleted(
         self, http: httpx.AsyncClient, clock: FrozenClock, services: Services
     ) -> None:
         assert_ok(await exchanged(http, signed()))
@@ -89,13 +89,13 @@ class TestUsers:
         async with dial(token) as alice:
             assert assert_error(await alice.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
 
-    async def test_the_issuer_is_part_of_who_it_is(self, http: httpx.AsyncClient, services: Services) -> None:
+    async def test_the_issuer_is_part_of_the_identity(self, http: httpx.AsyncClient, services: Services) -> None:
         await operator.link(services, "bob@example.com", "bob-at-login", "https://other.example")
         response = await exchanged(http, signed(claims(sub="bob-at-login")))
         assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
         assert "operator" in response.json()["error"]["message"]
 
-    async def test_A036_an_email_address_links_nobody(self, http: httpx.AsyncClient, services: Services) -> None:
+    async def test_A036_an_email_address_links_no_user(self, http: httpx.AsyncClient, services: Services) -> None:
         made = claims(sub="mallory", email=ALICE, email_verified=True)
         response = await exchanged(http, signed(made))
         assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}

@@ -44,7 +44,7 @@ async def test_two_first_logins_at_once_make_one_user(http: httpx.AsyncClient, s
     assert len(await users(services)) == 4
 
 
-async def test_A036_an_email_address_that_is_taken_is_not_linked(http: httpx.AsyncClient, services: Services) -> None:
+async def test_A036_a_used_email_address_is_not_linked(http: httpx.AsyncClient, services: Services) -> None:
     before = await users(services)
     for email in (ALICE, ALICE.upper(), f" {ALICE}"):
         made = claims(sub="mallory", email=email, email_verified=True)
@@ -68,7 +68,7 @@ async def test_A036_an_email_address_that_is_taken_is_not_linked(http: httpx.Asy
         {"name": "\x00"},
     ],
 )
-async def test_A036_claims_that_make_no_user(
+async def test_A036_claims_from_which_no_user_can_be_created(
     http: httpx.AsyncClient, services: Services, wrong: dict[str, object]
 ) -> None:
     before = await users(services)

@@ -33,7 +33,7 @@ async def test_an_id_token_becomes_a_user_token(dial: Dial, http: httpx.AsyncCli
 
 
 @pytest.mark.usefixtures("linked")
-async def test_what_is_refused(http: httpx.AsyncClient) -> None:
+async def test_rejections(http: httpx.AsyncClient) -> None:
     good = body(signed())
     for members in ({"subject_token": "x"}, {"subject_token": ""}, {"subject_token_type": "x"}, {"nonce": "other"}):
         response = await http.post(TOKEN, data={**good, **members})
@@ -43,11 +43,11 @@ async def test_what_is_refused(http: httpx.AsyncClient) -> None:
     assert (await http.post(TOKEN, data=good)).status_code == 200  # none of that used it up
 
 
-async def test_a_login_that_nobody_is_linked_to(http: httpx.AsyncClient) -> None:
+async def test_a_login_without_a_linked_user(http: httpx.AsyncClient) -> None:
     assert_oauth_error(await http.post(TOKEN, data=body(signed())), 403, "access_denied")
 
 
-async def test_the_metadata_names_it_only_where_it_is_taken(change: Change, http: httpx.AsyncClient) -> None:
+async def test_the_metadata_names_it_only_if_it_is_supported(change: Change, http: httpx.AsyncClient) -> None:
     always = ["client_credentials", "refresh_token"]
     assert (await http.get(METADATA)).json()["grant_types_supported"] == [*always, EXCHANGE]
     change(identity=None)

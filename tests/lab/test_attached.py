@@ -58,7 +58,7 @@ def use(lab: Lab) -> None:
         assert alice.reply(lab.location, review.name, "Smoke").comment == "Smoke"
 
 
-def test_everything_is_as_before(deployed: Lab, attached: Lab) -> None:
+def test_everything_is_restored(deployed: Lab, attached: Lab) -> None:
     before = state_of(deployed)
     use(attached)
     assert state_of(deployed) != before
@@ -66,7 +66,7 @@ def test_everything_is_as_before(deployed: Lab, attached: Lab) -> None:
     assert state_of(deployed) == before
 
 
-def test_what_cannot_be_taken_back_is_named(deployed: Lab, attached: Lab) -> None:
+def test_irreversible_changes_are_named(deployed: Lab, attached: Lab) -> None:
     use(attached)
     deployed.operator.logout("alice")
     with pytest.raises(RuntimeError, match=r"may not be restored.*still exists.*reply to review.*still live"):
@@ -83,7 +83,7 @@ def test_control_of_a_deployed_service_is_rejected_with_a_sentence(attached: Lab
     attached.close()
 
 
-def test_a_bad_token_and_a_foreign_location_are_said_at_once(
+def test_a_bad_token_and_a_foreign_location_are_reported_at_once(
     deployed: Lab, monkeypatch: pytest.MonkeyPatch, attached: Lab
 ) -> None:
     attached.close()
@@ -124,7 +124,7 @@ def test_a_page_only_reads_unless_it_is_allowed_to_write(deployed: Lab, monkeypa
     assert state_of(deployed) == before
 
 
-def test_a_page_changes_only_what_it_made_and_what_can_be_undone(attached: Lab) -> None:
+def test_a_page_makes_only_reversible_changes(attached: Lab) -> None:
     alice, pier = attached.user("alice"), {"locationId": LOCATION}
     post = next(attached.client.user("alice").iter_posts(LOCATION)).name.rpartition("/")[2]
     key = {"name": "Smoke", "business_id": 10, "assigned_location_id": "locations/112"}
@@ -144,7 +144,7 @@ def test_a_page_changes_only_what_it_made_and_what_can_be_undone(attached: Lab) 
     attached.close()
 
 
-def test_desired_values_are_restored_although_the_provider_takes_no_sync(deployed: Lab, attached: Lab) -> None:
+def test_desired_values_are_restored_even_if_the_provider_rejects_syncs(deployed: Lab, attached: Lab) -> None:
     before = state_of(deployed)
     deployed.fault("status", status=503, times=999, method="PATCH")
     with pytest.raises(ProviderFailed):
@@ -156,7 +156,7 @@ def test_desired_values_are_restored_although_the_provider_takes_no_sync(deploye
     assert state_of(deployed) == before
 
 
-def test_what_was_made_although_no_response_came_is_found_and_removed(
+def test_a_post_whose_response_was_lost_is_found_and_removed(
     deployed: Lab, attached: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, alice = state_of(deployed), attached.user("alice")
@@ -183,7 +183,7 @@ def test_what_was_made_although_no_response_came_is_found_and_removed(
     assert state_of(deployed) == before
 
 
-def test_a_location_that_could_not_be_restored_is_refused(
+def test_a_location_that_could_not_be_restored_is_rejected(
     deployed: Lab, attached: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attached.close()
@@ -212,7 +212,7 @@ def test_a_location_that_could_not_be_restored_is_refused(
         open_lab()
 
 
-def test_restoring_clears_what_was_not_there() -> None:
+def test_restoring_clears_new_fields() -> None:
     was = {"title": "A", "phoneNumbers": {"primaryPhone": "1"}, "same": 1, "gone": [1], "cleared": None}
     touched = {"title": "B", "phoneNumbers": {"primaryPhone": "2", "additionalPhones": ["3"]}, "labels": ["x"]}
     assert restoring({**touched, "gone": None, "cleared": {"x": 1}}, was) == {

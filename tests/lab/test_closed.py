@@ -36,7 +36,7 @@ ASKED: dict[str, Callable[[Lab], object]] = {
 }
 
 
-def test_a_closed_lab_says_so_whatever_is_asked() -> None:
+def test_every_use_of_a_closed_lab_is_an_error() -> None:
     with open_lab() as lab:
         profiles, key = lab.client.user("alice"), {"client_id": "x", "client_secret": "y"}
         before = lab.summary()
@@ -89,7 +89,7 @@ def test_another_lab_closes_the_one_before(tmp_path: Path, monkeypatch: pytest.M
         ({"provider": {"timeout_second": 1}}, "provider.timeout_seconds"),
     ],
 )
-def test_an_unknown_setting_is_refused_with_the_nearest_known_one(wrong: dict[str, Any], nearest: str) -> None:
+def test_an_unknown_setting_is_rejected_with_a_suggestion(wrong: dict[str, Any], nearest: str) -> None:
     with pytest.raises(TypeError, match=f"Did you mean '{re.escape(nearest)}'"):
         open_lab(**wrong)
 
@@ -100,7 +100,7 @@ def form_of(page: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("link", ["dashboard", "url"])
-def test_the_dashboard_of_the_lab_lets_a_browser_sign_in(link: str) -> None:
+def test_a_browser_can_sign_in_to_the_dashboard_of_the_lab(link: str) -> None:
     """Under the address that a browser has, whatever the lab's service calls itself; over the same data and clock."""
     threads = threading.active_count()
     with open_lab() as lab, httpx.Client(follow_redirects=True, trust_env=False) as browser:

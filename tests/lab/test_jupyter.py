@@ -64,7 +64,7 @@ def test_without_git_no_page_is_trusted(tmp_path: Path, monkeypatch: pytest.Monk
     assert not trust_committed(tmp_path, tmp_path / "data")
 
 
-def test_the_first_page_is_opened_and_nobody_outside_is_asked(tmp_path: Path) -> None:
+def test_the_first_page_is_opened_without_external_requests(tmp_path: Path) -> None:
     assert "--LabApp.default_url=/lab/tree/00_start_here.ipynb" in options(FOLDER, tmp_path)
     assert {"--LabApp.news_url=None", "--LabApp.extension_manager=readonly"} <= set(options(tmp_path, tmp_path))
     assert not [option for option in options(tmp_path, tmp_path) if "default_url" in option]
@@ -116,13 +116,13 @@ def test_a_readers_change_is_kept_and_stays_trusted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", [{"type": "file", "content": "x"}, {"type": "notebook", "content": {"metadata": {}}}])
-def test_what_is_no_page_of_ours_is_left_alone(model: dict[str, Any], tmp_path: Path) -> None:
+def test_other_notebooks_are_not_changed(model: dict[str, Any], tmp_path: Path) -> None:
     before = copy.deepcopy(model)
     before_save(model=model, path="x", contents_manager=SimpleNamespace(root_dir=str(tmp_path)))
     assert model == before
 
 
-def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_requests_do_not_use_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither by the service on its way to a provider elsewhere, nor by what a page calls without the lab."""
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")

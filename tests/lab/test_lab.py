@@ -81,7 +81,7 @@ def test_the_operator_rotates_and_removes_signing_keys_while_clients_run(lab: La
     lab.operator.keep_signing_schedule()
 
 
-def test_the_clock_moves_only_by_hand(lab: Lab) -> None:
+def test_the_clock_moves_only_by_advance(lab: Lab) -> None:
     assert lab.time == "2026-01-02T03:04:05.678Z"
     site = lab.service(key_of(lab))
     assert site.get("/api/v1/posts", params={"locationId": lab.location}).status_code == 200
@@ -229,7 +229,7 @@ def test_the_operator_restarts_the_service_and_nothing_is_lost(lab: Lab) -> None
     assert lab.operator.signing_keys()[0][1] == "active"
 
 
-def test_while_the_database_is_held_writes_are_refused_and_reads_go_on(lab: Lab) -> None:
+def test_while_the_database_is_locked_writes_are_rejected_and_reads_continue(lab: Lab) -> None:
     alice = lab.user("alice")
     with lab.operator.database_held():
         body = {"name": "New", "business_id": 10, "assigned_location_id": "locations/111"}

@@ -44,7 +44,7 @@ def test_a_page_is_stored_as_it_runs_and_then_proved(page: Path, capsys: pytest.
     assert "+      \"{'status': 'ok'}\\n\"" in capsys.readouterr().err
 
 
-def test_what_is_printed_in_a_row_is_stored_as_one(tmp_path: Path) -> None:
+def test_consecutive_prints_are_stored_as_one_output(tmp_path: Path) -> None:
     """However slowly it comes; what is displayed in between stays in between."""
     slow = "import sys\nprint('a')\nsys.stdout.flush()\nprint('b')\ndisplay(1)\nprint('c')"
     page = write(tmp_path / "page.ipynb", [*PAGE[:2], slow, *PAGE[2:]])
@@ -53,7 +53,7 @@ def test_what_is_printed_in_a_row_is_stored_as_one(tmp_path: Path) -> None:
     assert [output.get("text") for output in outputs] == [["a\n", "b\n"], None, ["c\n"]]
 
 
-def test_a_cell_that_fails_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_cell_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = write(tmp_path / "page.ipynb", [*PAGE[:2], "1 / 0", *PAGE[2:]])
     assert main(["update", str(page)]) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err

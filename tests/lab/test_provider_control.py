@@ -52,7 +52,7 @@ def test_a_call_is_held_until_the_provider_heals() -> None:
         assert under_way.result().status_code == 200
 
 
-def test_flapping_is_not_noticed(lab: Lab) -> None:
+def test_short_faults_are_not_noticed(lab: Lab) -> None:
     lab.fault("flapping", times=2)
     assert lab.client.user("alice").compare(lab.location).provider
     assert [line.rpartition(" ")[2] for line in lab.calls()[-1].provider] == ["503", "200"]
@@ -70,7 +70,7 @@ def test_customers_write_reviews_and_replies_are_seen_at_the_provider(lab: Lab) 
         lab.provider.document(f"{lab.location}/reviews/0")
 
 
-def test_a_dry_run_asks_and_does_not_tell(lab: Lab) -> None:
+def test_a_dry_run_only_reads(lab: Lab) -> None:
     alice, before = lab.client.user("alice"), lab.provider.profile(lab.location)
     told = alice.preview_sync(lab.location, {"title": "Other", "wifi": True})
     assert (told.fieldsUpdated, told.fieldsFiltered) == (["title"], ["wifi"])

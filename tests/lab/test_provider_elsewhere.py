@@ -16,7 +16,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield opened
 
 
-def test_an_import_finds_what_is_there_and_its_calls_are_nobody_elses(lab: Lab) -> None:
+def test_an_import_finds_the_locations_and_records_only_its_calls(lab: Lab) -> None:
     bob = lab.client.user("bob")
     assert list(bob.iter_locations()) == []
     assert lab.operator.import_locations("bob", "accounts/2") == ["locations/211", "locations/219"]
@@ -33,7 +33,7 @@ def test_an_imported_location_is_assigned_by_the_operator(lab: Lab) -> None:
     assert [entry.businessName for entry in lab.client.user("carol").iter_locations()] == ["Diaz Dental"]
 
 
-def test_the_outside_world_can_be_played_there_too(lab: Lab) -> None:
+def test_changes_at_the_provider_work_there_too(lab: Lab) -> None:
     lab.operator.import_locations("alice", "accounts/1")
     alice = lab.client.user("alice")
     lab.provider.change(lab.location, title="Harbour Coffee, Quay")

@@ -81,7 +81,7 @@ def test_a_kernel_that_is_killed_and_a_page_that_fails_are_a_line_each_and_are_u
     assert deployment.state() == before
 
 
-def test_a_run_that_is_terminated_undoes_what_it_made(deployment: Deployment, smoked: Smoked, tmp_path: Path) -> None:
+def test_a_terminated_run_undoes_its_changes(deployment: Deployment, smoked: Smoked, tmp_path: Path) -> None:
     before, gate = deployment.state(), Gate(tmp_path)
     run = deployment.smoke(page(tmp_path, "waits", OPEN, KEY, POST, SYNC, gate.cell), write=True)
     gate.wait(run)
@@ -98,7 +98,9 @@ def test_a_run_that_is_terminated_undoes_what_it_made(deployment: Deployment, sm
     assert deployment.journals == []
 
 
-def test_the_next_run_undoes_what_a_killed_one_has_left(deployment: Deployment, smoked: Smoked, tmp_path: Path) -> None:
+def test_the_next_run_undoes_the_changes_of_a_killed_one(
+    deployment: Deployment, smoked: Smoked, tmp_path: Path
+) -> None:
     before, gate = deployment.state(), Gate(tmp_path)
     run = deployment.smoke(page(tmp_path, "waits", OPEN, KEY, POST, SYNC, gate.cell), write=True)
     gate.wait(run)
@@ -114,7 +116,7 @@ def test_the_next_run_undoes_what_a_killed_one_has_left(deployment: Deployment, 
     assert deployment.journals == []
 
 
-def test_settings_that_are_missing_and_refusals_are_one_line(smoked: Smoked) -> None:
+def test_settings_that_are_missing_and_rejections_are_one_line(smoked: Smoked) -> None:
     for settings, code, sentence in (
         ({"LAB__USER_TOKEN": ""}, 2, "PROFILESVC_LAB__USER_TOKEN is not set (USER_TOKEN of make smoke)"),
         ({"LAB__USER_TOKEN": "x.y.z"}, 1, "PROFILESVC_LAB__USER_TOKEN was rejected"),

@@ -51,13 +51,13 @@ def test_an_endless_limit_is_given_up() -> None:
     assert LONGEST_WAIT_SECONDS - 41 < sum(pauses) <= LONGEST_WAIT_SECONDS
 
 
-def test_an_outage_is_waited_for_while_there_is_patience() -> None:
+def test_an_outage_is_waited_for_within_the_limit() -> None:
     assert run([DOWN, FULL, EDITS, FINE], patience=60) == (200, [5, 5, 41], 0)
     assert run([DOWN] * 100, patience=12) == (502, [5, 5, 2], 96)
     assert run([REJECTED], patience=12) == (502, [], 0)
 
 
-def test_a_service_that_does_not_answer_is_asked_again_and_then_reported() -> None:
+def test_a_service_that_does_not_respond_is_called_again_and_then_reported() -> None:
     asked, pauses = list[str](), list[float]()
 
     def refuse(request: httpx.Request) -> httpx.Response:

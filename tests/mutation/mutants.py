@@ -39,7 +39,7 @@ TESTS: dict[str, list[str]] = {
         "api/test_origin.py",
         "api/test_keys.py::TestList",
         "api/test_keys.py::TestRevoke",
-        "api/test_locations.py::TestRead::test_is_for_the_own_location_alone",
+        "api/test_locations.py::TestRead::test_is_only_for_the_own_location",
         "api/test_signing_keys.py::TestRemoval",
         "api/test_tenancy.py",
         "unit/test_pages.py",

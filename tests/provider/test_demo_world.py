@@ -60,7 +60,7 @@ def _verified(place: dict[str, Any]) -> bool:
     return said
 
 
-def test_posts_are_counted_as_the_page_says() -> None:
+def test_posts_are_counted_as_on_the_page() -> None:
     pier = LOCATIONS["locations/111"]["posts"]
     assert Counter(post["state"] for post in pier) == {"LIVE": 11, "PROCESSING": 1}
     assert {post["topicType"] for post in pier} == {"STANDARD", "EVENT", "OFFER", "ALERT"}

@@ -40,7 +40,7 @@ async def test_token_expires_by_the_clock(emulator: Rig) -> None:
         ({"grant_type": "refresh_token", "client_id": "x"}, "invalid_grant"),
     ],
 )
-async def test_refused_refresh_has_the_oauth_shape(emulator: Rig, form: dict[str, Any], error: str) -> None:
+async def test_rejected_refresh_has_the_oauth_shape(emulator: Rig, form: dict[str, Any], error: str) -> None:
     answer = await emulator.http.post("/token", data=form)
     assert (answer.status_code, answer.json()["error"]) == (400, error)
 
@@ -56,13 +56,13 @@ async def test_refused_refresh_has_the_oauth_shape(emulator: Rig, form: dict[str
         "/",
     ],
 )
-async def test_path_off_the_routes_answers_html(emulator: Rig, path: str) -> None:
+async def test_unknown_path_returns_html(emulator: Rig, path: str) -> None:
     answer = await emulator.http.get(path)
     assert answer.status_code == 404
     assert answer.headers["Content-Type"].startswith("text/html")
 
 
-async def test_wrong_method_answers_html(emulator: Rig) -> None:
+async def test_wrong_method_returns_html(emulator: Rig) -> None:
     assert "<html" in (await emulator.http.delete("/v1/accounts")).text
 
 
@@ -75,7 +75,7 @@ async def test_wrong_method_answers_html(emulator: Rig) -> None:
         "/v4/accounts/1/locations/9/localPosts",
     ],
 )
-async def test_unknown_name_answers_json(emulator: Rig, path: str) -> None:
+async def test_unknown_name_returns_json(emulator: Rig, path: str) -> None:
     answer = await emulator.http.get(path)
     assert answer.status_code == 404
     assert answer.json()["error"] == {
@@ -87,7 +87,7 @@ async def test_unknown_name_answers_json(emulator: Rig, path: str) -> None:
 
 @pytest.mark.parametrize("path", [f"/v1/{PIER}", f"/v1/{PIER}:getGoogleUpdated", "/v1/accounts/1/locations"])
 @pytest.mark.parametrize("mask", ["", "*", "attributes", "businessHours", "title,locationState", "labels.x", "title,"])
-async def test_bad_read_mask_is_refused(emulator: Rig, path: str, mask: str) -> None:
+async def test_bad_read_mask_is_rejected(emulator: Rig, path: str, mask: str) -> None:
     answer = await emulator.http.get(path, params={"readMask": mask} if mask else {})
     said = "Invalid field mask provided" if mask else "Field is required"
     assert violation(answer) == ("read_mask", said)
@@ -105,7 +105,7 @@ async def test_read_mask_trims(emulator: Rig) -> None:
 @pytest.mark.parametrize(
     "mask", ["", "name", "metadata", "languageCode", "openInfo.canReopen", "serviceArea.regionCode", "nope", "*"]
 )
-async def test_bad_update_mask_is_refused(emulator: Rig, mask: str) -> None:
+async def test_bad_update_mask_is_rejected(emulator: Rig, mask: str) -> None:
     answer = await emulator.patch(PIER, {"title": "x"}, mask)
     said = "Invalid field mask provided" if mask else "Field is required"
     assert violation(answer) == ("update_mask", said)
@@ -130,20 +130,20 @@ async def test_both_phones_travel_together_in_strict_mode_only(emulator: Rig) ->
         ({"regularHours": {"periods": [{"openTime": "09:00"}]}}, "location.regular_hours.periods.open_time", ""),
     ],
 )
-async def test_bad_body_is_refused(emulator: Rig, body: dict[str, Any], field: str, word: str) -> None:
+async def test_bad_body_is_rejected(emulator: Rig, body: dict[str, Any], field: str, word: str) -> None:
     named, said = violation(await emulator.patch(PIER, body, "title"))
     assert named == field
     assert word in said
 
 
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b'{"latlng": {"latitude": NaN}}', b"[" * 100_000])
-async def test_body_that_is_no_json_object_is_refused(emulator: Rig, content: bytes) -> None:
+async def test_body_that_is_no_json_object_is_rejected(emulator: Rig, content: bytes) -> None:
     answer = await emulator.http.patch(f"/v1/{PIER}?updateMask=title", content=content)
     assert answer.status_code == 400
     assert "Invalid JSON payload" in answer.json()["error"]["message"]
 
 
-async def test_snake_case_members_and_unmasked_output_only_members_are_accepted(emulator: Rig) -> None:
+async def test_snake_case_and_unmasked_output_only_fields_are_accepted(emulator: Rig) -> None:
     body = {"website_uri": "https://new.harbour.example/", "metadata": {"placeId": "forged"}}
     answer = await emulator.patch(PIER, body, "website_uri")
     assert answer.json()["websiteUri"] == "https://new.harbour.example/"
@@ -189,7 +189,7 @@ async def test_business_rules_hold_in_strict_mode_only(
     assert (await emulator.patch(PIER, body, mask)).status_code == 200
 
 
-async def test_query_tolerates_the_standard_parameters_and_refuses_unknown_ones(emulator: Rig) -> None:
+async def test_query_tolerates_the_standard_parameters_and_rejects_unknown_ones(emulator: Rig) -> None:
     standard = {"alt": "json", "prettyPrint": "false", "$.xgafv": "2", "read_mask": "title"}
     assert (await emulator.http.get(f"/v1/{PIER}", params=standard)).status_code == 200
     assert violation(await emulator.http.get(f"/v1/{PIER}?readMask=title&page=2"))[0] == "page"
@@ -210,7 +210,7 @@ async def test_pages_follow_their_tokens(emulator: Rig) -> None:
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5", ""])
-async def test_bad_page_size_is_refused(emulator: Rig, size: str) -> None:
+async def test_bad_page_size_is_rejected(emulator: Rig, size: str) -> None:
     assert violation(await emulator.http.get("/v1/accounts", params={"pageSize": size}))[0] == "page_size"
 
 

@@ -53,12 +53,12 @@ async def test_attributes_follow_their_mask(emulator: Rig) -> None:
         ),
     ],
 )
-async def test_bad_attribute_is_refused(emulator: Rig, attribute: Any, mask: str, problem: tuple[str, str]) -> None:
+async def test_bad_attribute_is_rejected(emulator: Rig, attribute: Any, mask: str, problem: tuple[str, str]) -> None:
     sent = {"name": mask, **attribute} if attribute else None
     assert refusal(await set_attribute(emulator, sent, mask)) == problem
 
 
-async def test_attributes_of_another_name_are_refused(emulator: Rig) -> None:
+async def test_attributes_of_another_name_are_rejected(emulator: Rig) -> None:
     url = f"/v1/{PIER}/attributes?attributeMask=attributes/wi_fi"
     answer = await emulator.http.patch(url, json={"name": "locations/112/attributes"})
     assert refusal(answer)[0] == "name"

@@ -17,12 +17,12 @@ PHONE = {"primaryPhone": "+81 45-555-0177"}
 
 
 @pytest.mark.parametrize("seconds", [1e308, -1e18, 1e17, -4e9])
-async def test_the_clock_stays_within_what_a_time_can_be(emulator: Rig, seconds: float) -> None:
+async def test_the_clock_stays_within_valid_times(emulator: Rig, seconds: float) -> None:
     answer = await emulator.http.post("/__emulator/clock", json={"advance_seconds": seconds})
     assert answer.status_code == 400, answer.text
 
 
-async def test_put_state_makes_drift_by_hand(emulator: Rig) -> None:
+async def test_put_state_changes_a_profile(emulator: Rig) -> None:
     state = await emulator.put_state(locations={BOOKS: {"phoneNumbers": PHONE, "labels": None}})
     assert state["locations"][BOOKS]["document"]["phoneNumbers"] == PHONE
     place = (await emulator.read(BOOKS)).json()
@@ -31,7 +31,7 @@ async def test_put_state_makes_drift_by_hand(emulator: Rig) -> None:
     assert place["title"] == "Harbour Books"
 
 
-async def test_put_state_grants_and_takes_verification(emulator: Rig) -> None:
+async def test_put_state_grants_and_removes_verification(emulator: Rig) -> None:
     await emulator.put_state(voice_of_merchant={AIRPORT: {"hasVoiceOfMerchant": True}}, verifications={AIRPORT: []})
     assert (await emulator.http.get(f"/v1/{AIRPORT}/VoiceOfMerchantState")).json() == {"hasVoiceOfMerchant": True}
     assert (await emulator.http.get(f"/v1/{AIRPORT}/verifications")).json() == {}
@@ -71,7 +71,7 @@ async def test_put_state_is_all_or_nothing(emulator: Rig, body: dict[str, Any], 
         ("clock", b'{"advance_seconds": NaN}'),
     ],
 )
-async def test_bad_control_call_is_refused(emulator: Rig, path: str, content: bytes) -> None:
+async def test_bad_control_call_is_rejected(emulator: Rig, path: str, content: bytes) -> None:
     assert (await emulator.http.post(f"/__emulator/{path}", content=content)).status_code == 400
 
 
@@ -114,7 +114,7 @@ async def test_calls_are_recorded_without_credentials(emulator: Rig) -> None:
     assert (second["path"], second["body"]) == ("/token", None)
 
 
-async def test_reset_goes_back_to_the_world_and_keeps_tokens(emulator: Rig) -> None:
+async def test_reset_restores_the_demo_data_and_keeps_tokens(emulator: Rig) -> None:
     before = (await emulator.http.get("/__emulator/state")).json()
     await emulator.patch(PIER, {"title": "New"}, "title")
     await emulator.http.delete("/v4/accounts/1/locations/111/localPosts/11101")
@@ -123,7 +123,7 @@ async def test_reset_goes_back_to_the_world_and_keeps_tokens(emulator: Rig) -> N
     assert (await emulator.read(PIER, "title")).json() == {"title": "Harbour Coffee, Pier"}
 
 
-async def test_restart_forgets_nothing(tmp_path: Path, clock: FrozenClock) -> None:
+async def test_a_restart_loses_nothing(tmp_path: Path, clock: FrozenClock) -> None:
     async with in_process(tmp_path, clock) as first:
         await first.log_in()
         await first.patch(PIER, {"title": "New"}, "title")
@@ -159,14 +159,14 @@ asyncio.run(main())
 """
 
 
-async def test_kill_forgets_nothing_that_was_answered(tmp_path: Path, clock: FrozenClock) -> None:
+async def test_a_kill_loses_nothing_that_was_confirmed(tmp_path: Path, clock: FrozenClock) -> None:
     killed = await anyio.run_process([sys.executable, "-c", CRASHING, str(tmp_path)], check=False)
     assert killed.returncode == -signal.SIGKILL
     async with in_process(tmp_path, clock) as rig:
         assert (await rig.provider.location(PIER))["title"] == "Kept"
 
 
-async def test_concurrent_patches_of_different_members_all_stay(emulator: Rig) -> None:
+async def test_concurrent_patches_of_different_fields_are_all_stored(emulator: Rig) -> None:
     changes = {"title": "New", "websiteUri": "https://n.example/", "labels": ["n"], "storeCode": "N"}
     answers = await asyncio.gather(*(emulator.patch(PIER, {key: value}, key) for key, value in changes.items()))
     assert all(answer.status_code == 200 for answer in answers)

@@ -91,7 +91,7 @@ def test_an_absolute_target_is_no_way_around(origin: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.9.9.9:8001", "[::1]:8001"])
-def test_its_owner_is_let_in_under_every_name_of_this_machine(http: httpx.Client, host: str) -> None:
+def test_its_owner_has_access_under_every_name_of_this_machine(http: httpx.Client, host: str) -> None:
     before = faults(http)
     json_of = {**BEARER, "Host": host, "Content-Type": "application/json; charset=utf-8"}
     assert http.post("/__emulator/faults", content=FAULT, headers=json_of).status_code == 200
@@ -117,7 +117,7 @@ def test_the_providers_own_paths_ask_for_the_providers_own_token(http: httpx.Cli
         ("127.0.0.1", "", False),
     ],
 )
-def test_the_host_it_was_asked_to_serve_on_is_its_own(served_on: str, host: str, let_in: bool) -> None:
+def test_the_configured_host_is_accepted(served_on: str, host: str, let_in: bool) -> None:
     assert Guard(TOKEN, served_on).is_own_host(host) == let_in
 
 
@@ -125,7 +125,7 @@ def files(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-async def test_its_files_are_for_their_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+async def test_only_their_owner_can_read_its_files(tmp_path: Path) -> None:
     path = tmp_path / "emulator.db"
     before = os.umask(0)
     try:

@@ -31,7 +31,7 @@ async def _state(emulator: Rig, post: dict[str, Any]) -> str:
         ({"topicType": "EVENT", "event": {"title": "x" * 59}}, "event.title"),
     ],
 )
-async def test_bad_post_is_refused_in_every_mode(emulator: Rig, body: dict[str, Any], field: str) -> None:
+async def test_bad_post_is_rejected_in_every_mode(emulator: Rig, body: dict[str, Any], field: str) -> None:
     answer = await emulator.http.post(POSTS, json=body)
     assert answer.status_code == 400
     detail = answer.json()["error"]["details"][0]
@@ -42,7 +42,7 @@ async def test_bad_post_is_refused_in_every_mode(emulator: Rig, body: dict[str, 
 @pytest.mark.parametrize(
     "body", [{"topicType": "PRODUCT"}, {"callToAction": {"actionType": "LICK"}}, {"mood": "x"}, {"summary": 1}]
 )
-async def test_bad_shape_is_refused(emulator: Rig, body: dict[str, Any]) -> None:
+async def test_invalid_shape_is_rejected(emulator: Rig, body: dict[str, Any]) -> None:
     answer = await emulator.http.post(POSTS, json={"topicType": "STANDARD", **body})
     assert answer.status_code == 400
 
@@ -93,7 +93,7 @@ async def test_complete_post_passes_strict_mode(emulator: Rig, body: dict[str, A
     assert (await emulator.http.post(POSTS, json=body)).status_code == 200
 
 
-async def test_new_post_is_in_review_and_what_it_forges_is_ignored(emulator: Rig) -> None:
+async def test_new_post_is_in_review_and_its_read_only_fields_are_ignored(emulator: Rig) -> None:
     post = await _make(
         emulator, state="LIVE", name="forged", createTime="2020-01-01T00:00:00Z", searchUrl="https://x.example"
     )
@@ -116,7 +116,7 @@ async def test_review_period_is_a_switch_and_the_emulators_clock_ends_it(emulato
     assert await _state(emulator, post) == "LIVE"
 
 
-async def test_seeded_post_in_review_ends_it_after_the_worlds_own_period(emulator: Rig) -> None:
+async def test_seeded_post_in_review_ends_it_after_the_period_of_the_demo_data(emulator: Rig) -> None:
     seeded = {"name": "accounts/1/locations/111/localPosts/11112"}
     emulator.clock.advance(hours=23)
     await emulator.log_in()
@@ -126,7 +126,7 @@ async def test_seeded_post_in_review_ends_it_after_the_worlds_own_period(emulato
     assert await _state(emulator, seeded) == "LIVE"
 
 
-async def test_flagged_post_is_rejected_after_review_and_a_repair_is_reviewed_anew(emulator: Rig) -> None:
+async def test_flagged_post_is_rejected_and_reviewed_again_after_a_change(emulator: Rig) -> None:
     await emulator.put_state(switches={"reject_phrase": "casino"})
     post = await _make(emulator, summary="Best casino in town")
     emulator.clock.advance(seconds=20)

@@ -63,7 +63,7 @@ async def test_filter_by_distance(emulator: Rig) -> None:
         "(" * 5000,
     ],
 )
-async def test_filter_that_is_not_understood_is_refused(emulator: Rig, text: str) -> None:
+async def test_filter_that_is_not_understood_is_rejected(emulator: Rig, text: str) -> None:
     answer = await emulator.http.get("/v1/accounts/-/locations", params={"readMask": "name", "filter": text})
     assert refusal(answer)[0] == "filter"
 
@@ -77,7 +77,7 @@ async def test_order_is_by_title_or_store_code(emulator: Rig) -> None:
     assert refusal(answer)[0] == "order_by"
 
 
-async def test_pages_go_on_in_their_order_and_refuse_a_token_of_another(emulator: Rig) -> None:
+async def test_pages_go_on_in_their_order_and_reject_a_token_of_another(emulator: Rig) -> None:
     query = {"readMask": "name", "pageSize": "3", "orderBy": "title desc"}
     first = (await emulator.http.get("/v1/accounts/-/locations", params=query)).json()
     assert await listed(emulator, pageSize="3", orderBy="title desc", pageToken=first["nextPageToken"]) == [
@@ -105,7 +105,7 @@ async def test_edit_in_review_is_the_merchants_already_and_not_yet_the_consumers
     assert (await emulator.read(PIER, "metadata.hasPendingEdits")).json() == {"metadata": {}}
 
 
-async def test_closed_and_stale_members_cannot_be_edited(emulator: Rig) -> None:
+async def test_closed_and_stale_fields_cannot_be_edited(emulator: Rig) -> None:
     await emulator.put_state(blocked={PIER: {"title": "THROTTLED", "websiteUri": "STALE_DATA"}})
     assert refusal(await emulator.patch(PIER, {"title": "x"}, "title")) == ("THROTTLED", "title")
     body = {"websiteUri": "https://x.example/"}

@@ -115,7 +115,7 @@ async def post(rig: Rig, path: str, **body: Any) -> Any:
         ("/verifications/9:complete", {"pin": "123456"}, "NOT_FOUND"),
     ],
 )
-async def test_wrong_step_of_a_verification_is_refused(
+async def test_wrong_step_of_a_verification_is_rejected(
     emulator: Rig, path: str, body: dict[str, Any], status: str
 ) -> None:
     assert (await post(emulator, path, **body)).json()["error"]["status"] == status

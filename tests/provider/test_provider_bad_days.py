@@ -59,7 +59,7 @@ def status(code: int, **headers: str) -> httpx.Response:
     return httpx.Response(code, headers=names, json={"error": {"code": code, "message": "words"}})
 
 
-async def test_paging_that_does_not_end_is_noticed(clock: FrozenClock) -> None:
+async def test_endless_paging_is_an_error(clock: FrozenClock) -> None:
     scripted = Scripted(clock, httpx.Response(200, json={"accounts": [], "nextPageToken": "again"}))
     assert "paging" in str(await refused(scripted.provider.accounts()))
     assert len(scripted.calls) == 2
@@ -92,13 +92,13 @@ async def test_a_post_is_repeated_only_where_the_provider_did_nothing(
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 409, 412, 501])
-async def test_refusals_are_not_repeated(clock: FrozenClock, code: int) -> None:
+async def test_rejections_are_not_repeated(clock: FrozenClock, code: int) -> None:
     scripted = Scripted(clock, status(code), GOOD)
     assert not (await refused(scripted.provider.location(PIER))).retryable
     assert len(scripted.calls) == 1
 
 
-async def test_deletion_whose_answer_was_lost_has_succeeded(clock: FrozenClock) -> None:
+async def test_deletion_whose_response_was_lost_has_succeeded(clock: FrozenClock) -> None:
     gone = httpx.Response(404, json={"error": {"code": 404, "status": "NOT_FOUND"}})
     await Scripted(clock, httpx.ReadError("reset"), gone).provider.delete_post(ALICE, PIER, "1")
     assert (await refused(Scripted(clock, gone).provider.delete_post(ALICE, PIER, "1"))).not_found
@@ -125,7 +125,7 @@ def _date(clock: FrozenClock) -> str:
         (lambda _: "9" * 40, None),
     ],
 )
-async def test_long_retry_after_is_told_and_not_waited_for(
+async def test_long_retry_after_is_returned_and_not_waited_for(
     clock: FrozenClock, said: Callable[[FrozenClock], str], seconds: float | None
 ) -> None:
     scripted = Scripted(clock, status(429, Retry_After=said(clock)))
@@ -149,7 +149,7 @@ async def test_redirects_are_not_followed(clock: FrozenClock) -> None:
     assert len(scripted.calls) == 1
 
 
-async def test_one_refresh_serves_many_whose_token_was_refused(clock: FrozenClock) -> None:
+async def test_one_refresh_serves_many_whose_token_was_rejected(clock: FrozenClock) -> None:
     scripted = Scripted(clock, GOOD)
     await scripted.provider.location(PIER)
     scripted.revoked = "t1"
@@ -157,7 +157,7 @@ async def test_one_refresh_serves_many_whose_token_was_refused(clock: FrozenCloc
     assert scripted.tokens == 2
 
 
-async def test_edit_budget_is_kept_before_the_provider_says_no(clock: FrozenClock) -> None:
+async def test_edits_beyond_the_limit_are_not_sent(clock: FrozenClock) -> None:
     scripted = Scripted(clock, GOOD, edits_per_minute=10)
     provider = scripted.provider
     for _ in range(4):
@@ -223,7 +223,7 @@ async def test_one_probe_at_a_time_and_a_cancelled_one_is_no_verdict(clock: Froz
     await scripted.provider.location(PIER)
 
 
-async def test_breakers_are_apart_and_refusals_count_as_answers(clock: FrozenClock) -> None:
+async def test_breakers_are_independent_and_rejections_count_as_responses(clock: FrozenClock) -> None:
     scripted = Scripted(clock, httpx.ConnectError("down"))
     await _kill(scripted)
     scripted.script = [status(503)]

@@ -197,7 +197,7 @@ def _reviews(tour: Tour) -> None:
     assert len(rest["locationReviews"]) == 2
 
 
-def test_refusals_are_read_as_the_providers(tour: Tour) -> None:
+def test_rejections_are_read_as_the_providers(tour: Tour) -> None:
     place = tour.information.locations()
     missing = tour.refusal(place.get(name=PIER))
     assert (missing.resp.status, missing.reason) == (400, "Request contains an invalid argument.")
@@ -208,7 +208,7 @@ def test_refusals_are_read_as_the_providers(tour: Tour) -> None:
     assert post.error_details[0]["errorDetails"][0]["field"] == "topic_type"
 
 
-def test_v4_path_without_its_account_is_refused_by_the_client_and_not_routed_by_the_emulator(tour: Tour) -> None:
+def test_v4_path_without_its_account_is_rejected_by_the_client_and_not_routed_by_the_emulator(tour: Tour) -> None:
     with pytest.raises(TypeError):
         tour.v4.localPosts().list(parent=PIER)
     request = tour.v4.localPosts().list(parent=PIER_V4)

@@ -30,7 +30,7 @@ async def test_accounts_are_listed_personal_first(rig: Rig) -> None:
     assert [account["name"] for account in await rig.provider.accounts()] == ["accounts/1", "accounts/2", "accounts/3"]
 
 
-async def test_locations_of_an_account_are_whole(rig: Rig) -> None:
+async def test_locations_of_an_account_are_complete(rig: Rig) -> None:
     places = await rig.provider.locations(ALICE)
     assert [place["name"] for place in places] == [f"locations/{n}" for n in (111, 112, 113, 114, 119)]
     assert places[0] == await rig.provider.location(PIER)
@@ -49,7 +49,7 @@ async def test_midnight_is_an_empty_message_and_false_is_left_out(rig: Rig) -> N
     assert "hasVoiceOfMerchant" not in (await rig.provider.location(AIRPORT))["metadata"]
 
 
-async def test_patch_sets_what_is_masked_and_body(rig: Rig) -> None:
+async def test_patch_sets_the_masked_fields(rig: Rig) -> None:
     body = {"profile": {"description": "Café 港"}, "title": "not masked"}
     place = await rig.provider.patch_location(PIER, body, ["profile.description", "websiteUri"])
     assert place["profile"] == {"description": "Café 港"}
@@ -65,7 +65,7 @@ async def test_unknown_location_is_not_found(rig: Rig) -> None:
     assert (caught.value.reason, caught.value.retryable) == ("rejected", False)
 
 
-async def test_verification_tells_what_is_pending(rig: Rig) -> None:
+async def test_verification_shows_pending_ones(rig: Rig) -> None:
     verification = await rig.provider.verification(AIRPORT)
     assert verification.voice_of_merchant == {"verify": {"hasPendingVerification": True}}
     assert [one["state"] for one in verification.verifications] == ["PENDING"]
@@ -102,7 +102,7 @@ async def test_post_lives_from_creation_to_deletion(rig: Rig) -> None:
     assert caught.value.not_found
 
 
-async def test_more_than_a_page_of_posts_is_read_whole(rig: Rig) -> None:
+async def test_all_pages_of_posts_are_read(rig: Rig) -> None:
     for number in range(95):
         await rig.provider.create_post(ALICE, PIER, {"topicType": "STANDARD", "summary": f"{number}"})
     posts = await rig.provider.posts(ALICE, PIER)
@@ -139,7 +139,7 @@ async def test_business_rule_names_its_reason(rig: Rig) -> None:
     assert caught.value.fields == ("profile.description",)
 
 
-async def test_refused_post_names_its_field(rig: Rig) -> None:
+async def test_rejected_post_names_its_field(rig: Rig) -> None:
     with pytest.raises(ProviderError) as caught:
         await rig.provider.create_post(ALICE, PIER, {"topicType": "STANDARD", "summary": "x" * 1501})
     assert caught.value.fields == ("summary",)
@@ -160,7 +160,7 @@ async def test_token_is_refreshed_before_it_expires(rig: Rig) -> None:
     assert [call["status"] for call in await rig.calls(PIER)] == [200, 200]
 
 
-async def test_refused_token_is_refreshed_once_and_the_call_repeated(rig: Rig) -> None:
+async def test_rejected_token_is_refreshed_once_and_the_call_repeated(rig: Rig) -> None:
     await rig.provider.location(PIER)
     await rig.http.post("/__emulator/clock", json={"advance_seconds": 4000})
     made = await rig.provider.create_post(ALICE, PIER, {"topicType": "STANDARD", "summary": "again"})
@@ -177,7 +177,7 @@ async def test_our_own_login_failure_is_not_the_callers(rig: Rig) -> None:
     assert error.provider_reason == "invalid_grant"
 
 
-async def test_a_provider_that_refuses_every_token_is_unavailable(rig: Rig) -> None:
+async def test_a_provider_that_rejects_every_token_is_unavailable(rig: Rig) -> None:
     await rig.fault("status", status=401, times=2)
     with pytest.raises(ProviderError) as caught:
         await rig.provider.location(PIER)
@@ -185,7 +185,7 @@ async def test_a_provider_that_refuses_every_token_is_unavailable(rig: Rig) -> N
     assert (await rig.provider.location(PIER))["name"] == PIER
 
 
-async def test_quotas_answer_429(rig: Rig) -> None:
+async def test_quotas_return_429(rig: Rig) -> None:
     await rig.put_state(switches={"edits_per_minute": 1})
     await rig.provider.patch_location(PIER, {"title": "One"}, ["title"])
     with pytest.raises(ProviderError) as caught:

@@ -11,7 +11,7 @@ from profilesvc.settings import ProviderSettings, Settings
 from support.provider import emulator_at, served
 
 
-async def test_without_a_url_the_emulator_answers_from_the_data_folder(tmp_path: Path, clock: FrozenClock) -> None:
+async def test_without_a_url_the_emulator_uses_the_data_folder(tmp_path: Path, clock: FrozenClock) -> None:
     settings = Settings(data_dir=tmp_path)
     opened = open_emulator(settings, clock=clock, entropy=SystemEntropy(), world=load_world())
     async with opened as (provider, app):

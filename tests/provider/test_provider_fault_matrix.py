@@ -90,7 +90,7 @@ async def test_a_failure_that_stays_is_unavailable_and_leaves_nothing(remote: Ri
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_slow_answers_are_a_timeout(tmp_path: Path, clock: FrozenClock, operation: str) -> None:
+async def test_slow_responses_are_a_timeout(tmp_path: Path, clock: FrozenClock, operation: str) -> None:
     async with in_process(tmp_path, clock) as rig:
         await rig.provider.accounts()  # the token, and the first run of everything, take their time
         rig.provider = rig.adapter(timeout_seconds=0.5)
@@ -102,12 +102,12 @@ async def test_slow_answers_are_a_timeout(tmp_path: Path, clock: FrozenClock, op
 
 
 @pytest.mark.parametrize("operation", READS | WRITES)
-async def test_flapping_is_ridden_out(remote: Rig, operation: str) -> None:
+async def test_short_faults_are_retried(remote: Rig, operation: str) -> None:
     await remote.fault("flapping", times=20)
     await OPERATIONS[operation](remote.provider)
 
 
-async def test_flapping_ends_a_creation(remote: Rig) -> None:
+async def test_short_faults_end_a_creation(remote: Rig) -> None:
     await remote.fault("flapping", times=20)
     assert (await refused(remote, "create_post")).http_status == 503
     await OPERATIONS["create_post"](remote.provider)
@@ -115,7 +115,7 @@ async def test_flapping_ends_a_creation(remote: Rig) -> None:
 
 @pytest.mark.parametrize("kind", RETRYABLE)
 @pytest.mark.parametrize("operation", WRITES)
-async def test_write_whose_answer_was_lost_has_its_effect_once(remote: Rig, operation: str, kind: str) -> None:
+async def test_write_whose_response_was_lost_has_its_effect_once(remote: Rig, operation: str, kind: str) -> None:
     await WRITES[operation](remote.provider)
     wanted = await documents(remote)
     await remote.http.post("/__emulator/reset")
@@ -129,7 +129,7 @@ async def test_write_whose_answer_was_lost_has_its_effect_once(remote: Rig, oper
 
 
 @pytest.mark.parametrize("kind", RETRYABLE)
-async def test_creation_whose_answer_was_lost_is_not_repeated(remote: Rig, kind: str) -> None:
+async def test_creation_whose_response_was_lost_is_not_repeated(remote: Rig, kind: str) -> None:
     await remote.fault(kind, after=True)
     with pytest.raises(ProviderError) as caught:
         await OPERATIONS["create_post"](remote.provider)

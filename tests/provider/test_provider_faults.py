@@ -40,7 +40,7 @@ async def test_status_is_mapped(rig: Rig, status: int, reason: str, retryable: b
     ("kind", "retryable"),
     [("broken_body", True), ("truncated", True), ("disconnect", True), ("huge", False), ("redirect", False)],
 )
-async def test_unreadable_answer_is_unavailable(rig: Rig, kind: str, retryable: bool) -> None:
+async def test_unreadable_response_is_unavailable(rig: Rig, kind: str, retryable: bool) -> None:
     await rig.fault(kind, times=3)
     error = await _error(rig)
     assert (error.reason, error.retryable) == ("unavailable", retryable)
@@ -64,7 +64,7 @@ async def test_a_post_is_never_created_twice(rig: Rig, kind: str) -> None:
     assert summaries.count("once") == 1
 
 
-async def test_slow_answer_is_a_timeout(rig: Rig) -> None:
+async def test_slow_response_is_a_timeout(rig: Rig) -> None:
     await rig.provider.location(PIER)
     await rig.fault("delay", seconds=1, times=1)
     with pytest.raises(ProviderError) as caught:
@@ -72,7 +72,7 @@ async def test_slow_answer_is_a_timeout(rig: Rig) -> None:
     assert (caught.value.reason, caught.value.retryable) == ("timeout", True)
 
 
-async def test_nobody_listening_is_unavailable(rig: Rig) -> None:
+async def test_a_closed_port_is_unavailable(rig: Rig) -> None:
     with pytest.raises(ProviderError) as caught:
         await rig.adapter(information_url="http://127.0.0.1:1/nowhere").location(PIER)
     assert caught.value.reason in ("unavailable", "rejected")  # in the process every host is the emulator

@@ -79,7 +79,9 @@ async def linked(
 
 
 @pytest.mark.parametrize("toxic", TOLD)
-async def test_A142_a_link_that_fails_is_told_in_time_and_a_repeat_has_one_effect(linked: Linked, toxic: Toxic) -> None:
+async def test_A142_a_failing_connection_is_reported_in_time_and_a_retry_has_one_effect(
+    linked: Linked, toxic: Toxic
+) -> None:
     await linked.link.go_wrong(toxic)
     for path, query in READS.items():
         started = time.monotonic()
@@ -96,7 +98,7 @@ async def test_A142_a_link_that_fails_is_told_in_time_and_a_repeat_has_one_effec
         assert_ok(await linked.alice.get(path, params=query))
 
 
-async def test_a_link_that_slices_answers_is_no_failure(linked: Linked) -> None:
+async def test_a_response_in_small_pieces_is_read(linked: Linked) -> None:
     await linked.link.go_wrong("slicer")
     for path, query in READS.items():
         assert_ok(await linked.alice.get(path, params=query))

@@ -76,7 +76,7 @@ def test_the_demo_prints_calls_that_work_as_pasted(demo: Demo, path_with_curl: s
     assert json.loads(sync)["data"]["fieldsUpdated"] == ["websiteUri"]
 
 
-def test_the_demo_tells_its_key_how_to_get_a_user_token_and_where_the_provider_is(demo: Demo) -> None:
+def test_the_demo_prints_its_key_the_command_for_a_user_token_and_the_provider(demo: Demo) -> None:
     told = {line[:15].strip(): line[15:] for line in demo.lines}
     key = json.loads((demo.data_dir / "demo.json").read_text("utf-8"))
     assert [told["client id"], told["client secret"]] == [key["client_id"], key["client_secret"]]
@@ -91,12 +91,12 @@ def test_the_demo_tells_its_key_how_to_get_a_user_token_and_where_the_provider_i
         assert provider.headers["Authorization"] == f"Bearer {told['control token'].split()[0]}"
 
 
-def test_private_files_are_for_their_owner_alone(demo: Demo) -> None:
+def test_only_their_owner_can_read_private_files(demo: Demo) -> None:
     for name in ("profilesvc.db", "profilesvc.db-wal", "demo.json", "emulator.db", "emulator.db-wal", "emulator_token"):
         assert stat.S_IMODE((demo.data_dir / name).stat().st_mode) == 0o600, name
 
 
-def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
+def test_a_restart_loses_nothing(tmp_path: Path) -> None:
     with serving(tmp_path, "demo", "--port", "0") as demo:
         port, token = demo.port, demo_token(demo)
         kept = (tmp_path / "var" / "demo.json").read_bytes()
@@ -121,7 +121,7 @@ def test_the_demo_makes_a_new_key_for_a_revoked_one(tmp_path: Path) -> None:
         assert demo_token(demo)
 
 
-def test_a_signal_lets_a_request_in_flight_finish(tmp_path: Path) -> None:
+def test_after_a_signal_a_request_in_flight_finishes(tmp_path: Path) -> None:
     with serving(tmp_path, "demo", "--port", "0") as demo:
         provider = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
         slow = {"kind": "delay", "seconds": 1.5, "match": {"method": "POST"}}
@@ -151,7 +151,7 @@ def neighbours() -> tuple[socket.socket, socket.socket]:
             first.close()
 
 
-def test_the_demo_gives_the_emulator_another_port_when_the_next_is_taken(tmp_path: Path) -> None:
+def test_the_emulator_of_the_demo_uses_another_port_if_the_next_is_used(tmp_path: Path) -> None:
     free, taken = neighbours()
     port = free.getsockname()[1]
     free.close()
@@ -183,7 +183,7 @@ def test_service_and_emulator_run_as_two_processes(tmp_path: Path) -> None:
         assert emulator.stop() == 0
 
 
-def test_commands_work_beside_a_running_server(tmp_path: Path) -> None:
+def test_commands_work_next_to_a_running_server(tmp_path: Path) -> None:
     with serving(tmp_path, "serve", "--demo", "--port", "0") as service:
         added = command(tmp_path, "users", "add", "zoe@example.com", "--json")
         assert json.loads(added.stdout)["plan"] == "starter"
@@ -203,7 +203,7 @@ def test_a_wildcard_address_is_not_an_issuer(tmp_path: Path) -> None:
         assert (tmp_path / "var" / "base_url").read_text() == f"http://127.0.0.1:{service.port}\n"
 
 
-def test_a_second_server_on_the_same_sqlite_file_is_refused_and_commands_are_not(tmp_path: Path) -> None:
+def test_a_second_server_on_the_same_sqlite_file_is_rejected_and_commands_are_not(tmp_path: Path) -> None:
     with serving(tmp_path, "serve", "--demo", "--port", "0") as first:
         second = command(tmp_path, "serve", "--port", "0")
         assert (second.returncode, second.stdout) == (1, "")

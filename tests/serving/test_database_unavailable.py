@@ -110,7 +110,7 @@ class TestSqlite:
             assert user.get("/readyz").is_success
             writer.join()
 
-    def test_locked_for_a_moment_only(self, served: Served, user: httpx.Client, plugin: httpx.Client) -> None:
+    def test_a_short_lock_is_waited_for(self, served: Served, user: httpx.Client, plugin: httpx.Client) -> None:
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             with locked_sqlite(served.settings):
                 running = pool.submit(lambda: together(writes(user, plugin)))

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 import pytest
 
-from api.test_access_matrix import callers, test_every_cell_is_as_the_policy_says
+from api.test_access_matrix import callers, test_every_response_is_the_one_of_the_policy
 from api.test_tenancy import (
     attacker,
     test_an_idempotency_value_replays_nothing_of_another,
-    test_another_tenants_key_is_like_none,
-    test_another_tenants_location_is_like_none,
+    test_another_tenants_key_looks_missing,
+    test_another_tenants_location_looks_missing,
     test_no_header_leads_elsewhere,
-    test_page_tokens_and_idempotency_values_are_worth_nothing_to_others,
-    test_tokens_of_another_are_like_no_tokens,
+    test_page_tokens_and_idempotency_keys_are_useless_to_others,
+    test_tokens_of_another_caller_look_invalid,
     untouched,
 )
 from conftest import AsService, Dial, Postgres
@@ -28,12 +28,12 @@ __all__ = [  # what pytest finds here: the tests, and the fixtures that they ask
     "attacker",
     "callers",
     "test_an_idempotency_value_replays_nothing_of_another",
-    "test_another_tenants_key_is_like_none",
-    "test_another_tenants_location_is_like_none",
-    "test_every_cell_is_as_the_policy_says",
+    "test_another_tenants_key_looks_missing",
+    "test_another_tenants_location_looks_missing",
+    "test_every_response_is_the_one_of_the_policy",
     "test_no_header_leads_elsewhere",
-    "test_page_tokens_and_idempotency_values_are_worth_nothing_to_others",
-    "test_tokens_of_another_are_like_no_tokens",
+    "test_page_tokens_and_idempotency_keys_are_useless_to_others",
+    "test_tokens_of_another_caller_look_invalid",
     "untouched",
     "victim",
 ]

@@ -41,7 +41,7 @@ def test_starts_and_stops_quickly(settings: Settings) -> None:
     assert min(stops) < 0.6
 
 
-def test_starts_again_with_what_was_kept(settings: Settings) -> None:
+def test_starts_again_with_its_data(settings: Settings) -> None:
     with serving(settings) as first:
         key, _ = first.site()
         port = first.server.port
@@ -52,7 +52,7 @@ def test_starts_again_with_what_was_kept(settings: Settings) -> None:
         assert healthy(same_port)
 
 
-def test_two_at_once_do_not_know_of_each_other(sqlite_template: Path, tmp_path: Path) -> None:
+def test_two_servers_are_independent(sqlite_template: Path, tmp_path: Path) -> None:
     with (
         serving(seeded(sqlite_template, tmp_path / "a")) as one,
         serving(seeded(sqlite_template, tmp_path / "b")) as two,
@@ -77,7 +77,7 @@ def test_runs_on_the_fast_loop_and_parser(settings: Settings) -> None:
     assert seen == ["uvloop"]
 
 
-def test_tells_why_the_app_did_not_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_raises_the_reason_if_the_app_does_not_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     plans = tmp_path / "plans.toml"
     plans.write_text("[starter]\ndisplay_name = 5\n")
     server = EmbeddedServer(create_app(make_settings(tmp_path, plans_file=plans)))
@@ -88,7 +88,7 @@ def test_tells_why_the_app_did_not_start(tmp_path: Path, caplog: pytest.LogCaptu
         connect(server.port)
 
 
-def test_a_taken_port_is_refused_at_once(settings: Settings) -> None:
+def test_a_used_port_is_rejected_at_once(settings: Settings) -> None:
     with EmbeddedServer(create_app(settings)) as server, pytest.raises(OSError, match="in use"):
         EmbeddedServer(create_app(settings), server.port)
 
@@ -109,7 +109,7 @@ def test_a_request_in_flight_is_finished(settings: Settings) -> None:
         assert_ok(running.result(5))
 
 
-def test_idle_connections_do_not_hold_up_the_end(settings: Settings) -> None:
+def test_idle_connections_do_not_delay_the_stop(settings: Settings) -> None:
     with serving(settings) as served:
         used = [served.client() for _ in range(10)]
         assert all(http.get("/healthz").is_success for http in used)
@@ -123,7 +123,7 @@ def test_idle_connections_do_not_hold_up_the_end(settings: Settings) -> None:
             connection.close()
 
 
-def test_an_upgraded_or_half_sent_request_does_not_hold_up_the_end(settings: Settings) -> None:
+def test_an_upgraded_or_half_sent_request_does_not_delay_the_stop(settings: Settings) -> None:
     with serving(settings) as served:
         half = connect(served.server.port)
         half.sendall(b"POST /api/v1/auth/token HTTP/1.1\r\nHost: x\r\nX-A: ")
@@ -134,7 +134,7 @@ def test_an_upgraded_or_half_sent_request_does_not_hold_up_the_end(settings: Set
         half.close()
 
 
-def test_the_client_is_who_connects(settings: Settings) -> None:
+def test_the_client_address_is_that_of_the_connection(settings: Settings) -> None:
     """How many proxies to believe is the app's own setting; the server must not act on X-Forwarded-For."""
     seen: list[object] = []
 
@@ -164,7 +164,7 @@ print("served")
 """
 
 
-def test_a_forgotten_server_lets_the_process_end(settings: Settings) -> None:
+def test_a_server_that_is_not_stopped_does_not_keep_the_process_alive(settings: Settings) -> None:
     command = [sys.executable, "-W", "error", "-c", FORGETFUL, str(settings.data_dir)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert (ended.returncode, ended.stdout) == (0, "served\n"), ended.stderr

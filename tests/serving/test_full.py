@@ -39,7 +39,7 @@ def slow_ones(served: Served, count: int) -> list["concurrent.futures.Future[htt
     return [slow_call(served, 1.5) for _ in range(count)]
 
 
-def test_what_is_beyond_the_limit_is_refused_at_once_and_the_rest_is_answered(settings: Settings) -> None:
+def test_requests_beyond_the_limit_are_rejected_at_once(settings: Settings) -> None:
     with serving(settings) as served, served.client() as http:
         slow = slow_ones(served, 6)
         answers = [call.result(20) for call in slow]
@@ -47,7 +47,7 @@ def test_what_is_beyond_the_limit_is_refused_at_once_and_the_rest_is_answered(se
         assert not refused(http.post(REFRESH))
 
 
-def test_who_watches_a_full_server_is_answered(settings: Settings) -> None:
+def test_monitoring_gets_responses_from_a_full_server(settings: Settings) -> None:
     with serving(settings) as served, served.client() as http:
         slow = slow_ones(served, 6)
         watched = {path: http.get(path).status_code for path in ("/healthz", "/readyz", "/metrics")}
@@ -57,7 +57,7 @@ def test_who_watches_a_full_server_is_answered(settings: Settings) -> None:
             call.result(20)
 
 
-def test_what_waits_for_its_turn_counts_too() -> None:
+def test_queued_requests_count_too() -> None:
     """Requests that are answered without a pause are never at work beside each other: they wait before they begin."""
     before: list[int] = []
 

@@ -65,7 +65,7 @@ def post(path: str) -> bytes:
         (b"", []),
     ],
 )
-def test_every_whole_request_has_its_response(
+def test_every_complete_request_has_its_response(
     port: int, data: bytes, owed: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(5):
@@ -90,7 +90,7 @@ def served(sqlite_template: Any, tmp_path_factory: pytest.TempPathFactory) -> It
         yield running
 
 
-def test_what_is_carried_out_is_answered(served: Served) -> None:
+def test_every_executed_request_has_its_response(served: Served) -> None:
     _, token = served.site()
     body = b"POST /api/v1/api-keys/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     request = body + f"Authorization: Bearer {token}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
@@ -136,7 +136,7 @@ def test_pipelined_requests_beyond_a_number_are_not_carried_out(port: int) -> No
 
 
 @pytest.mark.parametrize("head", ["POST /1 HTTP/1.0\r\nContent-Length: 2", "POST /1 HTTP/1.1\r\nContent-Length: 0"])
-def test_who_does_not_wait_for_100_continue_is_not_sent_it(port: int, head: str) -> None:
+def test_a_client_that_does_not_wait_for_100_continue_does_not_get_it(port: int, head: str) -> None:
     with socket.create_connection(("127.0.0.1", port), 20) as connection:
         connection.sendall(f"{head}\r\nHost: x\r\nExpect: 100-continue\r\n\r\n".encode())
         if head.endswith("2"):

@@ -250,7 +250,7 @@ GET = b"GET /api/v1/posts HTTP/1.1\r\nHost: profiles.test\r\n"
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", "PAYLOAD_TOO_LARGE"),
     ],
 )
-def test_what_nginx_refuses_is_the_envelope(proxy: Proxy, request_bytes: bytes, code: str) -> None:
+def test_errors_of_nginx_have_the_envelope(proxy: Proxy, request_bytes: bytes, code: str) -> None:
     assert_refused(proxy.raw(request_bytes), code)
 
 
@@ -351,7 +351,7 @@ def test_one_upstream_is_restarted_and_no_request_fails(tmp_path: Path) -> None:
         each.stop()
 
 
-def test_no_upstream_and_none_that_answers(tmp_path: Path) -> None:
+def test_without_a_responding_upstream(tmp_path: Path) -> None:
     with ExitStack() as stack:
         full = [stack.enter_context(socket.socket()) for _ in range(2)]
         for each in full:  # nothing is accepted, and the backlog is full: a connection is never made

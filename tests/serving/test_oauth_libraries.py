@@ -171,7 +171,7 @@ class TestDiscovery:
         assert found.headers["cache-control"] == "max-age=3600"
         return AuthorizationServerMetadata(found.json())
 
-    def test_the_metadata_is_what_the_standard_wants(self, service: Service) -> None:
+    def test_the_metadata_fits_the_standard(self, service: Service) -> None:
         metadata = self.metadata(service)
         assert metadata["issuer"] == service.url
         for name in metadata.REGISTRY_KEYS:

@@ -137,7 +137,7 @@ async def test_A042_one_refresh_token_fifty_times(deployment: Deployment, alice:
             token = pairs.pop()[1]
 
 
-async def test_what_one_tenant_does_at_once_another_does_not_see(deployment: Deployment, alice: str) -> None:
+async def test_concurrent_tenants_do_not_see_each_other(deployment: Deployment, alice: str) -> None:
     """Answers are not exchanged between callers that share processes and connections."""
     async with deployment.client(alice) as first, deployment.client(deployment.user_token(BOB)) as second:
         answers = await asyncio.gather(*(user.get("/api/v1/businesses") for _ in range(50) for user in (first, second)))

@@ -72,9 +72,7 @@ def test_the_corpus_is_large_and_has_no_case_twice() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_A083_to_A096_is_refused_or_answered_by_the_envelope(
-    served: Served, targets: list[Route], case: Case
-) -> None:
+async def test_A083_to_A096_is_rejected_or_gets_the_envelope(served: Served, targets: list[Route], case: Case) -> None:
     assert await attack(served, case, targets) == []
     assert await settled(served)
 
@@ -100,7 +98,7 @@ async def trickled(served: Served) -> None:
     writer.close()
 
 
-async def test_a_head_without_end_is_not_collected_for_ever(served: Served) -> None:
+async def test_an_endless_head_is_not_collected_forever(served: Served) -> None:
     endless = b"POST /api/v1/auth/token HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"a" * 8_000_000
     seen = await exchange(served.server.port, endless, wait=5)
     assert seen.closed
@@ -113,7 +111,7 @@ async def test_expect_is_answered_before_the_body(served: Served, targets: list[
         assert seen.continued, route.path
 
 
-async def test_what_follows_a_request_does_not_take_its_answer(served: Served, targets: list[Route]) -> None:
+async def test_data_after_a_request_does_not_get_its_response(served: Served, targets: list[Route]) -> None:
     """The request was carried out, so that its caller must not read a 400."""
     for route in targets:
         seen = await exchange(served.server.port, message(route) + b"\x00\x01\r\n\r\n")
@@ -121,7 +119,7 @@ async def test_what_follows_a_request_does_not_take_its_answer(served: Served, t
         assert seen.closed
 
 
-async def test_trailers_are_no_headers(served: Served, targets: list[Route]) -> None:
+async def test_trailers_are_not_headers(served: Served, targets: list[Route]) -> None:
     """Even when they come after the head was read, or with it."""
     route = next(route for route in targets if route.path == "/api/v1/api-keys/heartbeat")
     tail = b"0\r\nAuthorization: Bearer %s\r\n\r\n" % (route.token or "").encode()

@@ -41,7 +41,7 @@ def under_way(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_request_in_flight_gets_its_answer_and_the_process_exits_with_0(
+def test_a_request_in_flight_gets_its_response_and_the_process_exits_with_0(
     settings: Settings, user: str, number: signal.Signals
 ) -> None:
     with served_process(settings, delay=1.5) as process, concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -73,7 +73,7 @@ def test_a_process_that_cannot_start_exits_with_1(settings: Settings) -> None:
         ServedProcess(settings)
 
 
-def test_readiness_tells_that_it_is_draining(settings: Settings) -> None:
+def test_readiness_reports_the_drain(settings: Settings) -> None:
     """uvicorn closes its listeners, so that only a connection that is open can still see it."""
     with serving(settings) as served, served.client() as http:
         assert http.get("/readyz").json()["checks"]["accepting"] is True
@@ -90,7 +90,7 @@ def test_readiness_tells_that_it_is_draining(settings: Settings) -> None:
         assert http.get("/healthz").is_success
 
 
-def test_work_that_follows_an_answer_is_done_before_the_end(settings: Settings) -> None:
+def test_background_work_ends_before_the_process(settings: Settings) -> None:
     with serving(settings) as served:
         key, token = served.site()
         running = slow_call(served, 0.5)

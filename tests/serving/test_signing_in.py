@@ -11,7 +11,7 @@ from support.dev_issuer import CALLBACK, Form
 from support.program import serving
 
 
-def test_the_demo_tells_where_to_sign_in_and_it_works(tmp_path: Path) -> None:
+def test_the_sign_in_that_the_demo_prints_works(tmp_path: Path) -> None:
     with serving(tmp_path, "demo", "--port", "0") as demo, httpx.Client(trust_env=False) as browser:
         url = f"http://127.0.0.1:{demo.port}"
         told = next(line for line in demo.introduction() if line.startswith("sign in "))

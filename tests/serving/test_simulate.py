@@ -31,7 +31,7 @@ def plugin_of(lab: Lab, key: dict[str, Any], said: list[str], site: str = "", **
     return Plugin(lab.url, pair, site, say=said.append, **{"pause": lambda _: None, **options})
 
 
-def test_a_plugin_does_what_plugins_do(lab: Lab) -> None:
+def test_a_simulated_plugin_makes_the_calls_of_a_plugin(lab: Lab) -> None:
     key, said = key_of(lab, primary_domain="harbour.example"), list[str]()
     with closing(plugin_of(lab, key, said, "harbour.example")) as plugin:
         plugin.run(60, 120, beats=3)
@@ -92,7 +92,7 @@ def test_a_deactivated_key_pauses_it_until_the_key_is_active_again(lab: Lab, rea
     assert said.count(RESUMED) == (not rolled)
 
 
-def test_another_reason_is_said_and_the_same_one_is_not_repeated(lab: Lab) -> None:
+def test_each_reason_is_printed_once(lab: Lab) -> None:
     key, said = key_of(lab), list[str]()
     pauses = iter(["user_requested", "user_requested", "billing_issue", None, "reactivated"])
 
@@ -157,7 +157,7 @@ def operate(folder: Path, *words: str) -> None:
 
 
 @pytest.mark.parametrize(("site", "reason"), [("", "invalid credentials"), ("evil.example", "domain not allowed")])
-def test_credentials_that_are_refused_stop_it_at_once(lab: Lab, site: str, reason: str) -> None:
+def test_credentials_that_are_rejected_stop_it_at_once(lab: Lab, site: str, reason: str) -> None:
     key, said = key_of(lab, primary_domain="harbour.example"), list[str]()
     wrong = key if site else {**key, "client_secret": "x" * 64}
     with pytest.raises(Stopped, match=reason), closing(plugin_of(lab, wrong, said, site)) as plugin:

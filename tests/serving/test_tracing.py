@@ -75,7 +75,7 @@ def drive(server: Server, folder: Path) -> list[str]:
     return [*secrets, key["client_id"], "hunter2", "locations/111", "alice", "pageToken", "Bearer"]
 
 
-def test_a_collector_is_told_of_requests_and_of_what_they_waited_for(tmp_path: Path, collector: Collector) -> None:
+def test_a_collector_gets_spans_of_requests_and_of_their_waits(tmp_path: Path, collector: Collector) -> None:
     with serving(tmp_path, *WORDS, TRACING__ENDPOINT=collector.url) as server:
         drive(server, tmp_path)
         assert server.stop() == 0
@@ -110,7 +110,7 @@ def test_no_secret_no_id_and_no_query_reaches_the_collector(tmp_path: Path, coll
     assert [secret for secret in secrets if secret.encode() in received] == []
 
 
-def test_of_a_share_of_nothing_nothing_is_sent(tmp_path: Path, collector: Collector) -> None:
+def test_a_sample_ratio_of_zero_sends_nothing(tmp_path: Path, collector: Collector) -> None:
     """Also for who asks for it: the caller's flag does not decide."""
     settings = {"TRACING__ENDPOINT": collector.url, "TRACING__SAMPLE_RATIO": "0"}
     with serving(tmp_path, *WORDS, **settings) as server:
@@ -120,7 +120,7 @@ def test_of_a_share_of_nothing_nothing_is_sent(tmp_path: Path, collector: Collec
     assert collector.received == []
 
 
-def test_a_collector_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
+def test_an_unreachable_collector_delays_no_request(tmp_path: Path) -> None:
     with serving(tmp_path, *WORDS, TRACING__ENDPOINT="http://127.0.0.1:9") as server:
         user = command(tmp_path, "users", "token", "alice@example.com").stdout.strip()
         with caller(server, user) as alice:
@@ -131,7 +131,7 @@ def test_a_collector_that_is_away_holds_nobody_up(tmp_path: Path) -> None:
     assert user not in errors
 
 
-def test_without_the_packages_the_start_is_refused_with_the_name_of_the_extra(tmp_path: Path) -> None:
+def test_without_the_packages_the_start_is_rejected_with_the_name_of_the_extra(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "opentelemetry.py").write_text("raise ImportError('not installed')")

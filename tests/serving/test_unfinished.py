@@ -58,7 +58,7 @@ def holding(port: int, requests: Sequence[bytes]) -> Iterator[list[socket.socket
         yield held
 
 
-def test_they_take_no_place(served: Served) -> None:
+def test_unfinished_bodies_use_no_slot(served: Served) -> None:
     _, token = served.site()
     targets = ["POST /nowhere", f"POST {GRANT}", f"POST {HEARTBEAT}", f"POST {POSTS}", "POST /oauth2/token", "PUT /"]
     requests = [head(target, token=token) for target in targets] * PLACES
@@ -71,7 +71,7 @@ def test_they_take_no_place(served: Served) -> None:
             assert "profilesvc_requests_in_flight 1.0\n" in alice.get("/metrics").text
 
 
-def test_one_address_leaves_places_to_others(served: Served) -> None:
+def test_one_address_leaves_slots_for_others(served: Served) -> None:
     slow = [slow_call(served, 2) for _ in range(2 * PLACES)]
     while sum(call.done() for call in slow) < PLACES:  # those that are refused
         time.sleep(0.01)
@@ -100,7 +100,7 @@ def test_one_address_leaves_places_to_others(served: Served) -> None:
         (f"POST {KEYS}", 9, JSON, 401),
     ],
 )
-async def test_a_head_is_judged_before_the_body_comes(
+async def test_a_head_is_checked_before_the_body_arrives(
     served: Served, target: str, length: int, more: str, status: int, expect: str
 ) -> None:
     seen = await exchange(served.server.port, head(target, length, more + expect))
@@ -108,13 +108,13 @@ async def test_a_head_is_judged_before_the_body_comes(
     assert seen.closed is bool(expect)  # the client may go on with the body or without
 
 
-async def test_permissions_are_judged_before_the_body_comes(served: Served) -> None:
+async def test_permissions_are_checked_before_the_body_arrives(served: Served) -> None:
     _, token = served.site()
     seen = await exchange(served.server.port, head(f"POST {KEYS}", 9, JSON + EXPECT, token))
     assert (seen.status, seen.continued) == (403, False)
 
 
-def test_limits_are_judged_before_the_body_comes(sqlite_template: Path, tmp_path: Path) -> None:
+def test_limits_are_checked_before_the_body_arrives(sqlite_template: Path, tmp_path: Path) -> None:
     limits = {"enabled": True, "tokens_per_address": "1/hour", "writes_per_user": "1/hour"}
     with serving(seeded(sqlite_template, tmp_path, limits=limits)) as served:
         for target, token in ((f"POST {GRANT}", None), (f"POST {POSTS}", served.user)):
@@ -125,7 +125,7 @@ def test_limits_are_judged_before_the_body_comes(sqlite_template: Path, tmp_path
             assert not seen.continued
 
 
-async def test_a_key_that_is_revoked_while_its_body_is_awaited_is_refused(served: Served) -> None:
+async def test_a_key_that_is_revoked_while_its_body_is_awaited_is_rejected(served: Served) -> None:
     key, token = served.site()
     reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
     writer.write(head(f"POST {HEARTBEAT}", 2, JSON + EXPECT, token))
@@ -138,7 +138,7 @@ async def test_a_key_that_is_revoked_while_its_body_is_awaited_is_refused(served
     writer.close()
 
 
-def test_what_nobody_asked_for_is_not_read_into_memory(settings: Settings) -> None:
+def test_an_unread_body_does_not_use_memory(settings: Settings) -> None:
     """Each connection sends nearly 256 KB; without a token, and for a form that may have 64 KB."""
     requests = [head(f"POST {KEYS}", 262_144) + bytes(262_000), head(f"POST {GRANT}", 262_144) + bytes(262_000)] * 150
     with served_process(settings, start=forked) as process:
@@ -161,7 +161,7 @@ def few_files(program: str, arguments: Sequence[str], settings: Settings) -> For
     return forked(limit + program, arguments, settings)
 
 
-def test_connections_that_wait_for_their_clients_keep_nobody_out(settings: Settings) -> None:
+def test_waiting_connections_do_not_block_others(settings: Settings) -> None:
     user = asyncio.run(user_token(settings))
     whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"  # its connection is kept alive
     with served_process(settings, start=few_files) as process, contextlib.ExitStack() as stack:
@@ -191,7 +191,7 @@ def ask_once(process: ServedProcess, user: str) -> httpx.Response:
         return http.get("/api/v1/businesses")
 
 
-def test_a_refusal_reaches_a_client_that_is_still_sending(served: Served) -> None:
+def test_a_rejection_reaches_a_client_that_is_still_sending(served: Served) -> None:
     """Closing a connection with something unread resets it, and the response may be lost with it."""
     request = f"POST {GRANT} HTTP/1.1\r\nHost: x\r\nHost: y\r\nContent-Length: 400000\r\n\r\n".encode()
     for _ in range(5):

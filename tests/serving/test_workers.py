@@ -137,7 +137,7 @@ def test_no_request_in_flight_is_lost_in_any_of_many_stops_under_load(
         assert all_answered
 
 
-def test_readiness_turns_before_new_connections_are_refused(tmp_path: Path, database_url: str) -> None:
+def test_readiness_changes_before_new_connections_are_refused(tmp_path: Path, database_url: str) -> None:
     """With DRAIN_SECONDS a proxy that asks `/readyz` learns of the stop while its requests are still taken."""
     assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
     words = ("serve", "--demo", "--workers", "2", "--port", "0")
@@ -167,7 +167,7 @@ def until_size(server: Server, wanted: float) -> float:
     return size
 
 
-def test_metrics_are_those_of_all_workers_and_of_no_dead_one(service: Server) -> None:
+def test_metrics_include_all_running_workers(service: Server) -> None:
     requests = 40
     for _ in range(requests):  # a new connection each time, so that both answer
         assert httpx.get(f"{service.url}/api/v1/api-keys/heartbeat").status_code == 405
@@ -182,7 +182,7 @@ def test_metrics_are_those_of_all_workers_and_of_no_dead_one(service: Server) ->
     assert "ended with -9" in service.process.communicate()[1]
 
 
-def test_metrics_on_a_port_of_their_own_are_there_alone(tmp_path: Path, database_url: str) -> None:
+def test_metrics_on_a_port_of_their_own_are_only_there(tmp_path: Path, database_url: str) -> None:
     """Both workers serve it: of what many new connections asked for, all is in each answer."""
     assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -201,7 +201,7 @@ def test_metrics_on_a_port_of_their_own_are_there_alone(tmp_path: Path, database
         assert server.stop() == 0
 
 
-def test_a_dead_worker_is_replaced_and_none_survives_its_parent(
+def test_a_dead_worker_is_replaced_and_all_end_with_their_parent(
     service: Server, tmp_path: Path, database_url: str
 ) -> None:
     before = workers(service)

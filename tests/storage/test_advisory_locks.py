@@ -21,7 +21,7 @@ async def processes(postgres: Postgres) -> AsyncIterator[tuple[Storage, Storage]
     await two.close()
 
 
-async def test_one_begins_when_the_other_has_ended(processes: tuple[Storage, Storage]) -> None:
+async def test_one_starts_when_the_other_has_ended(processes: tuple[Storage, Storage]) -> None:
     one, two = processes
     log: list[str] = []
 
@@ -39,7 +39,7 @@ async def test_one_begins_when_the_other_has_ended(processes: tuple[Storage, Sto
         assert was_free
 
 
-async def test_names_and_what_one_process_does_at_once_are_apart(processes: tuple[Storage, Storage]) -> None:
+async def test_names_are_independent_and_a_process_does_not_block_itself(processes: tuple[Storage, Storage]) -> None:
     one, two = processes
     async with (
         one.advisory_locks.hold(NAME),
@@ -50,7 +50,7 @@ async def test_names_and_what_one_process_does_at_once_are_apart(processes: tupl
         assert other
 
 
-async def test_a_process_that_is_gone_holds_nothing(processes: tuple[Storage, Storage]) -> None:
+async def test_an_ended_process_holds_nothing(processes: tuple[Storage, Storage]) -> None:
     one, two = processes
     async with one.advisory_locks.hold(NAME):
         await one.close()
@@ -58,7 +58,7 @@ async def test_a_process_that_is_gone_holds_nothing(processes: tuple[Storage, St
             assert was_free
 
 
-async def test_a_turn_that_was_given_up_half_way_is_free(processes: tuple[Storage, Storage]) -> None:
+async def test_a_cancelled_wait_leaves_the_lock_free(processes: tuple[Storage, Storage]) -> None:
     one, two = processes
 
     async def hold() -> None:
@@ -74,7 +74,7 @@ async def test_a_turn_that_was_given_up_half_way_is_free(processes: tuple[Storag
         pass
 
 
-async def test_on_sqlite_there_is_nobody_else(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_on_sqlite_locks_are_always_free(tmp_path_factory: pytest.TempPathFactory) -> None:
     storage = Storage(f"sqlite+aiosqlite:///{tmp_path_factory.mktemp('turns') / 'x.db'}")
     async with storage.advisory_locks.hold(NAME) as first, storage.advisory_locks.hold(NAME) as second:
         assert (first, second) == (True, True)
@@ -99,7 +99,7 @@ async def test_a_connection_that_was_cut_is_replaced(
             assert was_free, "the lock ended with its connection"
 
 
-async def test_what_was_lost_with_a_connection_gives_back_nothing_else(
+async def test_a_lock_that_was_lost_with_its_connection_releases_no_other(
     processes: tuple[Storage, Storage], postgres: Postgres
 ) -> None:
     one, two = processes

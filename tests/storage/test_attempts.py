@@ -53,7 +53,7 @@ async def remove(storage: Storage, fence: int) -> None:
         await idempotency.remove(session, "s", fence)
 
 
-async def test_one_comes_first(storage: Storage) -> None:
+async def test_only_one_insert_succeeds(storage: Storage) -> None:
     assert await find(storage) is None
     assert await insert(storage) is True
     assert await insert(storage, now=11) is False
@@ -63,7 +63,7 @@ async def test_one_comes_first(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("answered", [False, True])
-async def test_one_takes_over(storage: Storage, answered: bool) -> None:
+async def test_only_one_takes_over(storage: Storage, answered: bool) -> None:
     await insert(storage)
     await insert(storage, "t")
     assert not answered or await finish(storage, 1)
@@ -74,7 +74,7 @@ async def test_one_takes_over(storage: Storage, answered: bool) -> None:
     assert await find(storage) == SECOND
 
 
-async def test_the_first_answer_stays(storage: Storage) -> None:
+async def test_the_first_response_stays(storage: Storage) -> None:
     await insert(storage)
     await insert(storage, "t")
     assert await finish(storage, 2) is False
@@ -88,7 +88,7 @@ async def test_the_first_answer_stays(storage: Storage) -> None:
     assert await find(storage, "t") == FIRST
 
 
-async def test_an_ended_lease_stays_known(storage: Storage) -> None:
+async def test_an_attempt_stays_after_its_lease(storage: Storage) -> None:
     await insert(storage)
     await insert(storage, "t")
     await end_lease(storage, 2)
@@ -100,7 +100,7 @@ async def test_an_ended_lease_stays_known(storage: Storage) -> None:
     assert await find(storage, "t") == FIRST
 
 
-async def test_what_is_removed_is_forgotten(storage: Storage) -> None:
+async def test_a_removed_attempt_is_gone(storage: Storage) -> None:
     await insert(storage)
     await insert(storage, "t")
     await remove(storage, 2)

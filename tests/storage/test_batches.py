@@ -47,7 +47,7 @@ def made(storage: Slow) -> Batches[int]:
     return Batches(given, lambda _dialect, items: list(items))
 
 
-async def test_a_batch_has_the_time_of_the_one_who_waits_longest() -> None:
+async def test_a_batch_has_the_time_of_its_oldest_item() -> None:
     storage = Slow(0.2)
     work = made(storage)
     first = asyncio.ensure_future(work.add(1))
@@ -59,14 +59,14 @@ async def test_a_batch_has_the_time_of_the_one_who_waits_longest() -> None:
     assert storage.given[1][1] <= 0.4 - 0.1, "it has waited for the first"
 
 
-async def test_the_refusal_comes_when_the_batch_has_ended() -> None:
+async def test_the_rejection_comes_after_the_batch_has_ended() -> None:
     storage = Slow(9)
     outcomes = await asyncio.gather(made(storage).add(1), return_exceptions=True)
     assert refusals(outcomes) == [True]
     assert len(storage.given) == 1, "and nothing goes on behind it"
 
 
-async def test_who_has_no_time_left_is_refused_and_does_not_cut_that_of_others() -> None:
+async def test_an_item_with_no_time_left_is_rejected_and_does_not_shorten_the_batch() -> None:
     storage = Slow(9)
     work = made(storage)
     first = asyncio.ensure_future(work.add(1))

@@ -111,7 +111,7 @@ INVARIANTS: list[tuple[str, Table, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-async def test_constraints_carry_the_invariants(storage: Storage) -> None:
+async def test_constraints_reject_invalid_rows(storage: Storage) -> None:
     async def add(table: Table, values: dict[str, Any]) -> None:
         async with storage.write() as session:
             await session.execute(insert(table).values(values))
@@ -126,7 +126,7 @@ async def test_constraints_carry_the_invariants(storage: Storage) -> None:
         await add(table, row)
 
 
-async def test_what_must_be_one_cannot_be_two(storage: Storage) -> None:
+async def test_unique_constraints_reject_duplicates(storage: Storage) -> None:
     """Unique: client id, post per location, hold per reason, idempotency scope, usage per month."""
     once = {"scope": "s", "fingerprint": "f", "fence": 1, "lease_until": 0, "created_at": 0}
     rows: list[tuple[Table, dict[str, Any], dict[str, Any]]] = [

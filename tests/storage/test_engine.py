@@ -38,7 +38,7 @@ async def value(storage: Storage, statement: Any) -> Any:
 
 
 class TestCommit:
-    async def test_is_whole_or_not_at_all(self, storage: Storage) -> None:
+    async def test_commits_everything_or_nothing(self, storage: Storage) -> None:
         place = "?" if storage.is_sqlite else "$1"
         rename = Executions(f"UPDATE users SET name = {place} WHERE id = 1", [["changed"]])
         broken = Executions(f"UPDATE users SET no_such_column = {place}", [["x"]])
@@ -143,7 +143,7 @@ class TestOutage:
         await storage.close()
         await asyncio.sleep(0.1)  # aiosqlite does not wait for the thread of a connection that could not be opened
 
-    async def test_a_connection_that_was_cut_is_made_anew(self, storage: Storage, settings: Settings) -> None:
+    async def test_a_connection_that_was_cut_is_replaced(self, storage: Storage, settings: Settings) -> None:
         if storage.is_sqlite:
             return  # a file has no connections to cut
 
@@ -231,7 +231,7 @@ async def test_sqlite_runs_with_the_pragmas_that_durability_needs(storage: Stora
         ("", None),
     ],
 )
-async def test_of_several_hosts_the_one_that_takes_writes_is_used(query: str, asked: str | None) -> None:
+async def test_of_several_hosts_the_one_that_accepts_writes_is_used(query: str, asked: str | None) -> None:
     engine = create_engine(f"postgresql+asyncpg://postgres@/work?{query}", 1)
     assert engine.dialect.create_connect_args(engine.url)[1].get("target_session_attrs") == asked
     await engine.dispose()

@@ -52,14 +52,14 @@ async def expiry(storage: Storage, family: str = "f") -> int:
         return int(found.scalar_one())
 
 
-async def test_a_family_is_known_from_its_first_exchange(storage: Storage) -> None:
+async def test_a_family_has_a_row_from_its_first_exchange(storage: Storage) -> None:
     assert await find(storage) is None
     assert await advance(storage, 0) is True
     assert await find(storage) == Family(1, NOW, "f after 0")
     assert await expiry(storage) == 5_000
 
 
-async def test_each_step_is_taken_once_and_in_turn(storage: Storage) -> None:
+async def test_each_generation_is_exchanged_once_and_in_order(storage: Storage) -> None:
     assert await advance(storage, 1) is False  # of a family that nobody has seen
     assert await advance(storage, 0)
     assert [await advance(storage, of, now=NOW + 1) for of in (0, 2, 5)] == [False] * 3
@@ -69,7 +69,7 @@ async def test_each_step_is_taken_once_and_in_turn(storage: Storage) -> None:
     assert await find(storage) == Family(2, NOW + 2, "f after 1")
 
 
-async def test_families_are_apart(storage: Storage) -> None:
+async def test_families_are_independent(storage: Storage) -> None:
     assert [await advance(storage, 0, family) for family in ("f", "g")] == [True, True]
     assert await advance(storage, 1, "g")
     assert await find(storage) == Family(1, NOW, "f after 0")

@@ -27,7 +27,7 @@ async def counts(services: Services) -> dict[str, int]:
         }
 
 
-async def test_makes_what_was_asked_for_beside_what_is_there_and_again(services: Services) -> None:
+async def test_adds_the_requested_rows_to_existing_ones_repeatedly(services: Services) -> None:
     before = await counts(services)
     for round_number in (1, 2):
         loaded = await generate.load(services, DEMO, AMOUNTS, seed=1)
@@ -44,7 +44,7 @@ async def test_makes_what_was_asked_for_beside_what_is_there_and_again(services:
         assert after == {name: before[name] + round_number * loaded.get(name, 0) for name in before}
 
 
-async def test_is_served_like_everything_else(app: Quart, services: Services, as_user: AsUser) -> None:
+async def test_generated_data_is_served(app: Quart, services: Services, as_user: AsUser) -> None:
     await generate.load(services, DEMO, AMOUNTS, seed=1)
     async with services.storage.read() as session:
         generated = select(users.c.email).where(users.c.email.like(f"%@{DOMAIN}")).order_by(users.c.id)
@@ -69,7 +69,7 @@ async def test_is_served_like_everything_else(app: Quart, services: Services, as
     assert await tokens.user_token(services, ALICE)
 
 
-async def test_leaves_a_database_with_users_of_its_own_alone(services: Services) -> None:
+async def test_rejects_a_database_with_other_users(services: Services) -> None:
     async with services.storage.write() as session:
         await session.execute(insert(users).values(email="zoe@example.org", name="Zoe", plan="pro", created_at=0))
     before = await counts(services)

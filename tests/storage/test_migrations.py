@@ -76,7 +76,7 @@ async def downgrade(engine: AsyncEngine, to: str = "base") -> None:
         await connection.run_sync(to_base)
 
 
-async def test_say_what_the_tables_say(engine: AsyncEngine) -> None:
+async def test_match_the_tables(engine: AsyncEngine) -> None:
     await migrate.check(engine)
     assert await tables(engine) == TABLES | {"alembic_version"}
 
@@ -113,7 +113,7 @@ async def test_two_that_start_at_once_do_it_once(url: str) -> None:
 
 
 @pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
-async def test_one_that_must_wait_lets_others_by_and_begins_again(engine: AsyncEngine) -> None:
+async def test_one_that_must_wait_pauses_for_other_statements(engine: AsyncEngine) -> None:
     await downgrade(engine, "0001")
     async with engine.connect() as reader:
         await reader.exec_driver_sql("SELECT 1 FROM keys")  # and its transaction goes on
@@ -135,7 +135,7 @@ async def test_go_down_to_nothing_and_up_again(engine: AsyncEngine) -> None:
     await migrate.check(engine)
 
 
-async def test_keys_from_before_are_found_by_their_domains(engine: AsyncEngine) -> None:
+async def test_older_keys_are_found_by_their_domains(engine: AsyncEngine) -> None:
     """Preflights look them up (D-30); a key without domains takes every one, a revoked key none."""
     async with engine.begin() as connection:
         user = {"id": 1, "email": "a@example.com", "name": "A", "plan": "pro", "created_at": 0}
@@ -154,7 +154,7 @@ async def test_keys_from_before_are_found_by_their_domains(engine: AsyncEngine) 
     assert rows == {("a.example", NEVER, 1), ("www.a.example", NEVER, 1), (ANY, 5, 2)}
 
 
-async def test_that_fail_leave_nothing_half_done(engine: AsyncEngine) -> None:
+async def test_that_fail_are_rolled_back(engine: AsyncEngine) -> None:
     await downgrade(engine)
     async with engine.begin() as connection:
         await connection.exec_driver_sql("CREATE TABLE syncs (in_the_way INTEGER)")
@@ -182,7 +182,7 @@ async def test_names_are_the_same_on_both_databases(engine: AsyncEngine) -> None
         assert await connection.run_sync(unnamed) == []
 
 
-async def test_add_only_what_the_version_before_can_do_without(engine: AsyncEngine) -> None:
+async def test_remain_usable_by_the_previous_version(engine: AsyncEngine) -> None:
     """So that its processes go on while the next version's come up (docs/operations.md)."""
 
     def columns(connection: Connection) -> dict[tuple[str, str], bool]:

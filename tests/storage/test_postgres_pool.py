@@ -90,7 +90,7 @@ async def test_closes_a_connection_on_which_a_statement_was_interrupted(pool: Po
     assert await pool.run(pid, 5) != first
 
 
-async def test_one_that_cannot_be_opened_keeps_no_place(postgres: Postgres) -> None:
+async def test_a_failed_connection_keeps_no_place(postgres: Postgres) -> None:
     nowhere = PostgresPool({"user": "postgres", "database": "no such database", "host": postgres.host}, 1)
     for _ in range(3):
         with pytest.raises(asyncpg.InvalidCatalogNameError):
@@ -99,7 +99,7 @@ async def test_one_that_cannot_be_opened_keeps_no_place(postgres: Postgres) -> N
     await nowhere.close()
 
 
-async def test_close_cuts_what_is_still_in_use(pool: PostgresPool) -> None:
+async def test_close_cuts_connections_in_use(pool: PostgresPool) -> None:
     hold = Hold()
     running = asyncio.create_task(pool.run(hold, 5))
     await hold.has_connection.wait()
@@ -144,7 +144,7 @@ async def test_work_on_a_connection_that_was_cut_is_repeated_on_a_new_one(
     assert pool.usage() == (2, 0, 0)
 
 
-async def test_work_that_has_begun_is_not_repeated(pool: PostgresPool, postgres: Postgres) -> None:
+async def test_work_that_has_started_is_not_repeated(pool: PostgresPool, postgres: Postgres) -> None:
     calls = 0
 
     async def is_cut(connection: Any) -> None:

@@ -43,14 +43,14 @@ async def refresh(storage: Storage, before: dict[str, str], *found: StoredPost, 
 
 
 class TestCache:
-    async def test_takes_over_what_the_provider_lists(self, storage: Storage) -> None:
+    async def test_stores_the_posts_that_the_provider_lists(self, storage: Storage) -> None:
         await put(storage, post("kept"), post("changed"), post("gone"))
         await put(storage, post("gone"), location=ELSEWHERE)
         await refresh(storage, await held(storage), post("kept"), post("changed", text="[]"), post("new"))
         assert await held(storage) == {"kept": "{}", "changed": "[]", "new": "{}"}
         assert await held(storage, ELSEWHERE) == {"gone": "{}"}
 
-    async def test_leaves_alone_what_happened_while_the_provider_was_read(self, storage: Storage) -> None:
+    async def test_keeps_changes_made_while_the_provider_was_read(self, storage: Storage) -> None:
         await put(storage, post("changed"), post("deleted"))
         before = await held(storage)
         await put(storage, post("changed", text="[1]"), post("created"))
@@ -61,7 +61,7 @@ class TestCache:
         await refresh(storage, before)
         assert await held(storage) == {"changed": "[1]", "created": "{}"}
 
-    async def test_tells_how_old_it_is(self, storage: Storage) -> None:
+    async def test_has_the_age_of_the_last_reading(self, storage: Storage) -> None:
         async def ages() -> tuple[int | None, int | None]:
             async with storage.read() as session:
                 age = await posts.cache_age(session, HERE)
@@ -152,6 +152,6 @@ class TestStored:
             {"name": "locations/111/localPosts/5", "summary": "\ud800"},
         ],
     )
-    def test_refuses_what_is_no_post_of_the_location(self, document: dict[str, object]) -> None:
+    def test_rejects_posts_of_other_locations(self, document: dict[str, object]) -> None:
         with pytest.raises(ProviderError, match="unreadable post"):
             stored(HERE, document)

@@ -86,7 +86,7 @@ def provider_says(reason: Any, *, retryable: bool, **said: Any) -> ServiceError:
     return failure
 
 
-async def test_a_repeat_is_answered_as_the_first_time(desk: Desk) -> None:
+async def test_a_retry_gets_the_first_response(desk: Desk) -> None:
     assert (await desk.ask({"a": 1, "b": 2})).data == b"1"
     again = await desk.ask({"b": 2, "a": 1}, values=["k", "k"])
     assert (again.data, again.replayed) == (b"1", True)
@@ -94,7 +94,7 @@ async def test_a_repeat_is_answered_as_the_first_time(desk: Desk) -> None:
     assert desk.runs == 1
 
 
-async def test_callers_operations_locations_and_values_are_apart(desk: Desk) -> None:
+async def test_callers_operations_locations_and_values_are_independent(desk: Desk) -> None:
     other = AllowedLocation("locations/112", 1, PLAN, "accounts/1")
     for different in (
         {},
@@ -112,14 +112,14 @@ async def test_callers_operations_locations_and_values_are_apart(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("given", [[["a", "a"]], [["a"], ["b"]], [[""]], [["x" * 256]], [["a b"]], [["a\n"]], [["é"]]])
-async def test_A129_values_that_are_no_key(given: list[list[str]]) -> None:
+async def test_A129_invalid_keys(given: list[list[str]]) -> None:
     with pytest.raises(ServiceError) as refusal:
         idempotency_key(given, 1)
     assert refusal.value.kind is VALIDATION_ERROR
     assert refusal.value.details["errors"][0]["field"] == "X-Idempotency-Key"
 
 
-async def test_A135_is_forgotten_after_a_day(desk: Desk) -> None:
+async def test_A135_is_deleted_after_a_day(desk: Desk) -> None:
     await desk.ask()
     desk.clock.advance(milliseconds=KEPT - 1)
     assert (await desk.ask()).data == b"1"
@@ -130,7 +130,7 @@ async def test_A135_is_forgotten_after_a_day(desk: Desk) -> None:
     assert (await desk.ask(request=2)).data == b"2"
 
 
-async def test_A135_an_attempt_of_unknown_effect_is_forgotten_too_and_its_successor_is_kept_for_a_day(
+async def test_A135_an_attempt_of_unknown_effect_is_deleted_too_and_its_successor_is_kept_for_a_day(
     desk: Desk,
 ) -> None:
     await desk.fails(SERVICE_UNAVAILABLE, failing=ServiceError(SERVICE_UNAVAILABLE))
@@ -142,7 +142,7 @@ async def test_A135_an_attempt_of_unknown_effect_is_forgotten_too_and_its_succes
     assert (await desk.ask(request=2)).data == b"2"
 
 
-async def test_a_holder_that_is_gone_gives_way_after_its_lease(desk: Desk) -> None:
+async def test_an_ended_holder_is_replaced_after_its_lease(desk: Desk) -> None:
     """A process that was killed lets nothing go: here the holder asks again from within."""
     seen: list[Claim | None] = []
 
@@ -193,7 +193,7 @@ class Interrupted:
 
 
 @pytest.mark.parametrize(("after", "word"), [(1, delete(rows)), (2, update(rows).values(fence=rows.c.fence + 1))])
-async def test_who_comes_between_two_statements_of_a_claim_is_left_to_it(desk: Desk, after: int, word: Any) -> None:
+async def test_a_claim_between_two_statements_of_another_has_no_effect(desk: Desk, after: int, word: Any) -> None:
     """The attempt is released between the insert and the look at it; or its end is seen, and another takes it over."""
     with pytest.raises(RuntimeError):
         await desk.ask(failing=RuntimeError())
@@ -205,13 +205,13 @@ async def test_who_comes_between_two_statements_of_a_claim_is_left_to_it(desk: D
     assert (await desk.ask()).data == b"2"
 
 
-async def test_A131_what_can_be_corrected_is_forgotten(desk: Desk) -> None:
+async def test_A131_a_correctable_error_is_not_stored(desk: Desk) -> None:
     await desk.fails(SYNC_DISABLED, failing=ServiceError(SYNC_DISABLED))
     assert await desk.scopes() == 0
     assert (await desk.ask(request=2)).data == b"2"
 
 
-async def test_a_final_refusal_of_the_provider_is_kept(desk: Desk) -> None:
+async def test_a_final_rejection_of_the_provider_is_kept(desk: Desk) -> None:
     said = {"http_status": 400, "provider_code": "INVALID_ARGUMENT"}
     first = await desk.fails(PROVIDER_API_ERROR, failing=provider_says("rejected", retryable=False, **said))
     again = await desk.fails(PROVIDER_API_ERROR)
@@ -228,7 +228,7 @@ FAILED = [
 
 
 @pytest.mark.parametrize(("kind", "failing"), FAILED)
-async def test_after_a_refusal_that_passes_the_request_may_be_another(
+async def test_after_a_temporary_rejection_the_request_may_change(
     desk: Desk, kind: ErrorKind, failing: ServiceError
 ) -> None:
     await desk.fails(kind, failing=failing)
@@ -245,7 +245,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("kind", "failing"), UNKNOWN)
-async def test_what_may_have_happened_stays_the_same_request(
+async def test_an_attempt_of_unknown_effect_keeps_its_request(
     desk: Desk, kind: ErrorKind, failing: ServiceError
 ) -> None:
     await desk.fails(kind, failing=failing)
@@ -260,7 +260,7 @@ async def test_what_may_have_happened_stays_the_same_request(
     assert (desk.claim.fence, desk.claim.since) == (4, START)
 
 
-async def test_what_breaks_within_lets_go_at_once(desk: Desk) -> None:
+async def test_a_defect_releases_the_claim_at_once(desk: Desk) -> None:
     with pytest.raises(RuntimeError):
         await desk.ask(failing=RuntimeError())
     await desk.fails(IDEMPOTENCY_KEY_REUSED, request=2)

@@ -80,7 +80,7 @@ async def taken(windows: Windows, count: int, name: str = "x", window: Window = 
     return [(await windows.take(name, window))[0] for _ in range(count)]
 
 
-async def test_grants_the_limit_and_tells_when_there_is_more(rig: Rig) -> None:
+async def test_grants_the_limit_and_returns_the_time_of_the_next(rig: Rig) -> None:
     windows, move = rig
     ok, first = await windows.take("x", THREE)
     assert (ok, first.left) == (True, 2)
@@ -151,7 +151,7 @@ async def test_all_processes_count_in_one_place(redis_server: RedisServer) -> No
         await process.close()
 
 
-async def test_without_the_server_a_process_counts_for_itself_and_says_so_once(
+async def test_without_the_server_a_process_counts_itself_and_logs_it_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     windows = SharedWindows(f"redis://127.0.0.1:{free_port()}", MemoryWindows(FrozenClock(NOW)))
@@ -163,7 +163,7 @@ async def test_without_the_server_a_process_counts_for_itself_and_says_so_once(
     await windows.close()
 
 
-async def test_a_server_that_hangs_is_waited_for_once() -> None:
+async def test_a_hanging_server_is_waited_for_once() -> None:
     async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await stop.wait()
         writer.close()

@@ -29,7 +29,7 @@ def test_one_address_can_take_most_and_never_all() -> None:
     assert taken(Shares(lambda: 1), "a") == 1
 
 
-def test_something_is_left_for_each_address_that_comes() -> None:
+def test_a_part_is_left_for_each_new_address() -> None:
     shares = Shares(lambda: 1000)
     had = [taken(shares, f"192.0.2.{n}") for n in range(100)]
     assert min(had[:4]) > 0
@@ -37,7 +37,7 @@ def test_something_is_left_for_each_address_that_comes() -> None:
     assert had == sorted(had, reverse=True)
 
 
-def test_what_is_given_back_can_be_taken_again() -> None:
+def test_a_released_amount_can_be_reserved_again() -> None:
     shares = Shares(lambda: 10)
     count = taken(shares, "a")
     shares.add("a", -count)
@@ -45,7 +45,7 @@ def test_what_is_given_back_can_be_taken_again() -> None:
     assert taken(shares, "b") == count
 
 
-def test_requests_that_wait_to_be_begun_count() -> None:
+def test_queued_requests_count() -> None:
     shares = Shares(lambda: 10)
     assert shares.fits("a", 1, 9)
     assert not shares.fits("a", 1, 10)
@@ -93,7 +93,7 @@ async def refused(reading: Any) -> str:
     return raised.value.kind.code
 
 
-async def test_a_request_holds_no_place_while_it_waits_for_its_body(shared: Capacity) -> None:
+async def test_a_request_has_no_slot_while_it_waits_for_its_body(shared: Capacity) -> None:
     mine = place(shared)
     reading = asyncio.ensure_future(awaited(never, mine, 100).read(KB))
     await asyncio.sleep(0)
@@ -105,7 +105,7 @@ async def test_a_request_holds_no_place_while_it_waits_for_its_body(shared: Capa
     assert (shared.active.held, shared.waiting, shared.memory.held) == (1, 0, 0)
 
 
-async def test_without_a_place_when_its_body_is_there_it_is_refused(shared: Capacity, refusals: list[str]) -> None:
+async def test_without_a_slot_when_its_body_has_arrived_it_is_rejected(shared: Capacity, refusals: list[str]) -> None:
     mine = place(shared)
     body = awaited(pieces(1, 1, pause=0.01), mine)
     reading = asyncio.ensure_future(body.read(KB))

@@ -56,7 +56,7 @@ def test_history_of_a_key_that_was_never_seen() -> None:
     assert history([], NOW, NOW) == []
 
 
-def test_history_tells_every_state_in_order() -> None:
+def test_history_has_every_state_in_order() -> None:
     created = NOW - 5 * DAY
     first, second = Span(created + HOUR, created + 4 * HOUR), Span(NOW - 6 * HOUR, NOW - 30 * MINUTE)
     assert history([first, second], NOW, created) == [

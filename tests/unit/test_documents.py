@@ -9,7 +9,7 @@ from quart import Quart
 from profilesvc.api.documents import Documents
 
 
-async def test_is_made_once_beside_the_loop() -> None:
+async def test_is_made_once_on_a_thread() -> None:
     made: list[threading.Thread] = []
     documents, goes_on = Documents(), threading.Event()
 

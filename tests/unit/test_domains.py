@@ -31,7 +31,7 @@ from profilesvc.domain.errors import ServiceError
         ("www.www.example.com", "www.www.example.com"),
     ],
 )
-def test_normal_form(text: str, domain: str) -> None:
+def test_valid_domains_have_a_normal_form(text: str, domain: str) -> None:
     assert normal_domain(text, development=False) == domain
 
 
@@ -51,7 +51,7 @@ def test_normal_form(text: str, domain: str) -> None:
         *("localhost", "LOCALHOST:3000", "app.localhost", "example.com\N{NO-BREAK SPACE}", "example.com\u2028"),
     ],
 )
-def test_refused(text: str) -> None:
+def test_invalid_domains_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"must|localhost"):
         normal_domain(text, development=False)
     assert not domain_allowed(text, [], development=False)

@@ -26,7 +26,7 @@ async def test_a_handler_is_called_without_an_app() -> None:
     assert "urn:ietf:params:oauth:grant-type:token-exchange" not in metadata.grant_types_supported
 
 
-async def test_a_handler_refuses_without_an_app() -> None:
+async def test_a_handler_rejects_without_an_app() -> None:
     body = TokenRequest.model_validate(
         {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",

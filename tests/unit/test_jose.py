@@ -33,7 +33,7 @@ def test_every_part_has_one_spelling_the_signature_too() -> None:
             unverified(token)
 
 
-def test_a_part_is_an_object_without_a_member_twice() -> None:
+def test_a_part_is_an_object_without_duplicate_fields() -> None:
     assert json_object(b'{"a":{"b":1},"b":2}') == {"a": {"b": 1}, "b": 2}
     for raw in (b"[]", b'"a"', b"1", b"null"):
         with pytest.raises(TypeError):

@@ -8,11 +8,11 @@ import pytest
 from support.machine import NO_SERVER, foreign
 
 
-def test_nothing_of_the_machine_s_is_left_in_the_environment() -> None:
+def test_the_environment_has_nothing_of_the_machine() -> None:
     assert {name: os.environ[name] for name in foreign(os.environ)} == {"PGHOST": NO_SERVER}  # set by conftest.py
 
 
-def test_what_would_lead_elsewhere_is_known() -> None:
+def test_variables_that_lead_elsewhere_are_listed() -> None:
     elsewhere = ["PROFILESVC_DATABASE_URL", "profilesvc_base_url", "PGHOST", "PGSSLMODE", "http_proxy", "ALL_PROXY"]
     assert foreign([*elsewhere, "PATH", "HOME", "PROFILESVC_FUZZ", "PROFILESVC_DEPLOYED"]) == elsewhere
 

@@ -19,7 +19,7 @@ def accepted(text: str, allowed: list[str], *, development: bool = False) -> boo
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_A123_good_origins(text: str) -> None:
+def test_A123_allowed_origins(text: str) -> None:
     assert accepted(text, ALLOWED)
 
 
@@ -33,7 +33,7 @@ def test_A123_http_is_for_development() -> None:
     assert not accepted("http://example.com", ALLOWED)
 
 
-def test_a_key_without_domains_takes_every_origin_that_is_one() -> None:
+def test_a_key_without_domains_accepts_every_valid_origin() -> None:
     for text in ("https://any.example", "http://any.example:8080", "https://127.0.0.1", "http://[::1]:3000"):
         assert accepted(text, [])
     for text in MALFORMED:
@@ -125,7 +125,7 @@ class TestDashboardOrigins:
             *("https://bücher.example", "https://a.example https://b.example"),
         ],
     )
-    def test_are_refused_with_one_clear_line(self, text: str) -> None:
+    def test_are_rejected_with_one_clear_line(self, text: str) -> None:
         with pytest.raises(SettingsError, match=r"^PROFILESVC_DASHBOARD_ORIGINS: .* is not an origin such as https://"):
             load(_env_file=None, dashboard_origins=f"https://good.example,{text}")
 

@@ -71,7 +71,7 @@ def test_a_long_outage_is_one_line_a_minute(log: Log) -> None:
     ]
 
 
-def test_kept_connections_that_still_work_do_not_bring_it_back(log: Log) -> None:
+def test_idle_connections_that_still_work_do_not_count_as_back(log: Log) -> None:
     for _ in range(100):
         log.request(LOST)
         log.outage.worked(wrote=True)
@@ -112,7 +112,7 @@ def test_no_response_in_time_is_lost_unless_others_have_one(log: Log, others_wor
 
 
 @pytest.mark.parametrize("cause", [None, ValueError("x"), sqlalchemy.exc.ProgrammingError("SELECT", {}, Exception())])
-def test_what_is_not_the_database_s_is_not_counted(log: Log, cause: Any) -> None:
+def test_other_errors_are_not_counted(log: Log, cause: Any) -> None:
     from profilesvc.contract.errors import SERVICE_UNAVAILABLE
 
     error = ServiceError(SERVICE_UNAVAILABLE)

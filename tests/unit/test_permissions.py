@@ -24,7 +24,7 @@ def test_grant_is_the_intersection(allowed: list[str], requested: list[str] | No
 
 
 @pytest.mark.parametrize("requested", [[WRITE], ["business.admin"], ["BUSINESS.READ"], [""]])
-def test_nothing_left_is_refused_without_a_deactivation_reason(requested: list[str]) -> None:
+def test_nothing_left_is_rejected_without_a_deactivation_reason(requested: list[str]) -> None:
     with pytest.raises(ServiceError) as refusal:
         grant([READ], requested)
     assert refusal.value.kind.code == "AUTH_INSUFFICIENT_PERMISSIONS"

@@ -78,7 +78,7 @@ def pieces(headers: list[tuple[bytes, bytes]], *bodies: bytes) -> Any:
     return app
 
 
-async def test_what_follows_is_written_as_it_comes() -> None:
+async def test_later_parts_are_written_at_once() -> None:
     transport = await answered(pieces([], b"bread", b"", b"butter"), GET)
     head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     assert transport.writes == [head + b"5\r\nbread\r\n", b"", b"6\r\nbutter\r\n0\r\n\r\n"]
@@ -88,7 +88,7 @@ async def test_what_follows_is_written_as_it_comes() -> None:
     ("request_line", "status", "headers", "body"),
     [(b"HEAD", 200, LENGTH, b"bread"), (b"HEAD", 200, LENGTH, b""), (b"GET", 204, [], b""), (b"GET", 304, [], b"")],
 )
-async def test_an_answer_without_a_body_goes_out(
+async def test_a_response_without_a_body_is_sent(
     request_line: bytes, status: int, headers: list[tuple[bytes, bytes]], body: bytes
 ) -> None:
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
@@ -101,7 +101,7 @@ async def test_an_answer_without_a_body_goes_out(
     assert said.endswith(b"\r\n\r\n")
 
 
-async def test_who_waits_to_be_asked_for_the_body_is_asked_before_the_answer() -> None:
+async def test_100_continue_is_sent_before_the_response() -> None:
     async def app(_scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({**START, "headers": LENGTH})
@@ -122,7 +122,7 @@ async def test_who_waits_to_be_asked_for_the_body_is_asked_before_the_answer() -
     assert b"".join(transport.writes[1:]) == b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"
 
 
-async def test_of_an_answer_that_breaks_off_before_its_body_the_head_is_sent() -> None:
+async def test_the_head_of_an_interrupted_response_is_sent() -> None:
     """Nothing at all would look like a connection that was lost before the request: clients repeat it."""
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
@@ -134,7 +134,7 @@ async def test_of_an_answer_that_breaks_off_before_its_body_the_head_is_sent() -
     assert transport.is_closed
 
 
-async def test_requests_that_come_together_are_answered_one_by_one() -> None:
+async def test_pipelined_requests_are_answered_one_after_the_other() -> None:
     transport = await answered(pieces(LENGTH, b"bread"), 3 * GET)
     assert b"".join(transport.writes) == 3 * b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nbread"
 

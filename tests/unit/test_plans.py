@@ -31,7 +31,7 @@ def test_packaged_catalogue_is_the_table() -> None:
     assert {plan.live_keys_per_location for plan in catalogue.values()} == {20}
 
 
-def test_syncable_members() -> None:
+def test_syncable_fields() -> None:
     catalogue = load_catalogue(None)
     starter, growth = catalogue["starter"].syncable, catalogue["growth"].syncable
     assert starter == ("title", "storefrontAddress", "phoneNumbers", "regularHours", "websiteUri")
@@ -75,7 +75,7 @@ def test_a_file_replaces_the_catalogue(tmp_path: Path) -> None:
         (f'[solo]{ROW}syncable = ["attributes"]', "solo.syncable: attributes is not a writable field"),
     ],
 )
-def test_a_bad_file_is_told_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_invalid_file_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "plans.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"^plan catalogue ") as error:

@@ -83,7 +83,7 @@ def test_create_sends(body: Document, sent: Document) -> None:
     assert check_create(body) == sent
 
 
-def test_read_only_members_are_ignored_whatever_they_hold() -> None:
+def test_read_only_fields_are_ignored_whatever_their_value() -> None:
     odd = {
         "name": 5,
         "state": "GONE",
@@ -166,7 +166,7 @@ def test_every_action_but_call_needs_a_url(action: str) -> None:
         ),
     ],
 )
-def test_create_names_every_bad_member(body: Document, fields: set[str]) -> None:
+def test_create_names_every_invalid_field(body: Document, fields: set[str]) -> None:
     assert set(problems(check_create, body)) == fields
 
 
@@ -243,7 +243,7 @@ MEMBERS = st.sampled_from([*UPDATABLE, "media", "state", "x"])
 
 
 @given(st.dictionaries(MEMBERS, JSON | st.sampled_from([EVENT, LINK, "OFFER", "EVENT", "ALERT", [LINK]]), max_size=5))
-def test_no_body_ends_in_anything_but_a_post_or_a_refusal(body: Document) -> None:
+def test_no_body_ends_in_anything_but_a_post_or_a_rejection(body: Document) -> None:
     for call in (lambda: check_create(body), lambda: check_patch({"summary": "old"}, body)):
         try:
             call()
@@ -251,6 +251,6 @@ def test_no_body_ends_in_anything_but_a_post_or_a_refusal(body: Document) -> Non
             assert refusal.details["errors"]  # noqa: PT017
 
 
-def test_a_length_is_told_in_characters() -> None:
+def test_a_length_is_in_characters() -> None:
     told = problems(check_create, {"summary": "é" * 1501, "topicType": "EVENT", "event": {**EVENT, "title": "x" * 59}})
     assert told == {"summary": "must have at most 1500 characters", "event.title": "must have at most 58 characters"}

@@ -53,7 +53,7 @@ OFFER = {"topicType": "OFFER", "event": EVENT, "offer": {"couponCode": "A"}, "me
         ({"summary": "no topic"}, {"summary": "new"}, {"summary": "new"}, ["summary"]),
     ],
 )
-def test_patch_sends_what_is_present(existing: Document, body: Document, sent: Document, mask: list[str]) -> None:
+def test_patch_sends_the_present_fields(existing: Document, body: Document, sent: Document, mask: list[str]) -> None:
     assert check_patch(existing, body) == (sent, mask)
 
 
@@ -75,7 +75,7 @@ def test_patch_sends_what_is_present(existing: Document, body: Document, sent: D
         ({"topicType": "EVENT"}, {"topicType": "STANDARD"}, {"summary"}),
     ],
 )
-def test_patch_names_every_bad_member(existing: Document, body: Document, fields: set[str]) -> None:
+def test_patch_names_every_invalid_field(existing: Document, body: Document, fields: set[str]) -> None:
     with pytest.raises(ServiceError) as refusal:
         check_patch(existing, body)
     assert {error["field"] for error in refusal.value.details["errors"]} == fields

@@ -60,7 +60,7 @@ def test_golden_case(case: Document) -> None:
     assert profiles.differences(body, after, filtered) == expect["differences_after"]
 
 
-def test_golden_cases_touch_every_writable_member() -> None:
+def test_golden_cases_cover_every_writable_field() -> None:
     assert len({case["name"] for case in CASES}) == len(CASES) >= 83
     changed = {path.split(".")[0] for case in CASES for path in case["expect"].get("changed", [])}
     assert changed == set(WRITABLE)
@@ -78,19 +78,19 @@ def test_check_keeps_the_callers_order_and_reads_whole_floats_as_integers() -> N
     assert json.dumps(checked) == json.dumps(body).replace("10.0", "10")
 
 
-def test_check_drops_read_only_members_inside_arrays() -> None:
+def test_check_drops_read_only_fields_inside_arrays() -> None:
     body = {"categories": {"additionalCategories": [{"name": "categories/gcid:cafe", "displayName": 5}]}}
     assert profiles.check(body) == {"categories": {"additionalCategories": [{"name": "categories/gcid:cafe"}]}}
 
 
 @pytest.mark.parametrize("phone", ["5" * 65, "1\x002", "\ud800", 5, ["1"], {}])
-def test_phone_that_cannot_be_one_is_refused(phone: Any) -> None:
+def test_invalid_phone_is_rejected(phone: Any) -> None:
     with pytest.raises(ServiceError) as refusal:
         profiles.check({"phoneNumbers": {"primaryPhone": phone}})
     assert [error["field"] for error in refusal.value.details["errors"]] == ["phoneNumbers.primaryPhone"]
 
 
-def test_merge_lays_bodies_over_each_other() -> None:
+def test_merge_combines_bodies() -> None:
     base = {"a": {"x": 1, "y": 2}, "b": [1, 2], "c": {"z": 1}, "d": None}
     update = {"a": {"y": 3}, "b": [3], "c": None, "d": {"k": 1}, "e": {}}
     assert profiles.merge(base, update) == {"a": {"x": 1, "y": 3}, "b": [3], "c": None, "d": {"k": 1}, "e": {}}
@@ -181,7 +181,7 @@ def test_a_sync_repairs_every_difference_and_a_second_one_has_nothing_to_do(
 
 @settings(max_examples=effort(200, 10_000), suppress_health_check=[HealthCheck.too_slow])
 @given(current=CURRENT, body=BODIES)
-def test_a_patch_names_and_holds_only_what_may_be_written(current: Document, body: Document) -> None:
+def test_a_patch_has_only_writable_fields(current: Document, body: Document) -> None:
     checked = profiles.check(profiles.split(body, None)[0])
     patch = profiles.plan_patch(current, checked)
     assert {path.split(".")[0] for path in patch.mask} <= set(WRITABLE)

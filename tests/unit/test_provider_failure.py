@@ -7,7 +7,7 @@ from profilesvc.services.provider_errors import provider_failure
 
 
 @pytest.mark.parametrize(("seconds", "wait"), [(None, None), (0, 1), (29.2, 30)])
-def test_known_wait_is_told(seconds: float | None, wait: int | None) -> None:
+def test_known_wait_is_returned(seconds: float | None, wait: int | None) -> None:
     failure = provider_failure(ProviderError("rate_limited", retryable=True, retry_after=seconds))
     assert failure.retry_after == wait
     assert failure.details == {"reason": "rate_limited", "retryable": True}

@@ -31,7 +31,7 @@ def test_a_rate_is_a_moving_window(text: str, limit: int, length: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "0/minute", "10", "10/week", "-1/hour", "10/minute burst", "1e3/minute", "\u0661/hour"]
 )
-def test_what_is_no_rate_is_refused(text: str) -> None:
+def test_invalid_rates_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="must be a rate such as 300/minute"):
         Window.of(text)
 
@@ -53,7 +53,7 @@ def test_a_burst_does_not_raise_the_rate(limit: int, burst: int) -> None:
         (2, LimitSettings.model_validate({"storage_url": "redis://127.0.0.1"}), False),
     ],
 )
-def test_several_workers_that_count_for_themselves_say_so(
+def test_several_workers_with_their_own_counters_log_it(
     workers: int, limits: LimitSettings, warns: bool, tmp_path: Path
 ) -> None:
     said = workers_warning(make_settings(tmp_path, limits=limits), workers)

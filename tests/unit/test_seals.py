@@ -21,7 +21,7 @@ def ring(*keys: HmacKey) -> Keyring:
 
 
 @pytest.mark.parametrize("content", ["", "1767323045678.11101", "é.\n", "x" * 3_000])
-def test_what_was_sealed_opens_in_every_process_that_has_the_key(content: str) -> None:
+def test_every_process_with_the_key_unseals(content: str) -> None:
     older, newer = generate_hmac(), generate_hmac()
     sealed = Seal(ring(older), "page", NOW).seal(content)
     assert set(sealed) <= {*ALPHABET, "."}
@@ -36,7 +36,7 @@ def test_the_newest_key_seals() -> None:
     assert Seal(ring(older, newer), "page", NOW).seal("a") == Seal(ring(newer), "page", NOW).seal("a")
 
 
-def test_any_change_is_refused_also_another_spelling() -> None:
+def test_any_change_is_rejected_even_another_encoding() -> None:
     seal = Seal(ring(generate_hmac()), "page", NOW)
     good = seal.seal("1767323045678.11101")
     content, _, signature = good.rpartition(".")
@@ -60,7 +60,7 @@ def test_any_change_is_refused_also_another_spelling() -> None:
     assert seal.unseal(good) == "1767323045678.11101"
 
 
-def test_no_other_key_opens() -> None:
+def test_no_other_key_unseals() -> None:
     key = generate_hmac()
     for guess in (b"", b"\0" * 32, key.kid.encode(), key.secret, b"page"):
         forger = Signer(guess, salt="page", key_derivation="hmac", digest_method=hashlib.sha256)

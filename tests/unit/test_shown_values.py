@@ -103,7 +103,7 @@ PATHS = st.sampled_from(
 
 
 @given(PATHS, JSON, JSON)
-def test_whatever_it_is_it_is_bounded_and_what_differs_looks_different(path: str, ours: Any, theirs: Any) -> None:
+def test_values_are_bounded_and_different_values_look_different(path: str, ours: Any, theirs: Any) -> None:
     for column in columns(path, ours, theirs):
         assert 1 <= len(column) <= 14
         assert all(len(line) <= 1_001 for line in column)

@@ -87,7 +87,7 @@ class TestIssue:
         """A repeated refresh is signed again (D-10)."""
         assert signer.issue(typ, CLAIMS, NOW, 60) == signer.issue(typ, CLAIMS, NOW, 60)
 
-    def test_is_for_the_api_or_for_the_token_route_alone(self, signer: Signer) -> None:
+    def test_has_the_audience_of_its_type(self, signer: Signer) -> None:
         assert signer.audience("at+jwt") == BASE
         refresh = signer.issue("rt+jwt", CLAIMS, NOW, 3600)
         assert json.loads(part(refresh, 1))["aud"] == f"{BASE}/api/v1/auth/token"
@@ -111,7 +111,7 @@ class TestIssue:
 
 
 class TestRead:
-    def test_refuses_every_hostile_token_and_still_takes_the_good_one(self, signer: Signer, forge: Forge) -> None:
+    def test_rejects_every_hostile_token_and_accepts_the_valid_one(self, signer: Signer, forge: Forge) -> None:
         good, accepted, cases = forge.good(), [], list(hostile(forge))
         for name, token in cases:
             try:
@@ -123,7 +123,7 @@ class TestRead:
         assert accepted == []
         assert len(cases) >= 150
 
-    def test_refuses_every_confusion_of_access_and_refresh_tokens(
+    def test_rejects_every_confusion_of_access_and_refresh_tokens(
         self, signer: Signer, forge: Forge, refresh_forge: Forge
     ) -> None:
         accepted, cases = [], list(confused(forge, refresh_forge))
@@ -138,7 +138,7 @@ class TestRead:
         assert accepted == []
         assert len({token for _, _, token in cases}) >= 200
 
-    def test_takes_the_edges_that_are_good(self, signer: Signer, forge: Forge) -> None:
+    def test_accepts_valid_edges(self, signer: Signer, forge: Forge) -> None:
         for token in [
             forge.with_claims(exp=forge.now + 1),
             forge.with_claims(iat=forge.now + 60),
@@ -160,12 +160,12 @@ class TestRead:
         ("text", "reason"),
         [("", "malformed"), ("a.b", "malformed"), ("a.b.c", "invalid"), ("x" * MAX_TOKEN_LENGTH + "x", "malformed")],
     )
-    def test_tells_a_typing_error_from_a_forgery(self, signer: Signer, text: str, reason: str) -> None:
+    def test_separates_malformed_and_forged_tokens(self, signer: Signer, text: str, reason: str) -> None:
         with pytest.raises(TokenRejected) as refusal:
             signer.verify(text, "at+jwt", NOW)
         assert refusal.value.reason == reason
 
-    def test_says_expired_of_our_own_tokens_only(self, signer: Signer, forge: Forge) -> None:
+    def test_expired_is_only_for_our_own_tokens(self, signer: Signer, forge: Forge) -> None:
         other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         late = {**forge.claims, "iat": forge.now - 60, "exp": forge.now - 1}
         for token, reason in [(forge.sign(payload=late), "expired"), (forge.sign(None, late, other), "invalid")]:
@@ -173,7 +173,7 @@ class TestRead:
                 signer.verify(token, "at+jwt", NOW)
             assert refusal.value.reason == reason
 
-    def test_remembers_some_access_tokens_and_no_refresh_token(self, key: RsaKey, secret: HmacKey) -> None:
+    def test_caches_some_access_tokens_and_no_refresh_token(self, key: RsaKey, secret: HmacKey) -> None:
         """What is remembered is bounded: the memory of a process must not grow with the tokens it has seen."""
         asked: list[str] = []
 
@@ -200,7 +200,7 @@ class TestRead:
         assert verified((refresh, "rt+jwt"), (refresh, "rt+jwt"), (one, "at+jwt")) == 2
         assert verified((three, "at+jwt"), (one, "at+jwt"), (three, "at+jwt")) == 2
 
-    def test_remembers_no_token_under_another_purpose(self, signer: Signer) -> None:
+    def test_caches_no_token_for_another_type(self, signer: Signer) -> None:
         token = signer.issue("at+jwt", CLAIMS, NOW, 60)
         signer.verify(token, "at+jwt", NOW)
         with pytest.raises(TokenRejected):
@@ -210,13 +210,13 @@ class TestRead:
         with pytest.raises(TokenRejected):
             signer.verify(forge.with_claims(scope="user", sub=str(2**63), client_id="dashboard"), "at+jwt", NOW)
 
-    def test_refuses_a_refresh_token_of_a_user(self, signer: Signer, refresh_forge: Forge) -> None:
+    def test_rejects_a_refresh_token_of_a_user(self, signer: Signer, refresh_forge: Forge) -> None:
         user = {"scope": "user", "sub": "1", "client_id": "dashboard"}
         with pytest.raises(TokenRejected):
             signer.verify(refresh_forge.with_claims(**user), "rt+jwt", NOW)
         assert signer.verify(refresh_forge.good(), "rt+jwt", NOW)
 
-    def test_refuses_refresh_tokens_without_a_family(self, signer: Signer) -> None:
+    def test_rejects_refresh_tokens_without_a_family(self, signer: Signer) -> None:
         for missing in ("fam", "gen", "auth_time"):
             claims = {name: value for name, value in CLAIMS.items() if name != missing}
             with pytest.raises(TokenRejected):
@@ -226,7 +226,7 @@ class TestRead:
 class TestRing:
     """Several keys: one signs, all verify."""
 
-    def test_signs_with_the_active_key_and_takes_tokens_of_every_other(self, key: RsaKey) -> None:
+    def test_signs_with_the_active_key_and_accepts_tokens_of_every_other(self, key: RsaKey) -> None:
         """A key that is announced signs early on a host whose clock is ahead: its tokens are good (A077)."""
         retired, announced = generate_rsa(), generate_rsa()
         dates = [KeyDates(k.kid, 0, at) for k, at in ((retired, 0), (key, NOW), (announced, NOW + 1))]
@@ -239,7 +239,7 @@ class TestRing:
             assert token == signer.issue("at+jwt", CLAIMS, at, 60, signing.kid)
         assert [jwk["kid"] for jwk in signer.keyring.jwks()] == [retired.kid, key.kid, announced.kid]
 
-    def test_a_removed_key_verifies_nothing_not_even_what_is_remembered(self, key: RsaKey) -> None:
+    def test_a_removed_key_verifies_nothing_not_even_cached_tokens(self, key: RsaKey) -> None:
         other = generate_rsa()
         signer = signer_of(BASE, key, other)
         tokens = [signer.issue("at+jwt", CLAIMS, NOW, 60, kid) for kid in (key.kid, other.kid)]

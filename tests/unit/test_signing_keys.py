@@ -62,7 +62,7 @@ class TestStates:
         }
         assert [k.kid for k in announced(RING, NOW - 1)] == ["now", "new"]
 
-    def test_there_is_an_active_one_also_when_the_clock_was_put_back(self) -> None:
+    def test_one_key_is_active_even_if_the_clock_was_set_back(self) -> None:
         found = active(RING, 0)
         assert found is not None
         assert found.kid == "old"
@@ -92,7 +92,7 @@ class TestSchedule:
     def test_announces_in_full_after_a_long_stop(self) -> None:
         assert due([key("a", NOW)], NOW + 500 * DAY, PLAN) == NOW + 514 * DAY
 
-    def test_leaves_it_to_the_operator_who_has_a_file(self) -> None:
+    def test_does_not_rotate_a_key_from_a_file(self) -> None:
         assert due([key("a", NOW)], NOW + 500 * DAY, Schedule(None, 14 * DAY, 91 * DAY)) is None
         assert due([], NOW, PLAN) is None
 
@@ -102,7 +102,7 @@ class TestSchedule:
         assert expired_kids(ring, NOW + 181 * DAY, PLAN.keep) == ["a"]
         assert expired_kids(ring[:1], NOW + 10_000 * DAY, PLAN.keep) == []
 
-    def test_a_key_signs_when_all_know_it_or_when_nobody_else_can(self) -> None:
+    def test_a_key_signs_when_every_process_has_it_or_no_other_can(self) -> None:
         assert earliest_start(NOW, RING, NOW) == NOW + KNOWN_AFTER
         assert earliest_start(NOW - DAY, RING, NOW) == NOW
         assert earliest_start(NOW, [], NOW) == NOW
@@ -121,7 +121,7 @@ class TestKey:
         made = generate_rsa()
         assert made.kid == thumbprint(public_jwk(made.public))
 
-    def test_rests_encrypted_under_a_passphrase(self) -> None:
+    def test_is_stored_encrypted_with_a_passphrase(self) -> None:
         made = generate_rsa()
         pem = pem_of(made, b"correct horse")
         assert "ENCRYPTED" in pem
@@ -130,12 +130,12 @@ class TestKey:
             with pytest.raises((ValueError, TypeError)):
                 rsa_key(pem.encode(), wrong)
 
-    def test_is_read_as_it_is_where_the_passphrase_came_later(self) -> None:
+    def test_an_unencrypted_key_is_read_if_the_passphrase_came_later(self) -> None:
         pem = fixture_path("signing_key.pem").read_bytes()
         assert rsa_key(pem, b"correct horse").kid == rsa_key(pem).kid
         assert rsa_key(pem_of(rsa_key(pem), None).encode()).kid == rsa_key(pem).kid
 
-    def test_a_secret_rests_in_the_same_form(self) -> None:
+    def test_a_secret_is_stored_in_the_same_form(self) -> None:
         made = generate_hmac()
         for passphrase in (b"correct horse", None):
             pem = pem_of(made, passphrase)
@@ -186,7 +186,7 @@ class TestKeyFile:
         assert load_or_create(path).kid == made.kid
         assert list(path.parent.iterdir()) == [path]
 
-    def test_is_one_key_for_all_who_start_at_once(self, tmp_path: Path) -> None:
+    def test_simultaneous_starts_use_one_key(self, tmp_path: Path) -> None:
         kids: list[str] = []
         path = tmp_path / "key.pem"
         threads = [threading.Thread(target=lambda: kids.append(load_or_create(path).kid)) for _ in range(4)]

@@ -20,7 +20,7 @@ class Source:
             raise ConnectionError("down")
 
 
-async def test_who_comes_meanwhile_waits_for_the_same_one_and_its_failure() -> None:
+async def test_callers_wait_for_the_run_in_progress_and_get_its_failure() -> None:
     source, flight = Source(), SingleFlight()
     source.fails = True
     waiting = [asyncio.create_task(flight.run("a", source.read)) for _ in range(3)]
@@ -30,7 +30,7 @@ async def test_who_comes_meanwhile_waits_for_the_same_one_and_its_failure() -> N
     assert source.readings == 1
 
 
-async def test_things_do_not_wait_for_each_other_and_the_next_one_reads_anew() -> None:
+async def test_names_are_independent_and_the_next_run_is_new() -> None:
     source, flight = Source(), SingleFlight()
     source.may_answer.set()
     await asyncio.gather(flight.run("a", source.read), flight.run("b", source.read))
@@ -39,7 +39,7 @@ async def test_things_do_not_wait_for_each_other_and_the_next_one_reads_anew() -
 
 
 @pytest.mark.parametrize("fails", [True, False])
-async def test_goes_on_when_nobody_waits_any_more(fails: bool) -> None:
+async def test_continues_without_callers(fails: bool) -> None:
     source, flight = Source(), SingleFlight()
     source.fails = fails
     waiting = asyncio.create_task(flight.run("a", source.read))

@@ -23,12 +23,12 @@ class Maker:
         return self.made
 
 
-async def test_who_asks_now_and_then_gets_a_new_one() -> None:
+async def test_occasional_callers_get_a_new_result() -> None:
     maker, sparing = Maker(), BriefCache[int](budget=10)
     assert [await sparing.get(maker) for _ in range(3)] == [1, 2, 3]
 
 
-async def test_a_flood_is_answered_with_the_last_one() -> None:
+async def test_a_flood_gets_the_last_result() -> None:
     maker, sparing = Maker(), BriefCache[int](budget=0.003)
     begun = time.monotonic()
     got = [await sparing.get(maker) for _ in range(100)]
@@ -37,7 +37,7 @@ async def test_a_flood_is_answered_with_the_last_one() -> None:
     assert maker.made <= 3 + took * 0.05 / 0.002
 
 
-async def test_a_flood_is_over_in_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_recovers_soon_after_a_flood(monkeypatch: pytest.MonkeyPatch) -> None:
     maker, sparing = Maker(), BriefCache[int](budget=0.001)
     assert await sparing.get(maker) == 1
     await sparing.get(maker)
@@ -46,17 +46,17 @@ async def test_a_flood_is_over_in_a_moment(monkeypatch: pytest.MonkeyPatch) -> N
     assert await sparing.get(maker) == made + 1
 
 
-async def test_nothing_is_made_while_nothing_has_changed() -> None:
+async def test_an_unchanged_result_is_not_computed_again() -> None:
     maker, sparing = Maker(), BriefCache[int](budget=10)
     assert [await sparing.get(maker, stamp) for stamp in ("a", "a", "b", "b", "a")] == [1, 1, 2, 2, 3]
 
 
-async def test_those_who_come_meanwhile_share_it() -> None:
+async def test_concurrent_callers_share_one_computation() -> None:
     maker, sparing = Maker(), BriefCache[int](budget=10)
     assert await asyncio.gather(*(sparing.get(maker) for _ in range(20))) == [1] * 20
 
 
-async def test_who_leaves_takes_nothing_from_the_others() -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     maker, sparing = Maker(), BriefCache[int](budget=10)
     first = asyncio.create_task(sparing.get(maker))
     await asyncio.sleep(0)

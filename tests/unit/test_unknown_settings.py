@@ -17,13 +17,13 @@ MEANT = {
 
 
 @pytest.mark.parametrize(("written", "meant"), MEANT.items())
-def test_a_typing_error_names_what_was_meant(written: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_setting_gets_a_suggestion(written: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(written, "x")
     with pytest.raises(SettingsError, match=f"{written} is not a setting\\. Did you mean {meant}\\?"):
         load(_env_file=None)
 
 
-def test_a_typing_error_in_the_file_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_setting_in_the_file_is_rejected_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path(".env").write_text("OTHER=1\nPROFILESVC_DATABSE_URL=x\n", "utf-8")
     with pytest.raises(SettingsError, match="Did you mean PROFILESVC_DATABASE_URL"):
