@@ -27,6 +27,7 @@ from profilesvc.bootstrap import create_app
 from profilesvc.services.context import Services
 from profilesvc.settings import load as load_settings
 from profilesvc.storage import locations, sync
+from profilesvc.storage.sync import SyncRow
 
 SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
 BUSY = ["-m", "uvicorn", "--port", "{port}", "--log-level", "warning", "--no-access-log", "benchmarks.peers.busy:app"]
@@ -107,10 +108,10 @@ async def _write(services: Services, body: str) -> None:
         row = await locations.state(session, LOCATION)
     assert row is not None
     now = services.clock.now()
-    entry = {"sync_id": services.entropy.token_bytes(16).hex(), "location_name": LOCATION, "created_at": now}
+    entry = SyncRow(services.entropy.token_bytes(16).hex(), now, "success", "push", 1)
     async with services.storage.write() as session:
         await locations.change(session, LOCATION, source=body, last_sync=body, profile=row.profile, profile_read_at=now)
-        await sync.add(session, **entry, status="success", direction="push", fields_updated=1)
+        await sync.add(session, LOCATION, entry)
 
 
 async def _send(app: Quart, request: Request) -> None:

@@ -8,6 +8,7 @@ from conftest import AsUser
 from profilesvc.services import locations as location_service
 from profilesvc.services.context import Services
 from profilesvc.storage import bulk, sync
+from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.tables import syncs
 from support.api import CAROL, assert_error, assert_ok
 from support.drive import drift, fail
@@ -103,11 +104,10 @@ class TestHistory:
         assert set(assert_ok(response)) == {"history"}
 
     async def test_is_newest_first_in_pages_of_twenty(self, alice: httpx.AsyncClient, services: Services) -> None:
-        entry = {"location_name": PIER, "status": "success", "direction": "push", "fields_updated": 1}
         async with services.storage.write() as session:
             for number in range(130):
-                stamp = 1_800_000_000_000 + number
-                await sync.add(session, sync_id=f"sync_{number:03d}", created_at=stamp, **entry)
+                row = SyncRow(f"sync_{number:03d}", 1_800_000_000_000 + number, "success", "push", 1)
+                await sync.add(session, PIER, row)
         assert [e["syncId"] for e in await history(alice)] == [f"sync_{n:03d}" for n in range(129, 109, -1)]
         seen: list[str] = []
         for page in range(1, 6):

@@ -15,6 +15,7 @@ from profilesvc.domain.time import Clock, FrozenClock, parse_iso
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
+from profilesvc.provider.transport import Transport
 from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import ProviderSettings
 from support.oracle import check_answer
@@ -79,7 +80,7 @@ def _adapter(client: httpx.AsyncClient, clock: Clock, **settings: Any) -> Remote
         "edits_per_minute": 0,
     }
     whole = ProviderSettings(**{**login, **settings})
-    return RemoteProvider(client, whole, origin=str(client.base_url), clock=clock)
+    return RemoteProvider(Transport(client, whole, origin=str(client.base_url), clock=clock))
 
 
 def emulator_at(folder: Path, clock: FrozenClock) -> Quart:

@@ -35,15 +35,12 @@ def request_of(http: httpx.Client | httpx.AsyncClient, operation: Operation[T]) 
 
 @contextlib.contextmanager
 def transport_errors(operation: Operation[T]) -> Iterator[None]:
-    (
-        """Convert network errors of httpx.
+    """Convert network errors of httpx.
 
     Raises:
         TransportFailed: There is no response. If the token request failed, the operation was not sent.
         ValueError: The request cannot be sent, for example because the URL has no scheme.
     """
-        ""
-    )
     try:
         yield
     except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:

@@ -14,7 +14,7 @@ from profilesvc.emulator.guard import Guard
 from profilesvc.provider.connect import emulator_login
 from profilesvc.provider.port import Provider
 from profilesvc.provider.remote import RemoteProvider
-from profilesvc.provider.transport import Observe, unobserved
+from profilesvc.provider.transport import Observe, Transport, unobserved
 from profilesvc.settings import Settings
 
 EMULATOR_FILE = "emulator.db"
@@ -40,7 +40,7 @@ async def open_emulator(
         transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
         client = httpx.AsyncClient(transport=transport, trust_env=False)
         login = emulator_login(settings.provider)
-        provider = RemoteProvider(client, login, origin=_ORIGIN, clock=clock, observe=observe)
+        provider = RemoteProvider(Transport(client, login, origin=_ORIGIN, clock=clock, observe=observe))
         try:
             yield provider, app
         finally:

@@ -9,7 +9,7 @@ import httpx
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles
 from profilesvc.lab.journal import Journal
-from profilesvc.lab.record import body_of
+from profilesvc.lab.record import body_of, data_of
 
 API = "/api/v1"
 _KEYS = f"{API}/developer/credentials"
@@ -73,9 +73,8 @@ class Guard:
         """Record the outcome of an entry. After a failure of the service it remains unknown."""
         if entry is None or response.status_code >= 500:
             return
-        body = body_of(response)
-        data = body.get("data") if isinstance(body, dict) else None
-        made = (data.get("client_id") or data.get("name")) if isinstance(data, dict) and response.is_success else None
+        data = data_of(response)
+        made = data.get("client_id") or data.get("name")
         if made is not None:
             self._made.add(made.rpartition("/")[2])
         self._journal.write(of=entry, made=made, failed=response.is_error)
@@ -126,8 +125,8 @@ class Guard:
         response = self._read(f"{API}/reviews/{parts[1]}", params={"locationId": self._location})
         if response.status_code not in {200, 404}:
             raise NeedsControl(_sentence("a review", "because its current reply cannot be read and restored"))
-        data = body_of(response).get("data") or {}
-        return {"what": "reply", "review": parts[1], "comment": data.get("reviewReply", {}).get("comment")}
+        comment = data_of(response).get("reviewReply", {}).get("comment")
+        return {"what": "reply", "review": parts[1], "comment": comment}
 
     def _sync(self, body: object) -> JsonObject:
         values = body if isinstance(body, dict) else {}

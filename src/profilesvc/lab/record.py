@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -69,6 +71,13 @@ def body_of(message: httpx.Request | httpx.Response) -> Any:
         return httpx.Response(200, content=message.content).json() if message.content else None
     except (ValueError, httpx.RequestNotRead):
         return None
+
+
+def data_of(response: httpx.Response) -> JsonObject:
+    """Return the `data` of a success, or an empty object."""
+    body = body_of(response)
+    data = body.get("data") if response.is_success and isinstance(body, dict) else None
+    return data if isinstance(data, dict) else {}
 
 
 def code_of(response: httpx.Response) -> str | None:

@@ -22,11 +22,11 @@ def curl(request: httpx.Request) -> str:
         parts.append('-u "$CLIENT_ID:$CLIENT_SECRET"')
     elif scheme:
         parts.append('-H "Authorization: Bearer $TOKEN"')
-    parts += [f"-H {_quoted(f'{name}: {value}')}" for name, value in _headers(request).items()]
+    parts += [f"-H {quoted(f'{name}: {value}')}" for name, value in _headers(request).items()]
     body = _body(request)
     if body is not None:
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        parts.append(f"-d {_quoted(text)}")
+        parts.append(f"-d {quoted(text)}")
     return " \\\n  ".join(parts)
 
 
@@ -82,7 +82,8 @@ def _with_placeholders(value: Any) -> Any:
     return [_with_placeholders(item) for item in value] if isinstance(value, list) else value
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Quote a string for a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

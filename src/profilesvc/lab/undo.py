@@ -10,7 +10,8 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain import profiles
 from profilesvc.lab.guard import API
 from profilesvc.lab.journal import Journal
-from profilesvc.lab.record import body_of, code_of
+from profilesvc.lab.record import code_of, data_of
+from profilesvc.lab.snippets import quoted
 from profilesvc.lab.waiting import Waiting
 
 _LISTED_SECONDS = 65.0  # the service reads a location's posts again after a minute
@@ -82,7 +83,7 @@ class Undo:
             listed = self._patient.get(f"{API}/developer/credentials")
             other_keys = {*self._baseline["keys"], *made}
             names = {note["name"] for note in unknown}
-            for key in _data(listed).get("credentials", []):
+            for key in data_of(listed).get("credentials", []):
                 is_candidate = key["assigned_location_id"] == self._location and key["name"] in names
                 if is_candidate and key["client_id"] not in other_keys:
                     made.append(key["client_id"])
@@ -116,7 +117,7 @@ class Undo:
             other_posts = {*self._baseline["posts"], *made}
             names = [
                 post["name"]
-                for post in _data(listed).get("localPosts", [])
+                for post in data_of(listed).get("localPosts", [])
                 if post["name"] not in other_posts
                 and (post.get("summary"), post.get("topicType")) == (note["summary"], note["topic"])
             ]
@@ -174,7 +175,7 @@ class Undo:
             yield f"the profile of {self._location} {where}may not be restored ({_why(response)}); {remedy}"
             return
         compared = self._patient.get(f"{API}/sync/comparison/{self._location}")
-        now = _data(compared)
+        now = data_of(compared)
         left = [difference["field"] for difference in now.get("differences", [])]
         left += sorted(set(now.get("filtered", [])) - set(was["filtered"]))
         left += [name for name in back if now and now["provider"].get(name) != was["provider"].get(name)]
@@ -183,9 +184,9 @@ class Undo:
 
     def _curl(self, method: str, path: str, body: JsonObject | None = None) -> str:
         """Return a command for a shell in which USER_TOKEN is set."""
-        data = "" if body is None else f" -H 'Content-Type: application/json' -d {_quoted(json.dumps(body))}"
+        data = "" if body is None else f" -H 'Content-Type: application/json' -d {quoted(json.dumps(body))}"
         url = f"{self._baseline['target']}{path}"
-        return f'curl -X {method} -H "Authorization: Bearer $USER_TOKEN"{data} {_quoted(url)}'
+        return f'curl -X {method} -H "Authorization: Bearer $USER_TOKEN"{data} {quoted(url)}'
 
 
 _NAMES = {"sync": "syncs", "switch": "the sync switch", "post": "posts", "reply": "replies", "key": "keys"}
@@ -201,15 +202,5 @@ def restoring(touched: JsonObject, was: JsonObject) -> JsonObject:
     return body
 
 
-def _data(response: httpx.Response) -> JsonObject:
-    body = body_of(response)
-    data = body.get("data") if response.is_success and isinstance(body, dict) else None
-    return data if isinstance(data, dict) else {}
-
-
 def _why(response: httpx.Response) -> str:
     return f"{response.status_code} {code_of(response) or ''}".strip()
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"

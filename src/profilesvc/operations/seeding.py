@@ -12,6 +12,7 @@ from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import parse_iso
 from profilesvc.services.context import Services
 from profilesvc.storage import locations, sync, users
+from profilesvc.storage.sync import SyncRow
 
 
 async def load(services: Services, world: JsonObject) -> None:
@@ -58,12 +59,5 @@ async def _location(services: Services, session: AsyncSession, location: JsonObj
     )
     if last_sync is not None:
         synced_at = parse_iso(location["last_synced_at"])
-        await sync.add(
-            session,
-            sync_id=new_sync_id(synced_at, services.entropy),
-            location_name=profile["name"],
-            created_at=synced_at,
-            status="success",
-            direction="push",
-            fields_updated=len(profiles.leaves(last_sync)),
-        )
+        sync_id, count = new_sync_id(synced_at, services.entropy), len(profiles.leaves(last_sync))
+        await sync.add(session, profile["name"], SyncRow(sync_id, synced_at, "success", "push", count))

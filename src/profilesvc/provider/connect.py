@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from profilesvc.domain.time import Clock
 from profilesvc.provider.port import Provider
 from profilesvc.provider.remote import RemoteProvider
-from profilesvc.provider.transport import Observe, unobserved
+from profilesvc.provider.transport import Observe, Transport, unobserved
 from profilesvc.settings import ProviderSettings, Settings
 
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30)
@@ -22,7 +22,7 @@ async def open_provider(settings: Settings, *, clock: Clock, observe: Observe = 
     timeout = httpx.Timeout(seconds, connect=seconds / 4)  # so that a connection can be retried within the timeout
     client = httpx.AsyncClient(timeout=timeout, limits=_LIMITS)
     login = settings.provider if settings.production else _with_login(settings.provider)
-    remote = RemoteProvider(client, login, origin=settings.provider.url, clock=clock, observe=observe)
+    remote = RemoteProvider(Transport(client, login, origin=settings.provider.url, clock=clock, observe=observe))
     try:
         yield remote
     finally:

@@ -2,14 +2,10 @@
 
 from urllib.parse import quote
 
-import httpx
-
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
-from profilesvc.domain.time import Clock
 from profilesvc.provider.port import Verification
-from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Observe, Request, Transport, unobserved
-from profilesvc.settings import ProviderSettings
+from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Request, Transport
 
 READ_MASK = ",".join(Location.model_fields)
 _INFORMATION: Api = "information"
@@ -17,18 +13,10 @@ _VERIFICATIONS: Api = "verifications"
 
 
 class RemoteProvider:
-    """`Provider` over HTTP. It owns the HTTP client and closes it."""
+    """`Provider` over HTTP. It owns the transport and closes it."""
 
-    def __init__(
-        self,
-        client: httpx.AsyncClient,
-        settings: ProviderSettings,
-        *,
-        origin: str,
-        clock: Clock,
-        observe: Observe = unobserved,
-    ) -> None:
-        self._transport = Transport(client, settings, origin=origin, clock=clock, observe=observe)
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""

@@ -20,6 +20,7 @@ from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.users import find_user
 from profilesvc.storage import locations, sync, users
 from profilesvc.storage.locations import ListedLocation, LocationState
+from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
 
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
@@ -204,12 +205,4 @@ async def _import_one(services: Services, session: AsyncSession, values: JsonObj
         source = {} if old.last_sync is not None else {"source": desired}
         sync_off = {} if values["is_verified"] else {"sync_enabled": False}
         await locations.change(session, name, **cached, **source, **sync_off)
-    await sync.add(
-        session,
-        sync_id=new_sync_id(now, services.entropy),
-        location_name=name,
-        created_at=now,
-        status="success",
-        direction="pull",
-        fields_updated=len(changed),
-    )
+    await sync.add(session, name, SyncRow(new_sync_id(now, services.entropy), now, "success", "pull", len(changed)))

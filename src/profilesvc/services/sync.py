@@ -24,6 +24,7 @@ from profilesvc.services.locations import store_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import sync
 from profilesvc.storage.locations import LocationState
+from profilesvc.storage.sync import SyncRow
 
 LEASE = 60 * SECOND
 LEASE_WAIT_SECONDS = 10.0
@@ -85,7 +86,8 @@ class _Lease:
         if self.failed is not None and self.row is not None:
             values["source"] = _desired(self.row, self.failed.body)
             now = self._services.clock.now()
-            await _record(session, self._location, new_sync_id(now, self._services.entropy), now, "failed", 0)
+            row = SyncRow(new_sync_id(now, self._services.entropy), now, "failed", "push", 0)
+            await sync.add(session, self._location, row)
         await sync.end_lease(session, self._location, self.holder, **values)
         self.must_end = False
 
@@ -206,21 +208,9 @@ async def _finish(
         if claim is not None:
             await claim.finish(session, 200, data)
         await sync.end_lease(session, row.name, lease.holder, **values)
-        await _record(session, row.name, sync_id, now, status, len(outcome.changed))
+        await sync.add(session, row.name, SyncRow(sync_id, now, status, "push", len(outcome.changed)))
     lease.must_end = False
     return Rendered(data)
-
-
-async def _record(session: AsyncSession, name: str, sync_id: str, now: int, status: str, count: int) -> None:
-    await sync.add(
-        session,
-        sync_id=sync_id,
-        location_name=name,
-        created_at=now,
-        status=status,
-        direction="push",
-        fields_updated=count,
-    )
 
 
 async def history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:

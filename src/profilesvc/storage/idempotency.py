@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, insert_into
@@ -47,11 +47,15 @@ async def take_over(session: AsyncSession, scope: str, fence: int, successor: At
     return (await session.execute(statement)).first() is not None
 
 
+def _running(scope: str, fence: int) -> ColumnElement[bool]:
+    return and_(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
+
+
 async def finish(session: AsyncSession, scope: str, fence: int, status: int, answer: str) -> bool:
     """Store the response; return False if another holder has taken over."""
     statement = (
         update(idempotency)
-        .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
+        .where(_running(scope, fence))
         .values(status=status, answer=answer)
         .returning(idempotency.c.scope)
     )
@@ -64,17 +68,9 @@ ANY_FINGERPRINT = ""  # the fingerprint of an attempt that may be followed by a 
 async def end_lease(session: AsyncSession, scope: str, fence: int, now: int, can_be_corrected: bool = False) -> None:
     """End the lease but keep the attempt: its effect is unknown, and the next attempt must take that into account."""
     values = {"lease_until": now} | ({"fingerprint": ANY_FINGERPRINT} if can_be_corrected else {})
-    await session.execute(
-        update(idempotency)
-        .where(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
-        .values(**values)
-    )
+    await session.execute(update(idempotency).where(_running(scope, fence)).values(**values))
 
 
 async def remove(session: AsyncSession, scope: str, fence: int) -> None:
     """Delete an attempt that had no effect."""
-    await session.execute(
-        delete(idempotency).where(
-            idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None)
-        )
-    )
+    await session.execute(delete(idempotency).where(_running(scope, fence)))

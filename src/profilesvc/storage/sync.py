@@ -10,11 +10,6 @@ from profilesvc.storage.locations import LocationState
 from profilesvc.storage.tables import locations, syncs
 
 
-async def add(session: AsyncSession, **values: object) -> None:
-    """Add an entry to the history."""
-    await session.execute(insert(syncs).values(**values))
-
-
 class SyncRow(NamedTuple):
     """An entry of the history."""
 
@@ -23,6 +18,11 @@ class SyncRow(NamedTuple):
     status: Literal["success", "failed", "skipped"]
     direction: Literal["push", "pull"]
     fields_updated: int
+
+
+async def add(session: AsyncSession, location: str, row: SyncRow) -> None:
+    """Add an entry to the history of a location."""
+    await session.execute(insert(syncs).values(location_name=location, **row._asdict()))
 
 
 async def history(session: Executor, location: str, offset: int, limit: int) -> list[SyncRow]:

@@ -35,22 +35,3 @@ class Attributes(Message):
 
     name: String | None = None
     attributes: list[Attribute] | None = None
-
-
-class AttributeValueMetadata(Message):
-    """A value that an attribute may have."""
-
-    value: object = None
-    displayName: String | None = None
-
-
-class AttributeMetadata(Message):
-    """An attribute that is available in a category and region; `parent` is its id."""
-
-    parent: String | None = None
-    valueType: AttributeValueType | None = None
-    displayName: String | None = None
-    groupDisplayName: String | None = None
-    repeatable: bool | None = None
-    valueMetadata: list[AttributeValueMetadata] | None = None
-    deprecated: bool | None = None

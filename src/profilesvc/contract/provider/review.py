@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from profilesvc.contract.common import Text
-from profilesvc.contract.provider.format import OUTPUT_ONLY, Int32, Message, Number, String, Timestamp, Uri
+from profilesvc.contract.provider.format import OUTPUT_ONLY, Int32, Message, String, Timestamp, Uri
 
 MAX_REPLY_BYTES = 4096
 StarRating = Literal["STAR_RATING_UNSPECIFIED", "ONE", "TWO", "THREE", "FOUR", "FIVE"]
@@ -64,15 +64,6 @@ class Review(Message):
     reviewReplyUrl: Annotated[Uri | None, OUTPUT_ONLY] = None
 
 
-class ListReviewsResponse(Message):
-    """One page; the average and the count include all reviews."""
-
-    reviews: list[Review] | None = None
-    averageRating: Number | None = None
-    totalReviewCount: Int32 | None = None
-    nextPageToken: String | None = None
-
-
 class BatchGetReviewsRequest(Message):
     """Reviews of several locations of one account."""
 
@@ -81,17 +72,3 @@ class BatchGetReviewsRequest(Message):
     pageToken: String | None = None
     orderBy: String | None = None
     ignoreRatingOnlyReviews: bool | None = None
-
-
-class LocationReview(Message):
-    """A review and its location."""
-
-    name: String | None = None
-    review: Review | None = None
-
-
-class BatchGetReviewsResponse(Message):
-    """One page of the reviews of all these locations."""
-
-    locationReviews: list[LocationReview] | None = None
-    nextPageToken: String | None = None
