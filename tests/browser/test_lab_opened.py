@@ -28,6 +28,10 @@ _UGLY = r"""() => {
       }
     }
   }
+  for (const code of document.querySelectorAll('.jp-OutputArea .jp-RenderedHTML code')) {
+    const card = code.closest('table') ? null : code.parentElement.getBoundingClientRect();
+    if (card && code.getBoundingClientRect().right > card.right + 1) found.push(`too wide: ${code.textContent}`);
+  }
   for (const chart of document.querySelectorAll('.jp-OutputArea svg[role=img]')) {
     const edge = chart.getBoundingClientRect();
     const boxes = [...chart.querySelectorAll('text')].filter(text => text.textContent.trim())

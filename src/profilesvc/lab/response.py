@@ -103,7 +103,8 @@ def response_card(response: httpx.Response, most: int = MAX_LINES) -> View:
     colour = RED if response.is_error else GREEN
     mark = "✗" if response.is_error else "✓"
     html = [
-        f"<div><strong>{escape(request.method)}</strong> <code>{escape(_target(request))}</code> ",
+        f'<div style="overflow-wrap:anywhere"><strong>{escape(request.method)}</strong> '
+        f"<code>{escape(_target(request))}</code> ",
         badge(colour, f"{mark} {_status(response)}"),
         f" <code>{escape(code)}</code></div>" if code else "</div>",
         folded("sent", "\n".join([*sent, *([sent_body] if sent_body else [])])) if sent or sent_body else "",
