@@ -53,7 +53,7 @@ class Watch:
         self.samples: list[Sample] = []
 
     def look(self, at: float) -> None:
-        """Take a sample if it is due, and print it every ten minutes."""
+        """Read a sample if it is due, and print it every ten minutes."""
         if at < self._next:
             return
         self._next += EVERY_SECONDS

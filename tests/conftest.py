@@ -1,4 +1,4 @@
-"""The whole service for each test, on SQLite and on PostgreSQL, with a frozen clock and the demo world in it."""
+"""The whole service for each test, on SQLite and on PostgreSQL, with a frozen clock and the demo data."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 BASE_URL = "http://profiles.test"
 WAITING = {"serving", "cli", "test_deploy.py"}  # for processes, timeouts and locks, more than they compute
 START = parse_iso("2026-01-02T03:04:05.678Z")
-# jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that nobody uses.
+# jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that are not used.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 hypothesis_settings.register_profile("short", deadline=None)
@@ -235,7 +235,7 @@ class Postgres:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """The server that comes by pip, with a database `work` that `restore` brings back to the demo world."""
+    """The server that pip installs, with a database `work` that `restore` resets to the demo data."""
     server = Postgres()
     for setting in ("fsync = off", "full_page_writes = off"):  # nothing here outlives the session
         server.run(f"ALTER SYSTEM SET {setting}")
@@ -304,7 +304,7 @@ def world(clock: FrozenClock) -> Runtime:
 
 @pytest.fixture
 async def app(settings: Settings, world: Runtime, fleet: Fleet | None) -> AsyncIterator[Quart]:
-    """The running app, lifespan and all; beside a deployment it is the operator's, and nobody calls it."""
+    """The running app with its lifespan; next to a deployment it is the operator's and gets no requests."""
     made = create_app(settings if fleet is None else await fleet.deploy(settings), world)
     async with made.test_app():
         if fleet is not None:
@@ -314,7 +314,7 @@ async def app(settings: Settings, world: Runtime, fleet: Fleet | None) -> AsyncI
 
 @pytest.fixture
 def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An app that rejects nobody because the machine is busy. To be requested before the app."""
+    """An app that does not reject requests because the machine is busy. To be requested before the app."""
     monkeypatch.setattr(engine, "BUSY_SECONDS", 60.0)
 
 

@@ -1,6 +1,7 @@
 """Plain English: words that the style of this project does not use, and the form of commit subjects.
 
-`make lint` runs it. It reads docstrings, comments, messages, pages and templates, without code in backticks.
+`make lint` runs it. It reads docstrings, comments, messages, names of tests, pages and templates, without code in
+backticks.
 """
 
 import ast
@@ -8,13 +9,15 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from support.repository import git, text_files, without_code
 
-CHECKED = ("src/", "docs/", "README.md", "SECURITY.md", "CHANGELOG.md")
+CHECKED = ("src/", "tests/", "benchmarks/", "docs/", "README.md", "SECURITY.md", "CHANGELOG.md")
+EXAMPLES = {"tests/test_english.py"}  # has the words
 BASE = "fddf844"  # the rules for commit subjects apply to its descendants
 LONGEST_SUBJECT = 72
 
@@ -43,17 +46,20 @@ LISTED = [
     (re.compile(rf"(?<![\w.])(?:{pattern})(?![\w`-])", re.IGNORECASE), better) for pattern, better in WORDS.items()
 ]
 IN_BACKTICKS = re.compile(r"``[^`]*``|`[^`\n]*`")
+CLAUSE = re.compile(r"(?:[AD]\d+\w? (?:to )?)*(?:what|who|whoever|nor) ")  # as the subject of a test's name
 SUBJECT = re.compile(r"[a-z][\w /,.-]*: (?!(?:let|say|tell|hold|try|keep|show)s?\b)\S", re.IGNORECASE)
 
 Line = tuple[int, str]
 
 
 def of_python(source: str) -> Iterator[Line]:
-    """The comments, docstrings and messages of a module, line by line."""
+    """The comments, docstrings, messages and names of tests of a module, line by line."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
     for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node.lineno, node.name.removeprefix("test_").replace("_", " ")
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             for offset, line in enumerate(node.value.split("\n")):
                 yield node.lineno + offset, line
@@ -74,12 +80,19 @@ def problems(lines: Iterator[Line]) -> list[str]:
     ]
 
 
+def clauses(source: str) -> list[str]:
+    """The names of tests whose subject is a clause."""
+    tests = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [node.name for node in tests if CLAUSE.match(node.name.removeprefix("test_").replace("_", " "))]
+
+
+@cache
 def checked() -> dict[str, str]:
     """The files whose English is checked."""
     return {
         name: text
         for name, text in text_files().items()
-        if name.startswith(CHECKED) and Path(name).suffix in {".py", ".md", ".html"}
+        if name.startswith(CHECKED) and Path(name).suffix in {".py", ".md", ".html"} and name not in EXAMPLES
     }
 
 
@@ -94,6 +107,16 @@ def test_the_english_is_plain(name: str) -> None:
     text = checked()[name]
     lines = of_python(text) if name.endswith(".py") else of_page(text)
     assert [f"{name}:{problem}" for problem in problems(lines)] == []
+
+
+def test_a_name_with_a_clause_is_found() -> None:
+    names = ["A007_what_is_no_object", "who_may_ask", "what", "the_check_sees_what_is_not_allowed"]
+    assert clauses("".join(f"def test_{name}(): ...\n" for name in names)) == [f"test_{name}" for name in names[:2]]
+
+
+@pytest.mark.parametrize("name", [name for name in checked() if name.startswith("tests/") and name.endswith(".py")])
+def test_the_name_of_a_test_starts_with_its_subject(name: str) -> None:
+    assert clauses(checked()[name]) == [], "do not start with a clause: what, who"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every route x every kind of caller x every kind of target, from one policy that knows nothing of the code."""
+"""Every route, kind of caller and kind of target, by a policy that is independent of the code."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ EMPTY: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class Row:
-    """What one route asks of its caller; `reached` is the answer of an authorised one to an empty body."""
+    """The rule of a route; `reached` is the status for an authorised caller with an empty body."""
 
     who: str  # public, user, service, read, write
     target: str  # "", path, query, key
     reached: int
 
 
-# D-17, route by route. A route that is not here fails the test; what uses a key up comes after what reads it.
+# The rule of each route (D-17). A route that ends a key comes after those that read it.
 POLICY: dict[str, Row] = {
     "POST /api/v1/developer/credentials": Row("user", "", 400),
     "GET /api/v1/developer/credentials": Row("user", "", 200),
@@ -62,7 +62,7 @@ POLICY: dict[str, Row] = {
     "GET /api/v1/sync/history/<location:locationId>": Row("read", "path", 200),
 }
 
-# What a caller without standing gets from every route that takes a token, whatever the target.
+# The response to a caller who is rejected by every route with a token, whatever the target.
 REFUSED: dict[str, str] = {
     "nobody": "401 missing",
     "garbage": "401 malformed",
@@ -76,7 +76,7 @@ REFUSED: dict[str, str] = {
     "deactivated plan_downgrade": "403 plan_downgrade",
     "deactivated security_concern": "403 security_concern",
 }
-# What a caller in good standing gets, by what the route asks for.
+# The response to an active caller, by the rule of the route.
 STANDING: dict[str, dict[str, str]] = {
     "owner": {"user": "in", "service": "403 kind", "read": "in", "write": "in"},
     "other user": {"user": "in", "service": "403 kind", "read": "in", "write": "in"},
@@ -86,7 +86,7 @@ STANDING: dict[str, dict[str, str]] = {
     "key rw, narrow token": {"user": "403 kind", "service": "in", "read": "in", "write": "403 permission"},
     "key of another location": {"user": "403 kind", "service": "in", "read": "in", "write": "in"},
 }
-# Where a caller who is in gets with a location: own is locations/111, foreign Carol's, missing nobody's (D-19).
+# The response to an admitted caller by the location: own is locations/111, foreign is Carol's, missing does not exist.
 LOCATIONS: dict[str, dict[str, str]] = {
     "owner": {"own": "in", "foreign": "404", "missing": "404", "malformed": "400"},
     "other user": {"own": "404", "foreign": "404", "missing": "404", "malformed": "400"},
@@ -112,7 +112,7 @@ def expected(row: Row, caller: str, target: str) -> str:
 
 
 def cells() -> Iterator[tuple[str, str, str]]:
-    """(route, caller, target); the target `own` comes last, as it is what an allowed request may use up."""
+    """(route, caller, target); the target `own` comes last, because an allowed request may end it."""
     for route, row in POLICY.items():
         for target in ("missing", "malformed", "foreign", "own") if row.target else ("",):
             for caller in [*REFUSED, *(name for name in STANDING if name != "owner"), "owner"]:
@@ -120,7 +120,7 @@ def cells() -> Iterator[tuple[str, str, str]]:
 
 
 def check(row: Row, outcome: str, response: httpx.Response) -> None:
-    """The answer is what the policy says, to the reason and the headers."""
+    """Check the response against the policy, with its reason and headers."""
     status, _, reason = outcome.partition(" ")
     if outcome == "in":
         assert response.status_code == row.reached, response.text
@@ -183,7 +183,7 @@ async def callers(as_service: AsService, alice: httpx.AsyncClient, services: Ser
 
 
 async def _users(services: Services) -> dict[str, str | None]:
-    """Alice logs out, which ends the tokens she had, and comes back."""
+    """Log Alice out, which ends her tokens, and sign her in again."""
     async with services.storage.write() as session:
         await users.raise_user_epoch(session, 1)
     emails = {"owner": ALICE, "other user": BOB}
@@ -228,7 +228,7 @@ async def test_every_response_is_the_one_of_the_policy(
 
 
 async def _client_ids(services: Services, http: httpx.AsyncClient, callers: dict[str, str | None]) -> dict[str, str]:
-    """A key of each kind, made for the occasion: the owner's request ends the own one."""
+    """A key of each kind; the owner's requests end the own one."""
     made = {}
     for target, caller, business, location in [("own", "owner", 10, "locations/113"), ("foreign", "carol", 30, "311")]:
         token = callers.get(caller) or f"Bearer {await tokens.user_token(services, 'carol@example.com')}"

@@ -56,7 +56,7 @@ async def test_A080_tokens_from_before_a_security_concern_never_work_again(
     refresh = {"grant_type": "refresh_token", "refresh_token": plugin.tokens["refresh_token"]}
     assert_error(await http.post(TOKEN, json=refresh), 401, "AUTH_INVALID_TOKEN")
     grant = {"grant_type": "client_credentials", **plugin.credentials}
-    assert_ok(await http.post(TOKEN, json=grant))  # what is asked for anew carries the new epoch
+    assert_ok(await http.post(TOKEN, json=grant))  # a new token has the new epoch
 
 
 async def test_the_most_severe_hold_is_shown(plugin: Site, services: Services) -> None:

@@ -71,7 +71,7 @@ ROUTES: dict[str, Route] = {
             "sumary": {"sumary": "x"},
         },
     ),
-    "members of one event": (
+    "fields of one event": (
         "POST",
         "/api/v1/posts?locationId=111",
         {"topicType": "EVENT", "event": {"title": "x", "schedule": SCHEDULE}},

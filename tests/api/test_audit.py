@@ -228,7 +228,7 @@ class TestFailures:
         first = clock.now()
         last = clock.advance(minutes=1)
         late.secret_failed(services, key)
-        for notes in (late, early):  # the one that began first writes last
+        for notes in (late, early):  # the one that started first writes last
             await notes.write(services)
         (event,) = [found for found in await events(alice, plugin) if found["event"] == "auth.failed"]
         assert (event["at"], event["details"]) == (iso(first), {"count": 2, "last_at": iso(last)})
@@ -252,6 +252,6 @@ class TestFailures:
             services.pending_events.token_issued(services, key, ["business.read"])
             services.pending_events.secret_failed(services, key)
         assert await rows_of(services, tables.audit) == before
-        found = await events(alice, plugin, limit="100")  # whoever reads sees them all
+        found = await events(alice, plugin, limit="100")  # a reader sees all of them
         assert names(found).count("token.issued") == 21
         assert names(found).count("auth.failed") == 1

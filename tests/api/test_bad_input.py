@@ -34,7 +34,7 @@ POSTS = "/api/v1/posts"
 JSON = {"Content-Type": "application/json"}
 
 
-# Every route that takes a body, for a key or a user that may call it.
+# Every route with a body, for a key or a user that may call it.
 BODIES = [
     ("user", "POST", KEYS),
     ("user", "POST", f"{KEYS}/svcid_1_1_x/roll"),
@@ -76,9 +76,9 @@ NOT_PLAIN_JSON: list[tuple[str, bytes]] = [
     ("A086 Infinity", b'{"a":-Infinity}'),
     ("A086 1e400", b'{"a":1e400}'),
     ("A086 5,000 digits", b'{"a":' + b"9" * 5_000 + b"}"),
-    ("A088 a member twice", b'{"a":1,"a":1}'),
-    ("A088 a member twice, deep", b'{"b":{"a":1,"a":2}}'),
-    ("A088 a member twice, escaped", b'{"a":1,"\\u0061":1}'),
+    ("A088 a field twice", b'{"a":1,"a":1}'),
+    ("A088 a field twice, deep", b'{"b":{"a":1,"a":2}}'),
+    ("A088 a field twice, escaped", b'{"a":1,"\\u0061":1}'),
     ("A089 a lone surrogate", b'{"a":"\\ud800"}'),
     ("A089 a lone surrogate as a name", b'{"\\udfff":1}'),
     ("A089 a lone surrogate, deep", b'{"a":[{"b":"\\udc00x"}]}'),

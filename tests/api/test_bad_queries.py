@@ -11,7 +11,7 @@ LOCATIONS = "/api/v1/external-business/locations"
 POSTS = "/api/v1/posts"
 
 
-# Every route that takes a page or a size.
+# Every route with a page or a size.
 NUMBERS = [
     (LOCATIONS, "page"),
     (LOCATIONS, "limit"),

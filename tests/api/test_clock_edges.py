@@ -22,7 +22,7 @@ HOUR, DAY = 3_600, 86_400
 
 @dataclass
 class Rig:
-    """A world whose clock is set to an instant; who acts in it begins there."""
+    """A service whose clock is set to an instant."""
 
     http: httpx.AsyncClient
     services: Services

@@ -184,7 +184,7 @@ def wordpress(url: str) -> dict[str, str]:
 
 
 class TestSite:
-    """D-30: a clone or a staging copy is never refused; the owner is told."""
+    """D-30: a clone or a staging copy is never rejected; its owner sees a warning."""
 
     async def beat(self, site: Site, url: str) -> None:
         assert_ok(await site.http.post(HEARTBEAT, json={}, headers=wordpress(url)))

@@ -13,7 +13,7 @@ from quart import Quart
 from profilesvc.operations import counts
 from profilesvc.services.context import Services
 
-# An empty answer takes a tenth of a millisecond or less: as many of them take one, on any machine.
+# An empty response costs at most 0.1 ms, so this many cost 1 ms, on any machine.
 MOST = 12
 ASKED = 25
 WARM_UP = 60  # uses up what a result that is computed at intervals may cost at once
@@ -36,7 +36,7 @@ Request = tuple[str, str, dict[str, Any]]
 
 
 def requests(app: Quart) -> Iterator[Request]:
-    """Every path by every method, as somebody sends them who has no token; and what is not there."""
+    """Every path by every method without a token, and unknown paths."""
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
         values = VALUES.get(rule.rule, {})
         path = re.sub(r"<(?:[^:>]*:)?([^>]+)>", lambda found: values.get(found[1], "111"), rule.rule)  # noqa: B023

@@ -122,7 +122,7 @@ async def test_the_caller_chooses_the_coding(http: httpx.AsyncClient, accepted: 
 async def test_a_response_with_a_secret_is_neither_tagged_nor_compressed(
     http: httpx.AsyncClient, alice: httpx.AsyncClient, plugin: Site
 ) -> None:
-    """A body that is packed tells by its length whether a guess that it reflects is in it."""
+    """The length of a compressed body reveals whether a guess that it reflects is in it."""
     keys = "/api/v1/developer/credentials"
     body = {"name": "x" * 100, "business_id": 10, "assigned_location_id": "111", "allowed_domains": ["a.example"]}
     grant = {"grant_type": "client_credentials", **plugin.credentials}

@@ -33,7 +33,7 @@ SAMPLES = {
 
 
 def rules(app: Quart) -> Iterator[tuple[str, set[str]]]:
-    """Every path of the API with sample values, and the methods it takes; pages for people are beside it."""
+    """Every path of the API with sample values, and its methods; pages for people are left out."""
     paths: dict[str, set[str]] = {}
     for rule in app.url_map.iter_rules():
         if rule.rule.startswith(("/dashboard", "/guides")):

@@ -1,4 +1,4 @@
-"""Who may keep an answer: a cache in front of the service must never give one caller what another was told."""
+"""Which responses may be cached: a cache must never return the response of another caller."""
 
 import re
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ async def test_a_browser_revalidates_its_copy(alice: httpx.AsyncClient) -> None:
 
 
 async def test_vary_is_enough_to_separate_callers_in_a_cache(http: httpx.AsyncClient, as_service: AsService) -> None:
-    """As nginx does that was told to keep everything: what it stores goes by the headers that `Vary` names."""
+    """A cache that stores everything, as nginx can: its key has the headers that `Vary` names."""
     kept: dict[tuple[str | None, ...], bytes] = {}
     sites = [await as_service("locations/111"), await as_service("locations/211")]
     tokens = [None, *(site.http.headers["Authorization"] for site in sites)]

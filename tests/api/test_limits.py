@@ -1,4 +1,4 @@
-"""Rate limits of every bucket: who is refused, what does not count, and whether the answers tell the truth (D-50)."""
+"""Rate limits of every bucket: rejections, requests that do not count, and the headers (D-50)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -88,7 +88,7 @@ class TestAddresses:
         self, http: httpx.AsyncClient, as_service: AsService, clock: FrozenClock
     ) -> None:
         sites = [await as_service() for _ in range(5)]
-        headers, connections = from_address("203.0.113.1"), asyncio.Semaphore(8)  # the clock stands: all are at once
+        headers, connections = from_address("203.0.113.1"), asyncio.Semaphore(8)  # with a frozen clock
 
         async def ask(number: int) -> httpx.Response:
             async with connections:

@@ -1,4 +1,4 @@
-"""What /metrics tells: answers, refusals, calls to the provider, how full pools are, keys and how their sites do."""
+"""The metrics: responses, rejections, calls to the provider, load of the pools, keys and states of their sites."""
 
 import asyncio
 import platform
@@ -109,7 +109,7 @@ async def test_reading_the_metrics_does_not_count_rows(
     with statements(services) as seen:
         known = set(seen)
         again = await asyncio.gather(*(scraped(http) for _ in range(20)))
-    assert seen == known, "what was counted is read by the driver itself, and nothing beside it"
+    assert seen == known, "only the stored counts are read, on the driver itself"
     for found in again:
         assert found["profilesvc_connections"] == before["profilesvc_connections"]
 
@@ -117,7 +117,7 @@ async def test_reading_the_metrics_does_not_count_rows(
 async def test_one_process_counts_and_not_too_often(
     http: httpx.AsyncClient, as_service: AsService, services: Services, clock: FrozenClock
 ) -> None:
-    """Upkeep of each process begins a round every minute."""
+    """Housekeeping of each process starts a round every minute."""
     counted = []
     for seconds in (0, 5, 60):
         await as_service()
@@ -187,7 +187,7 @@ def test_a_weak_token_is_rejected() -> None:
 
 
 async def test_with_a_port_of_their_own_metrics_are_only_there(tmp_path: Path) -> None:
-    """The server tells by which port a request came."""
+    """The server passes the port of a request to the app."""
     app = create_app(make_settings(tmp_path, metrics=MetricsSettings(port=9100)), Runtime(FrozenClock(START)))
     async with app.test_app(), client_of(app) as outside, client_of(app) as inside:
         inside.base_url = httpx.URL("http://profiles.test:9100")

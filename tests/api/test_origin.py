@@ -404,7 +404,7 @@ class TestPreflight:
 
 
 def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
-    """Every path that is served, with the values of the demo world in it, and its methods."""
+    """Every path that is served, with values of the demo data, and its methods."""
     values = {
         "locationId": "111",
         "postId": "11101",

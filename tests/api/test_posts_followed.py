@@ -22,7 +22,7 @@ from support.posts import BIKES, PATH, PIER, calls, names
 
 
 async def listed(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
-    """The posts by name, as a list tells them now."""
+    """The posts of the list now, by name."""
     return {post["name"]: post for post in assert_ok(await client.get(PATH, params=PIER))["localPosts"]}
 
 

@@ -19,7 +19,7 @@ from support.posts import BIKES, PATH, PIER, calls, fail, names
 
 
 def at_the_provider(location: str) -> list[dict[str, Any]]:
-    """The demo world's posts of a location as we must answer them, newest first."""
+    """The posts of a location in the demo data as the service returns them, newest first."""
     posts = next(entry["posts"] for entry in load_world()["locations"] if entry["profile"]["name"] == location)
     ours = [{**post, "name": post["name"].partition("/")[2].partition("/")[2]} for post in posts]
     return sorted(ours, key=lambda post: str(post["createTime"]), reverse=True)

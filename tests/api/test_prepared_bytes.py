@@ -25,7 +25,7 @@ READS = [
 
 
 def assert_as_modelled(response: httpx.Response, model: Any) -> None:
-    """The bytes are compact JSON, and the same members and values as the model reads and writes again."""
+    """The bytes are compact JSON with the fields and values that the model reads and writes."""
     assert response.status_code == 200, response.text
     data = orjson.loads(response.content)["data"]
     written = b'{"status":"ok","data":' + orjson.dumps(data) + b"}"

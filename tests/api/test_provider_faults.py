@@ -1,4 +1,4 @@
-"""Every kind of fault at the provider x every operation that reaches it (A142): what the caller is told."""
+"""Every kind of fault at the provider in every operation that calls it (A142): the response to the caller."""
 
 import asyncio
 import time
@@ -105,7 +105,7 @@ async def ask(client: httpx.AsyncClient, row: Row) -> httpx.Response:
 
 
 async def documents(emulator: httpx.AsyncClient) -> dict[str, Any]:
-    """What the provider has; a document that is under review changes by the clock, which stands still here."""
+    """The provider's documents. One in review changes by the clock, which is frozen here."""
     state = (await emulator.get("/__emulator/state")).json()
     return {kind: state[kind] for kind in ("locations", "posts", "reviews")}
 

@@ -20,9 +20,9 @@ from support.query_plans import postgres_scans, sqlite_scans, statements
 from support.surface import REQUESTS, Record, Surface
 
 Scans = Callable[[str], Awaitable[set[str]]]
-# Once an hour and not on request: an index on the end of a contact would be written anew by every heartbeat.
+# Once an hour and not on request, because every heartbeat would write an index on the end of a contact.
 ONCE_AN_HOUR = {"contacts"}
-# What is not generated, as it comes and goes: the first column is the primary key.
+# Tables without generated rows, because their rows are short-lived: the first column is the primary key.
 TRANSIENT = [
     (tables.idempotency, "scope fingerprint fence lease_until created_at", ("f", 1, START, START)),
     (tables.revocations, "id kind revoked_at expires_at", ("token", START, START + DAY)),

@@ -20,7 +20,7 @@ REPLY = f"{PATH}/111002/reply"
 
 
 def at_the_provider() -> list[dict[str, Any]]:
-    """The demo world's reviews of locations/111 under our names, last changed first."""
+    """The reviews of locations/111 in the demo data with our names, last changed first."""
     found = load_world()["reviews"]["locations/111"]
     return [{**review, "name": review["name"].removeprefix("accounts/1/")} for review in found]
 

@@ -1,4 +1,4 @@
-"""Refresh rotation (D-10): each token is good for one exchange, and a copy in two hands ends the family."""
+"""Refresh rotation (D-10): each token is valid for one exchange, and a copy ends the family."""
 
 import asyncio
 from typing import Any

@@ -39,7 +39,7 @@ JWKS = "/.well-known/jwks.json"
 
 @pytest.fixture
 async def other(app: Quart, settings: Settings, clock: FrozenClock) -> AsyncIterator[Quart]:
-    """A second process on the same database, as far as it can tell."""
+    """The services of a second process on the same database."""
     made = create_app(settings, Runtime(clock, SeededEntropy("other")))
     async with made.test_app():
         yield made
@@ -265,7 +265,7 @@ class TestRemoval:
         assert (await services.signing_keys.remove(kid)).state == "removed"
         for dialled, credential in itertools.product((dial_of(other), dial), (token, user)):
             details = assert_error(await call(dialled, credential), 401, "AUTH_INVALID_TOKEN")
-            assert details == {"reason": "invalid"}  # whose token it was nobody knows: ask for a new one
+            assert details == {"reason": "invalid"}  # its claims may be forged, so the reason is not `revoked`
         async with client_of(other) as client:
             successor = assert_ok(await client.post(PATH, json=refresh(plugin)))  # another key has signed it
         assert_ok(await call(dial_of(other), successor["access_token"]))

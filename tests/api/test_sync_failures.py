@@ -88,7 +88,7 @@ class TestOneAtATime:
         assert_error(response, 409, "CONFLICT")
         assert int(response.headers["retry-after"]) >= 1
         assert_ok(await alice.post(f"{SYNC}/114", json={"title": "T"}))  # another location does not wait
-        clock.advance(seconds=60)  # whoever held it is gone
+        clock.advance(seconds=60)  # the holder has ended
         assert_ok(await alice.post(f"{SYNC}/111", json={"title": "T"}))
 
 
@@ -110,7 +110,7 @@ async def test_A142_a_provider_that_does_not_respond_in_time(settings: Settings,
 
 
 async def test_A138_a_location_that_lost_its_verification_meanwhile(plugin: Site, emulator: httpx.AsyncClient) -> None:
-    """The provider's own profile says so before anybody asked for the verification anew."""
+    """The profile already shows the loss before the verification is read again."""
     await drift(emulator, voice_of_merchant={"locations/111": {"complyWithGuidelines": {}}})
     details = assert_error(
         await plugin.http.post("/api/v1/sync/111", json={"title": "New"}), 409, "LOCATION_NOT_VERIFIED"

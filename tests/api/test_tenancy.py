@@ -1,6 +1,6 @@
 """One tenant against another: no read, no write, and no hint that there is anything to find (OWASP API1).
 
-Every attempt is made twice: on what is Alice's, and on what nobody has. Both answers must be the same, to the byte.
+Every attempt is made on a resource of Alice and on one that does not exist. Both responses must be the same bytes.
 """
 
 import json
@@ -49,7 +49,7 @@ SPELLINGS = [
     *("{}%00", "{}%20", "%20{}", "{}%0a", "{};x=1", "{},211", "211,{}", "{}%23", "{}%3FlocationId=211", "0{}", "+{}"),
     *("211&locationId={}", "{}&locationId=211", "{}%26locationId=211", "*", "%25", "{}%252F"),
 ]
-# Operations on what lies below the attacker's own location, named by what lies below the victim's.
+# Operations on resources of the attacker's own location, with ids of the victim's.
 BELOW: list[Attempt] = [
     (method, f"{API}/{noun}/{name}{suffix}?locationId=211", body)
     for noun, child, ident, method, suffix, body in [
@@ -127,7 +127,7 @@ async def untouched(
 
 
 def timeless(answer: Any) -> Any:
-    """The answer without what the victim's own reading, or the clock alone, changes."""
+    """The response without fields that change by the victim's own reads or by the clock."""
     return json.loads(re.sub(r'"(last_used_at|to)": "[^"]+"', r'"\1": null', json.dumps(answer)))
 
 

@@ -1,6 +1,6 @@
 """A refusal takes as long whether what was asked for exists or not.
 
-The clock judges in `make fuzz` alone; here it is the work that is compared, call by call.
+Only `make fuzz` measures time; here the work is compared, call by call.
 """
 
 import collections
@@ -34,7 +34,7 @@ Pair = tuple[Callable[[], Awaitable[httpx.Response]], Callable[[], Awaitable[htt
 
 @pytest.fixture
 async def pairs(http: httpx.AsyncClient, plugin: Site, as_user: AsUser, as_service: AsService) -> dict[str, Pair]:
-    """Requests that must look alike: one about what is there, one about what is not."""
+    """Requests that must look alike: for an existing and for a missing resource."""
     bob, site = await as_user(BOB), await as_service("locations/211")
     known, unknown = plugin.key["client_id"], plugin.key["client_id"][:-1] + "x"
     wrong = {"client_secret": "x" * 64}

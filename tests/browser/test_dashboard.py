@@ -94,7 +94,7 @@ def test_alice_from_a_new_key_to_a_repaired_site_and_bob_sees_none_of_it(
         page.get_by_role("link", name="Marsh Bikes", exact=False).first.wait_for()
         assert "Harbour" not in page.content()
     for path in (f"/dashboard/keys/{client_id}", "/dashboard/sites/111", "/dashboard/sites/111/posts"):
-        opened = Tab(chromium, demo.url)  # a 404 is told on the console, too
+        opened = Tab(chromium, demo.url)  # the console reports a 404, too
         opened.sign_in("Bob Marsh")
         assert opened.page.goto(f"{demo.url}{path}").status == 404
         assert "Harbour" not in opened.page.content()

@@ -47,7 +47,7 @@ def focused(page: Any) -> str:
     return str(found.get_attribute("id")) if found.count() else ""
 
 
-def test_what_is_wrong_is_in_view_has_the_focus_and_leads_to_its_field(alice: Tab) -> None:
+def test_the_problems_are_in_view_have_the_focus_and_link_to_their_fields(alice: Tab) -> None:
     page = alice.page
     page.goto(f"{alice.url}/dashboard/keys")
     page.get_by_label("Name").fill(" ")
@@ -84,7 +84,7 @@ def test_a_post_changes_its_kind_and_keeps_its_text(alice: Tab) -> None:
     page.get_by_role("article").filter(has_text="Typed before").first.wait_for()
 
 
-def test_a_reply_too_long_is_kept_beside_its_review(alice: Tab) -> None:
+def test_a_reply_that_is_too_long_stays_at_its_review(alice: Tab) -> None:
     page, text = alice.page, "x" * 5_000
     page.goto(f"{alice.url}{SITE}/reviews")
     article = page.get_by_role("article").nth(2)
@@ -221,7 +221,7 @@ def test_a_hidden_page_does_not_ask(alice_live: Tab) -> None:
         page.evaluate(hide, False)
 
 
-def test_a_lost_connection_is_told_and_forgotten(alice_live: Tab, demo: Server) -> None:
+def test_a_lost_connection_is_shown_until_it_is_back(alice_live: Tab, demo: Server) -> None:
     page = alice_live.page
     page.goto(f"{alice_live.url}/dashboard")
     notice = page.locator("#connection")

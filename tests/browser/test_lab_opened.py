@@ -48,7 +48,7 @@ _UGLY = r"""() => {
 }"""
 
 
-def test_the_first_page_is_open_and_nobody_asks_for_news(page: Any, clone: Clone) -> None:
+def test_the_first_page_is_open_without_a_question_about_news(page: Any, clone: Clone) -> None:
     page.goto(f"{clone.url}/?token={clone.token}")
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
     assert page.evaluate("window.jupyterapp.shell.currentWidget.context.path") == "00_start_here.ipynb"

@@ -1,4 +1,4 @@
-"""A folder with the demo world, and commands in it."""
+"""A folder with the demo data, and commands in it."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from support.command_line import Run, run_command
 
 @pytest.fixture
 def run(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """`run("users", "list")` over the demo world."""
+    """`run("users", "list")` on the demo data."""
     for name in [name for name in os.environ if name.startswith("PROFILESVC_")]:
         monkeypatch.delenv(name)
     shutil.copytree(sqlite_template, tmp_path / "var")

@@ -15,7 +15,7 @@ COMMANDS = [("serve", "--port", "0"), ("users", "list"), ("db", "upgrade"), ("db
 KINDS: dict[str, tuple[str, str, str, str]] = {
     "password": ("", f"{ROLE}:not-that-secret", "", "rejects the login: password authentication failed"),
     "no password": ("", ROLE, "", "rejects the login: password authentication failed"),
-    "role": ("", "nobody:not-that-secret", "", 'rejects the login: role "nobody" does not exist'),
+    "role": ("", "unknown:not-that-secret", "", 'rejects the login: role "unknown" does not exist'),
     "peer": ("", "stranger", "", "rejects the login: Peer authentication failed"),
     "no login": (f"ALTER ROLE {ROLE} NOLOGIN", "", "", "not permitted to log in"),
     "database": ("", "", "nowhere", 'rejects the connection: database "nowhere" does not exist'),

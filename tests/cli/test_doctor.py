@@ -164,7 +164,7 @@ GOOD = base64.b64encode(bytes(range(32))).decode()
 
 
 class TestProduction:
-    """What is configured and does not work, or is missing, is told with the variable that helps."""
+    """Each setting that is missing or does not work is reported with the variable to set."""
 
     @pytest.fixture
     def found(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What docs/operations.md and deploy/ tell operators: settings that exist, files that parse, commands that work."""
+"""docs/operations.md and deploy/: the settings exist, the files parse, the commands work."""
 
 import base64
 import configparser
@@ -66,7 +66,7 @@ def test_the_unit_starts_the_service_and_waits_for_it_to_drain() -> None:
     unit.read_string((DEPLOY / "profilesvc@.service").read_text("utf-8"))
     service = unit["Service"]
     assert service["ExecStart"].split()[1:] == ["serve", "--host", "127.0.0.1", "--port", "%i", "--workers", "2"]
-    assert service["KillMode"] == "mixed"  # the parent tells the workers
+    assert service["KillMode"] == "mixed"  # the parent stops the workers
     assert int(service["TimeoutStopSec"]) >= float(environment_file()[f"{PREFIX}DRAIN_SECONDS"]) + 30
     assert service["WorkingDirectory"] == environment_file()[f"{PREFIX}DATA_DIR"]
 

@@ -56,7 +56,7 @@ def test_production_rejects_the_issuer_that_signs_anyone_in(run: Run, monkeypatc
 
 
 class TestDemoData:
-    """Whoever knows this project knows its demo users, and may have a key of theirs."""
+    """The demo users are public, and anyone may have one of their keys."""
 
     @pytest.fixture(autouse=True)
     def production(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:

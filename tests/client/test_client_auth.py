@@ -1,4 +1,4 @@
-"""Tokens: kept, renewed early, replaced once when refused, shown to nobody."""
+"""Tokens: cached, renewed early, replaced once when rejected, never shown."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""What is tried again, what is not, and how long it takes."""
+"""Which requests are retried, and with which pauses."""
 
 import itertools
 from collections.abc import Callable

@@ -196,7 +196,7 @@ async def test_wrong_secrets_are_listed_in_order_of_time(
 
 
 def shown_problems(browser: Browser) -> list[str]:
-    """The list at the top of the page; each is beside its field, too, and what it links to is there."""
+    """The list at the top of the page; each problem is next to its field, too, and the link leads there."""
     html = browser.answer.text
     top = html.partition('id="problems"')[2].partition("</section>")[0]
     found = re.findall(r"<li>(?:<a href=\"#([^\"]+)\">)?([^<]+)", top)
@@ -234,7 +234,9 @@ async def test_all_problems_of_a_form_are_shown_at_the_top_and_at_their_fields(
 
 
 @pytest.mark.parametrize("action", ["deactivate", "roll", "badge"])
-async def test_what_cannot_be_undone_is_asked_about(alice_there: Browser, http: httpx.AsyncClient, action: str) -> None:
+async def test_irreversible_actions_need_a_confirmation(
+    alice_there: Browser, http: httpx.AsyncClient, action: str
+) -> None:
     pair = await made(alice_there)
     badge = await badge_of(alice_there, pair["client_id"])
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")

@@ -289,7 +289,7 @@ async def test_another_kind_of_post_is_chosen_in_the_same_form(alice_there: Brow
 
 
 @pytest.mark.parametrize("action", ["/delete", "/withdraw"])
-async def test_what_cannot_be_undone_is_asked_about(alice_there: Browser, plugin: Site, action: str) -> None:
+async def test_irreversible_actions_need_a_confirmation(alice_there: Browser, plugin: Site, action: str) -> None:
     listed = f"{SITE}/{'posts' if action == '/delete' else 'reviews'}"
     page = await alice_there.open(listed)
     forms = len(page.forms)
@@ -334,7 +334,7 @@ async def test_an_error_has_the_navigation(alice_there: Browser, signed_in: Sign
         answer = await alice_there.http.get(path)
         assert answer.status_code in (400, 404)
         assert '<nav aria-label="Dashboard">' in answer.text, path
-    answer = await alice_there.http.post("/dashboard/keys", data={})  # a form of nobody
+    answer = await alice_there.http.post("/dashboard/keys", data={})  # a form without a session
     assert answer.status_code == 403
     assert '<nav aria-label="Dashboard">' in answer.text
     assert "<nav" not in (await visitor.http.get("/dashboard/nothing")).text

@@ -131,7 +131,7 @@ async def test_a_page_of_500_sites_takes_less_than_300_ms(alice_there: Browser, 
                     online.append(Beat(key, now, "2.4.1", "6.8", "8.3"))
     await services.storage.commit(connection.recording(services.storage.dialect, online))
     await alice_there.open("/dashboard")
-    took = []  # by this process alone: the machine may have other things to do
+    took = []  # CPU time of this process, because the machine may be busy
     for _ in range(5):
         begun = time.process_time()
         page = await alice_there.http.get("/dashboard")

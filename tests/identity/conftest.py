@@ -36,7 +36,7 @@ async def linked(app: Quart, services: Services) -> str:
 
 @pytest.fixture
 def canary() -> Iterator[FakeIssuer]:
-    """The attacker's server: nobody may ever ask it."""
+    """The attacker's server, which must never get a request."""
     with FakeIssuer() as fake:
         yield fake
 

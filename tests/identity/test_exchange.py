@@ -82,7 +82,7 @@ async def test_every_configured_algorithm(http: httpx.AsyncClient, issuer: FakeI
         assert_ok(await exchanged(http, signed(key=key, alg=alg, kid=kid)))
     assert_ok(await exchanged(http, signed(key=edwards, alg="EdDSA", kid="k3")))
     assert len(issuer.hits) == 1, "kept, and not asked for again"
-    # A key is good for its own algorithms and no others, whatever the header says.
+    # A key is valid for its own algorithms and no others, whatever the header says.
     for alg, kid in [("ES256", "k1"), ("RS256", "k2"), ("EdDSA", "k2"), ("PS256", "k3")]:
         key = {"ES256": curve, "EdDSA": edwards}.get(alg, rsa_key())
         assert_refused(await exchanged(http, signed(claims(jti=alg + kid), key, alg, kid=kid)))
@@ -95,7 +95,7 @@ def unsigned(alg: str) -> str:
 
 
 def bad_tokens() -> dict[str, str]:
-    """Every fault that an ID token can have beside its age, by name."""
+    """Every fault that an ID token can have, except its age, by name."""
     good = signed()
     header, _, signature = good.split(".")
     swapped = signed(claims(sub="bob-at-login")).split(".")[1]
@@ -157,7 +157,7 @@ async def test_A033_no_faulty_id_token_is_exchanged(
             raise AssertionError(name) from error
     for too_old in (claims(exp=NOW), claims(exp=NOW - 1), claims(iat=NOW - 660), claims(iat=NOW - 601)):
         assert_refused(await exchanged(http, signed(too_old)), "expired")
-    # Whether a token is old is told of genuine ones alone.
+    # Only a genuine token has the reason that it is too old.
     assert_refused(await exchanged(http, signed(claims(exp=NOW - 1), key=rsa_key(1))))
     assert await rows(services, exchanges) == []
     assert await rows(services, audit) == []

@@ -41,7 +41,7 @@ BAD_SETS = {
     "a list": b"[]",
     "no keys": b"{}",
     "keys no list": b'{"keys": {}}',
-    "a member twice": b'{"keys": [], "keys": []}',
+    "a field twice": b'{"keys": [], "keys": []}',
     "not UTF-8": b'{"keys": "\xff"}',
     "deep": b'{"keys":' + b"[" * 30_000,
     "empty": b"",
@@ -110,7 +110,7 @@ class TestOutage:
         assert len(issuer.hits) == 4
         assert_ok(await login())
         assert len(issuer.hits) == 4, "asked again every half minute, not at every login"
-        # A key that is not among them may be a new one: nobody knows.
+        # A key that is not among them may be a new one.
         assert_unavailable(await login(rsa_key(1), "k2"), "30")
         clock.advance(minutes=10)
         assert_unavailable(await login())

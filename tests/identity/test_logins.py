@@ -1,4 +1,4 @@
-"""An ID token is good once, for the user whom the operator linked to its subject (D-15, rows A033 and A036)."""
+"""An ID token is valid once, for the user whom the operator linked to its subject (D-15, rows A033 and A036)."""
 
 import asyncio
 import base64

@@ -29,7 +29,7 @@ async def test_an_id_token_becomes_a_user_token(dial: Dial, http: httpx.AsyncCli
     async with dial(token) as alice:
         assert_ok(await alice.get(LOCATIONS))
         assert (await alice.post(INTROSPECT, data={"token": token})).json()["active"] is True
-    assert_oauth_error(await http.post(TOKEN, data=form), 400, "invalid_request")  # it is good once
+    assert_oauth_error(await http.post(TOKEN, data=form), 400, "invalid_request")  # it is valid once
 
 
 @pytest.mark.usefixtures("linked")

@@ -16,7 +16,7 @@ LOCATION = "locations/111"
 
 @pytest.fixture
 def deployed() -> Iterator[Lab]:
-    """A service that is somewhere else, as far as the attached lab can tell."""
+    """A service that the attached lab cannot distinguish from a remote one."""
     with open_lab() as lab:
         yield lab
 

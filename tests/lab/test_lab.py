@@ -98,7 +98,7 @@ def test_the_clients_renew_their_tokens_by_the_labs_clock(lab: Lab) -> None:
     assert [call.path for call in lab.calls() if call.caller == "Plugin"].count("/api/v1/auth/token") == 2
 
 
-def test_faults_reach_the_caller_and_pauses_take_no_time(lab: Lab) -> None:
+def test_faults_reach_the_caller_without_real_pauses(lab: Lab) -> None:
     lab.fault("status", status=503, times=99)
     with pytest.raises(ProviderFailed):
         lab.client.user("alice").compare(lab.location)

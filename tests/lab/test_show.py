@@ -81,7 +81,7 @@ def test_nothing_secret_and_nothing_that_differs_from_run_to_run_is_shown(name: 
     assert (shown.text, shown.html) == (view(THINGS[name]).text, view(THINGS[name]).html)
 
 
-def test_an_answer_tells_what_was_sent_and_what_came_back() -> None:
+def test_a_response_is_shown_with_its_request() -> None:
     text = repr(view(THINGS["answer"]))
     assert text.startswith("POST /api/v1/posts?locationId=locations/1\nAuthorization: Bearer eyJh••••••••\n")
     assert "→ 201 Created\nX-Request-Id: abc\n" in text
@@ -89,7 +89,7 @@ def test_an_answer_tells_what_was_sent_and_what_came_back() -> None:
     assert f'"note": "is Sy4D{HIDDEN}"' in text
 
 
-def test_a_failure_says_what_to_do() -> None:
+def test_a_failure_has_a_hint() -> None:
     text = repr(view(THINGS["failure"]))
     assert "→ 409 Conflict  CONFLICT" in text
     assert f"Hint: {HINTS['CONFLICT']}" in text
@@ -111,7 +111,7 @@ def test_a_long_body_is_cut() -> None:
     assert pretty(list(range(600))).splitlines()[MAX_LINES] == "… 102 more lines"
 
 
-def test_claims_are_told_in_words() -> None:
+def test_claims_are_shown_in_words() -> None:
     text = repr(token_card(TOKEN, at="2026-01-03T03:04:05.678Z"))
     assert "issued 2026-01-02 03:04:05 UTC" in text
     assert "expires 2026-04-02 03:04:05 UTC, valid for 90 days, 89 days left" in text
@@ -120,7 +120,7 @@ def test_claims_are_told_in_words() -> None:
         token_card("abc")
 
 
-def test_a_comparison_says_who_changed_what() -> None:
+def test_a_comparison_names_the_side_that_changed() -> None:
     lines = repr(comparison(COMPARISON)).splitlines()
     assert lines[1].split() == ["title", *EVIL.split(), "Books", "Books", "→", "changed", "here"]
     assert "⊘ filtered" in lines[2]
@@ -145,7 +145,7 @@ def test_a_status_without_a_history_is_shown_as_it_is() -> None:
     assert repr(view({"connection_status": "offline", "history": []})) == "no history yet"
 
 
-def test_a_key_is_shown_member_by_member() -> None:
+def test_a_key_is_shown_field_by_field() -> None:
     assert f"client_secret  Sy4D{HIDDEN}" in repr(key_card(THINGS["key"]))
 
 

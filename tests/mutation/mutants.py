@@ -87,7 +87,7 @@ COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 def variants(node: ast.AST) -> Iterator[ast.AST]:
-    """What could stand where a node stands."""
+    """The nodes that can replace a node."""
     other = copy.deepcopy(node)
     if isinstance(other, ast.Compare):
         other.ops[0] = COMPARISONS[type(other.ops[0])]()
@@ -216,7 +216,7 @@ class Mutating:
 
 
 def transplant(module: ModuleType, changed: str) -> None:
-    """Give the changed code to the functions that are there, and the changed constants to whoever imported them."""
+    """Replace the code of the existing functions, and the constants in the modules that imported them."""
     fresh = ModuleType(module.__name__)
     fresh.__file__ = module.__file__
     exec(compile(changed, str(module.__file__), "exec"), vars(fresh))
@@ -260,7 +260,7 @@ def judge(module: str, sample: int | None) -> None:
         if status:
             raise SystemExit(f"{module}: pytest ended with {status}")
         return
-    # Fifty at once fail on a busy machine, which would kill mutants that nobody noticed.
+    # Fifty at once fail on a busy machine, which would count mutants as found that were not.
     words = ["-qs", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "tmp_path_retention_policy=none"]
     words += ["-k", "not fifty_at_once", "-m", "not postgres and not browser and not long"]
     chosen = [f"tests/{name}" for name in TESTS[module]]

@@ -1,4 +1,4 @@
-"""The demo world is what its page says, in the provider's own format."""
+"""The demo data is as its page describes it, in the provider's own format."""
 
 from collections import Counter
 from typing import Any

@@ -22,7 +22,7 @@ Script = list[httpx.Response | Exception]
 
 
 class Scripted:
-    """Answers one call after the other as the script says, the last one for ever; tokens are always given."""
+    """Responds to one call after the other as scripted, forever with the last response; tokens are always issued."""
 
     def __init__(self, clock: Clock, *script: httpx.Response | Exception, **settings: Any) -> None:
         self.script, self.tokens, self.revoked = list(script), 0, ""

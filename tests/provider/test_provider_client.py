@@ -1,4 +1,4 @@
-"""The provider's own public client, which nobody here wrote, drives the emulator over a socket."""
+"""The provider's own public client calls the emulator over a socket."""
 
 import json
 import re

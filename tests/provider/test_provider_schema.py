@@ -34,7 +34,7 @@ def messages(module: ModuleType) -> dict[str, type[Message]]:
 
 
 def kind_of(schema: dict[str, Any]) -> Any:
-    """A member's type in one vocabulary, from a discovery document or from JSON Schema."""
+    """A field's type in one vocabulary, from a discovery document or from JSON Schema."""
     if "$ref" in schema:
         return schema["$ref"].rpartition("/")[2]
     if "anyOf" in schema:
@@ -83,7 +83,7 @@ def test_v1_message_equals_the_shipped_schema(api: str, name: str, model: type[M
     schema = shipped(api)[name]
     assert ours(model) == {key: {"any": "any"}.get(str(kind), kind) for key, kind in theirs(schema).items()}
     marked = {key for key, member in schema.get("properties", {}).items() if member.get("readOnly")}
-    assert read_only(model) - {"name"} == marked  # the name is an identifier, which nobody writes
+    assert read_only(model) - {"name"} == marked  # the name is an identifier, which callers do not write
 
 
 V4 = messages(post) | messages(review)

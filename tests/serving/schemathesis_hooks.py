@@ -24,7 +24,7 @@ ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 CREDENTIALS = {name: KNOWN[name] for name in ("client_id", "client_secret")}
 SENT: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
 DIFFERENT: dict[str, set[bytes]] = collections.defaultdict(set)
-# What answers told, newest last: a refresh token is good for one exchange, a post until it is deleted.
+# Values from responses, newest last: a refresh token is valid for one exchange, a post until it is deleted.
 REFRESH_TOKENS = collections.deque([KNOWN["refresh_token"]], 20)
 NEW_POSTS: collections.deque[str] = collections.deque(["locations/111/localPosts/11103"], 20)
 NUMBERS = itertools.count()
@@ -62,7 +62,7 @@ CHANGE = st.fixed_dictionaries({"summary": SUMMARY}, optional={"callToAction": A
 
 
 def id_token() -> str:
-    """A login at the bundled issuer that nobody has exchanged yet."""
+    """A login at the bundled issuer that was not exchanged yet."""
     now = int(time.time())
     claims = {**KNOWN["login"], "iat": now, "exp": now + 300, "jti": f"fuzz-{time.time_ns()}-{next(NUMBERS)}"}
     return jwt.encode(claims, KNOWN["issuer_key"], "RS256", {"kid": KNOWN["issuer_kid"]})
@@ -70,7 +70,7 @@ def id_token() -> str:
 
 @st.composite
 def grants(draw: st.DrawFn) -> dict[str, Any]:
-    """A body of the token route that is good now."""
+    """A body of the token route that is valid now."""
     kind = draw(st.sampled_from(["client_credentials", "refresh_token", EXCHANGE]))
     if kind == EXCHANGE:
         return {"grant_type": kind, "subject_token": id_token(), "subject_token_type": ID_TOKEN}
@@ -99,7 +99,7 @@ BODIES = {
 
 @schemathesis.hook
 def before_generate_case(context: Any, strategy: Any) -> Any:
-    """Draw what the document cannot tell; every request says something more, so that none is thought to be known."""
+    """Draw values that are not in the document. Every request has a new value, so that none counts as a duplicate."""
     return improved(strategy, context.operation.label)
 
 
@@ -122,7 +122,7 @@ def improved(draw: st.DrawFn, cases: Any, label: str) -> Any:
 
 @schemathesis.hook
 def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
-    """Whoever says in a form who they are says so once (RFC 6749 §2.3); edge cases are tried on what is there."""
+    """Send client credentials in a form only once (RFC 6749 §2.3), and edge cases on existing resources."""
     body = case.body if isinstance(case.body, dict) else {}
     if "/oauth2/" in case.operation.label and body.keys() >= CREDENTIALS.keys():
         case.headers.pop("Authorization", None)

@@ -19,7 +19,7 @@ from profilesvc.server.serving import bind
 from support.program import Server, caller, command, controls, data, demo_token, environment, serving
 
 POSTS = {"locationId": "locations/111"}
-# Stands in for curl where there is none: the options that the demo prints, and the same output.
+# Replaces curl if it is missing: the options that the demo prints, and the same output.
 CURL = """#!{python}
 import sys, urllib.request
 words, headers, body, url = sys.argv[1:], {{}}, None, ""

@@ -29,7 +29,7 @@ ONCE = {"Idempotency-Key": "link"}
 
 @dataclass
 class Parties:
-    """Who calls: the owner, a plugin, and nobody in particular."""
+    """The callers: the owner, a plugin, and an anonymous client."""
 
     alice: httpx.AsyncClient
     plugin: Site

@@ -241,7 +241,7 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     """Whether the event loop had time to see the ends of the connections or not."""
 
     async def restarted() -> None:
-        clock.advance(minutes=2)  # posts are read anew
+        clock.advance(minutes=2)  # posts are read again
         await (asyncio.to_thread(restart, role.postgres) if noticed else _blocking(role.postgres))
 
     await restarted()

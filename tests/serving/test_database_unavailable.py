@@ -71,7 +71,7 @@ class TestSqlite:
             assert response.is_success, response.text
 
     def test_locked_while_many_wait(self, served: Served, plugin: httpx.Client) -> None:
-        """They wait for one another, and still nobody longer than a caller may."""
+        """They wait for one another, but none longer than a caller may."""
 
         def late() -> httpx.Response:
             time.sleep(3)
@@ -187,7 +187,7 @@ class TestPostgres:
 
     @pytest.mark.parametrize("callers", [1, 30])
     def test_a_row_that_stays_locked(self, plugin: httpx.Client, beside: Database, callers: int) -> None:
-        """Also when the callers are more than the connections: whoever waited for one has waited."""
+        """Even if there are more callers than connections: the wait for a connection counts."""
         with beside.holding("SELECT * FROM connections FOR UPDATE"):
             assert_unavailable(together([lambda: plugin.post(HEARTBEAT, json={}) for _ in range(callers)]))
         assert_ok(plugin.post(HEARTBEAT, json={}))

@@ -44,14 +44,14 @@ pytestmark = [pytest.mark.postgres, pytest.mark.long]
 def started(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, postgres: Postgres
 ) -> Iterator[tuple[Deployment, str]]:
-    """A deployment, and the statement that brings its database back to the demo world."""
+    """A deployment, and the statement that resets its database to the demo data."""
     with deployed(tmp_path_factory.mktemp("deployed"), request.param, postgres) as running:
         yield running, postgres.keep(f"deployed_{request.param}")
 
 
 @pytest.fixture
 async def deployment(started: tuple[Deployment, str]) -> Deployment:
-    """The demo world, as if just deployed."""
+    """The demo data, as after a new deployment."""
     running, restore = started
     await running.sql(restore)
     with controls(running.service.folder / "var", running.emulator.url) as control:
@@ -61,7 +61,7 @@ async def deployment(started: tuple[Deployment, str]) -> Deployment:
 
 @pytest.fixture
 def dial(deployment: Deployment) -> Dial:
-    """A client that connects anew for each request, so that every process answers some of them."""
+    """A client with a new connection for each request, so that every process gets some of them."""
 
     def client(token: str | None = None) -> httpx.AsyncClient:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -81,7 +81,7 @@ async def victim(as_service: AsService) -> Site:
 
 @pytest.fixture
 async def services(deployment: Deployment) -> AsyncIterator[Services]:
-    """The operator's, beside the service on the same database."""
+    """The operator's services, on the same database."""
     async with open_services(deployment.settings, Runtime(), provider=False) as opened:
         yield opened
 

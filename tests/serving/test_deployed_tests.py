@@ -1,4 +1,4 @@
-"""`make deployed` in short: tests of the API, as they stand, on two processes."""
+"""A short `make deployed`: unchanged tests of the API on two processes."""
 
 import os
 import subprocess

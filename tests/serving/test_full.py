@@ -58,7 +58,7 @@ def test_monitoring_gets_responses_from_a_full_server(settings: Settings) -> Non
 
 
 def test_queued_requests_count_too() -> None:
-    """Requests that are answered without a pause are never at work beside each other: they wait before they begin."""
+    """Requests without a pause never run at the same time: they are queued before they start."""
     before: list[int] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -69,7 +69,7 @@ def test_queued_requests_count_too() -> None:
             return
         before.append(scope[BEFORE])
         if scope["path"] == "/long":
-            time.sleep(0.5)  # noqa: ASYNC251  the loop stands still, as in a look at SQLite
+            time.sleep(0.5)  # noqa: ASYNC251  blocks the loop, like a read of SQLite
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body"})
 

@@ -34,7 +34,7 @@ def database_url(postgres: "Postgres") -> Iterator[str]:
 
 @pytest.fixture
 def service(tmp_path: Path, database_url: str, redis_server: RedisServer) -> Iterator[Server]:
-    """Four workers over the demo world."""
+    """Four workers with the demo data."""
     assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
     settings = {
         "DATABASE_URL": database_url,

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed: `
 
 
 class Upstream:
-    """Stands for a serve: answers what its path asks for, and notes what it was sent."""
+    """A stand-in for `serve`: its path selects the response, and it records the requests."""
 
     def __init__(self, port: int = 0) -> None:
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []

@@ -1,4 +1,4 @@
-"""nginx as a cache in front of the service, told to keep whatever may be kept: nobody gets another's answer."""
+"""nginx as a cache in front of the service that stores every cacheable response: callers are never mixed up."""
 
 import asyncio
 import shutil
@@ -20,7 +20,7 @@ from support.api import ALICE, BOB, assert_error, assert_ok
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: apt-get install nginx-light)")
 LOCATIONS = "/api/v1/external-business/locations"
-# `proxy_cache_valid` keeps for ten minutes what does not say how long, whoever asked for it: as the testers had it.
+# `proxy_cache_valid` stores responses without a lifetime for ten minutes, whatever the caller, as testers had it.
 CONFIGURATION = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
 events {{ }}
@@ -45,7 +45,7 @@ http {{
 
 @pytest.fixture
 def people(tmp_path: Path, sqlite_template: Path) -> dict[str, str]:
-    """User tokens, by e-mail address, of the demo world in the test's folder."""
+    """User tokens, by e-mail address, of the demo data in the test's folder."""
     for file in sqlite_template.iterdir():
         shutil.copy(file, tmp_path)
 

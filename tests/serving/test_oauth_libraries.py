@@ -175,7 +175,7 @@ class TestDiscovery:
         metadata = self.metadata(service)
         assert metadata["issuer"] == service.url
         for name in metadata.REGISTRY_KEYS:
-            # The addresses are not https here, and authlib takes an empty list for none.
+            # The addresses are not https here, and authlib treats an empty list as none.
             if name in metadata and not name.endswith(("issuer", "_endpoint", "_uri", "response_types_supported")):
                 getattr(metadata, f"validate_{name}", lambda: None)()
         assert metadata["response_types_supported"] == []

@@ -111,7 +111,7 @@ async def test_A078_nothing_succeeds_after_a_revocation_was_answered(deployment:
 
                 async def read(http: httpx.AsyncClient, revoked: asyncio.Event, *outcomes: list[int]) -> None:
                     for _ in range(10):
-                        outcome = outcomes[revoked.is_set()]  # by when the request begins
+                        outcome = outcomes[revoked.is_set()]  # by the time at which the request starts
                         outcome.append((await http.get(POSTS)).status_code)
 
                 async def revoke(path: str, revoked: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""An upgrade without a pause: two servers behind one port, a database that is migrated, and nobody notices."""
+"""An upgrade without a failed request: two servers behind one port, and a database that is migrated."""
 
 import concurrent.futures
 import itertools
@@ -145,7 +145,7 @@ def test_the_database_and_all_processes_are_upgraded_under_load_and_no_request_f
         user = command(tmp_path, "users", "token", "alice@example.com", **settings).stdout.strip()
         with Callers(front.url, user) as callers:
             stop(old)
-            old = start()  # a rolling restart, to begin with
+            old = start()  # first, a rolling restart
             with monkeypatch.context() as patched:
                 patched.setenv("PYTHONPATH", newer)
                 begun = time.monotonic()

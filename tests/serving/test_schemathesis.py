@@ -70,7 +70,7 @@ class Target:
         return str(site["access_token"])
 
     def known(self) -> dict[str, Any]:
-        """What only a caller who was told can send: a key and its tokens, a key that may be revoked, a login."""
+        """Values that only an informed caller can send: a key and its tokens, a key that may be revoked, a login."""
         with self.client(self.user) as http:
             assert http.get("/dev/issuer/authorize", params=REQUEST).is_success  # its users are linked by this
             assert_ok(http.patch(f"{LOCATION}/sync", json={"syncEnabled": True}))

@@ -28,7 +28,7 @@ def user(settings: Settings) -> str:
 def under_way(
     pool: concurrent.futures.Executor, process: ServedProcess, user: str
 ) -> "concurrent.futures.Future[httpx.Response]":
-    """A slow request that the process has begun to answer."""
+    """A slow request that is in flight."""
 
     def call() -> httpx.Response:
         with process.client(user) as http:

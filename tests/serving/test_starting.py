@@ -51,7 +51,7 @@ if __name__ == "__main__":
 
 
 class Held:
-    """An ASGI app that starts when it is told to."""
+    """An ASGI app that starts when the test allows it."""
 
     def __init__(self) -> None:
         self.starts, self.go = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Requests whose bodies do not come: judged by their heads, and in nobody's way."""
+"""Requests whose bodies do not arrive: they are checked by their heads and do not block others."""
 
 import asyncio
 import contextlib

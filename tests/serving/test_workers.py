@@ -33,7 +33,7 @@ def database_url(postgres: "Postgres") -> Iterator[str]:
 
 @pytest.fixture
 def service(tmp_path: Path, database_url: str) -> Iterator[Server]:
-    """Two workers over the demo world."""
+    """Two workers with the demo data."""
     assert command(tmp_path, "db", "upgrade", DATABASE_URL=database_url).returncode == 0
     words = ("serve", "--demo", "--workers", "2", "--port", "0")
     with serving(tmp_path, *words, DATABASE_URL=database_url, LIMITS__ENABLED="false") as server:
@@ -117,8 +117,8 @@ def hammer(service: Server, token: str, began: threading.Event, ended: threading
 def test_no_request_in_flight_is_lost_in_any_of_many_stops_under_load(
     tmp_path: Path, database_url: str, drain: str, count: int
 ) -> None:
-    """A request that was sent is answered, also on a connection that lay idle when the stop began. One is on SQLite."""
-    # One address for all ports, so that a token is good at every start.
+    """A request that was sent gets a response, even on a connection that was idle at the stop. One is on SQLite."""
+    # One address for all ports, so that a token is valid at every start.
     settings = {"BASE_URL": "http://profiles.test", "LIMITS__ENABLED": "false", "DRAIN_SECONDS": drain}
     if count > 1:
         settings["DATABASE_URL"] = database_url

@@ -60,7 +60,7 @@ async def test_a_family_has_a_row_from_its_first_exchange(storage: Storage) -> N
 
 
 async def test_each_generation_is_exchanged_once_and_in_order(storage: Storage) -> None:
-    assert await advance(storage, 1) is False  # of a family that nobody has seen
+    assert await advance(storage, 1) is False  # of an unknown family
     assert await advance(storage, 0)
     assert [await advance(storage, of, now=NOW + 1) for of in (0, 2, 5)] == [False] * 3
     assert await find(storage) == Family(1, NOW, "f after 0")

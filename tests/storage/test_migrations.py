@@ -136,7 +136,7 @@ async def test_go_down_to_nothing_and_up_again(engine: AsyncEngine) -> None:
 
 
 async def test_older_keys_are_found_by_their_domains(engine: AsyncEngine) -> None:
-    """Preflights look them up (D-30); a key without domains takes every one, a revoked key none."""
+    """Preflights look them up (D-30); a key without domains accepts all, a revoked key none."""
     async with engine.begin() as connection:
         user = {"id": 1, "email": "a@example.com", "name": "A", "plan": "pro", "created_at": 0}
         await connection.execute(users.insert().values(user))

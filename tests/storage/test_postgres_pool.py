@@ -19,7 +19,7 @@ async def pool(postgres: Postgres) -> AsyncIterator[PostgresPool]:
 
 
 async def pid(connection: Any) -> int:
-    """The server process behind a connection: another one tells another connection."""
+    """The server process behind a connection: another process means another connection."""
     return int(await connection.fetchval("SELECT pg_backend_pid()"))
 
 

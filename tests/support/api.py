@@ -25,7 +25,7 @@ TOO_MANY_HEADERS = {"X-Large": "x" * 17_000}
 
 
 async def unfinished() -> AsyncIterator[bytes]:
-    """A body that begins and never ends."""
+    """A body that starts and never ends."""
     yield b"{"
     await asyncio.sleep(60)
 
@@ -75,7 +75,7 @@ def assert_error(response: Response, status: int, code: str) -> dict[str, Any]:
 
 
 def fields(details: dict[str, Any]) -> list[str]:
-    """The members that a VALIDATION_ERROR names."""
+    """The fields that a VALIDATION_ERROR names."""
     return [problem["field"] for problem in details["errors"]]
 
 

@@ -27,7 +27,7 @@ async def change():
         for plan in itertools.cycle(sys.argv[1:]):
             await operator.assign_plan(services, "bob@example.com", plan)
             print(plan, flush=True)
-            await asyncio.sleep(0.02)  # whoever never pauses keeps SQLite's lock from those who wait for it
+            await asyncio.sleep(0.02)  # without a pause the writers that wait would not get SQLite's lock
 
 asyncio.run(change())
 """

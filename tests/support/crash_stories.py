@@ -1,4 +1,4 @@
-"""Who writes when the service is killed, what they were told was done, and how each sees that it was."""
+"""The callers that write when the service is killed, the writes it confirmed, and how each caller checks them."""
 
 import collections
 import itertools
@@ -159,7 +159,7 @@ class Posts(Story):
 
 @dataclass
 class Refreshes(Story):
-    """A plugin that exchanges the newest refresh token that it was given, which is good once."""
+    """A plugin that exchanges its newest refresh token, which is valid once."""
 
     token: str
     access: collections.deque[str] = field(default_factory=lambda: collections.deque(maxlen=LATELY))
@@ -172,7 +172,7 @@ class Refreshes(Story):
         self.acknowledged += 1
 
     def check(self, user: httpx.Client) -> None:
-        """The answer to the exchange that was under way is given again (D-10), and is good for the next."""
+        """The response to the interrupted exchange is returned again (D-10), and its token is valid for the next."""
         for _ in range(2):
             self.step(user)
         for token in self.access:

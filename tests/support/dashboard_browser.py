@@ -1,4 +1,4 @@
-"""A browser without a script: it keeps cookies, follows links, and sends forms as they stand in the page."""
+"""A browser without a script: it stores cookies, follows links, and sends the forms of the page."""
 
 from collections.abc import Awaitable, Callable
 from html.parser import HTMLParser

@@ -75,7 +75,7 @@ def locked_sqlite(settings: Settings) -> Iterator[None]:
 
 
 class Database:
-    """Statements beside the service's own, on the test's PostgreSQL database."""
+    """Statements of the test on the service's PostgreSQL database."""
 
     def __init__(self, postgres: Postgres, settings: Settings) -> None:
         self._server, self._name = postgres, settings.database_url.partition("?")[0].rpartition("/")[2]

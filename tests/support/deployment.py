@@ -1,4 +1,4 @@
-"""The service as it is deployed: `serve` with its workers on its database, beside an emulator of its own."""
+"""The service as it is deployed: `serve` with its workers on its database, and a separate emulator."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ class Deployment:
         )
 
     async def sql(self, statement: str) -> None:
-        """A statement beside the service."""
+        """A statement of the test on the service's database."""
         await asyncio.to_thread(self._execute, statement)
 
     def user_token(self, email: str) -> str:
@@ -66,7 +66,7 @@ class Deployment:
 
 @contextlib.contextmanager
 def deployed(folder: Path, workers: int, postgres: Postgres | None, **settings: str) -> Iterator[Deployment]:
-    """The demo world on SQLite, or on a PostgreSQL database that is dropped afterwards."""
+    """The demo data on SQLite, or on a PostgreSQL database that is dropped afterwards."""
     environment = {"LIMITS__ENABLED": "false", **settings}
     with contextlib.ExitStack() as stack:
         if postgres is not None:

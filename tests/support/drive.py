@@ -30,7 +30,7 @@ async def calls(emulator: httpx.AsyncClient, method: str = "") -> list[dict[str,
 
 
 async def forget_calls(emulator: httpx.AsyncClient) -> None:
-    """Start counting anew."""
+    """Reset the counter."""
     await emulator.delete("/__emulator/requests")
 
 

@@ -35,7 +35,7 @@ def in_process(*values: Any) -> tuple[Any, ...]:
 
 
 class ThroughOnePort(httpx.AsyncHTTPTransport):
-    """By the service's name to the deployment's port, anew for each request: every process answers some of them."""
+    """A new connection to the deployment's port for each request, so that every process gets some of them."""
 
     def __init__(self, port: int) -> None:
         super().__init__(verify=False, limits=httpx.Limits(max_keepalive_connections=0), trust_env=False)
@@ -83,7 +83,7 @@ class Fleet:
         return SharedClock(self._board, start)
 
     async def deploy(self, settings: Settings) -> Settings:
-        """Serve by these settings, over the world of the demo; as they are to be used beside the processes.
+        """Serve with these settings and the demo data. Return the settings for use next to the processes.
 
         What is served by the same already goes on, so that what a process remembers of other tests meets this one.
         """

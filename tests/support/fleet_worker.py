@@ -1,6 +1,6 @@
 """The processes that `make deployed` tests: the service's own workers, which serve whatever the test deploys.
 
-The clock, and which deployment is wanted, lie in a file that the test and every worker have mapped. A worker that finds
+The clock and the number of the deployment are in a file that the test and every worker have mapped. A worker that finds
 another deployment wanted closes the app that it has and opens that one, as a restart would, before it answers.
 """
 
@@ -62,7 +62,7 @@ class Board:
 
 
 class SharedClock(FrozenClock):
-    """A frozen clock that stands at the same time in all processes; with a start it is set, else only read."""
+    """A frozen clock with the same time in all processes; with a start it is set, otherwise only read."""
 
     def __init__(self, board: Board, start: int | None = None) -> None:
         self._board = board

@@ -1,4 +1,4 @@
-"""Other people's programs, as `make clients` installs them; what is not there is skipped with a sentence."""
+"""Programs of other projects, as `make clients` installs them; without one its tests are skipped with a reason."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ PATH = f"{_VENV / 'bin'}:{_NODE / '.bin'}:{os.environ.get('PATH', os.defpath)}"
 
 
 def run(*command: str | Path, cwd: Path | None = None, **env: str) -> str:
-    """The output of a command that must succeed; of this environment it has the path alone."""
+    """The output of a command that must succeed; it gets only the path of this environment."""
     given = {"PATH": PATH, "HOME": str(INSTALLED), "NO_PROXY": "127.0.0.1", **env}
     done = subprocess.run([*map(str, command)], cwd=cwd, env=given, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{command[0]}: {done.stdout[-4000:]}\n{done.stderr[-6000:]}"

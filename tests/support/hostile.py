@@ -35,7 +35,7 @@ COMMON_SECRETS = (
 
 
 def signer_of(base_url: str, *keys: SigningKey) -> Signer:
-    """A signer with these keys, each of which signs a day longer than the one before."""
+    """A signer with these keys, where each signs a day longer than the one before."""
     dates = [KeyDates(key.kid, day, day * DAY, alg=key.alg) for day, key in enumerate(keys)]
     return Signer(Keyring(zip(dates, keys, strict=True)), base_url)
 
@@ -100,7 +100,7 @@ class Forge:
         return self.sign(payload={name: value for name, value in self.claims.items() if name not in claims})
 
     def raw_claim(self, name: str, literal: str) -> str:
-        """A claim written as it stands, for what json.dumps would not write."""
+        """A claim as raw text, for values that json.dumps would not write."""
         rest = dumps({key: value for key, value in self.claims.items() if key != name})
         return self.sign(payload=rest[:-1] + f',"{name}":{literal}}}'.encode())
 
@@ -339,7 +339,7 @@ def odd_claims(forge: Forge) -> Iterator[Case]:
             yield f"A074 {name} {value!r}", forge.with_claims(**{name: value})
         yield f"A074 no {name}", forge.without(name)
     yield "A074 a life of more than a year", forge.with_claims(exp=forge.claims["iat"] + 367 * 86_400)
-    yield "A074 an end before the begin", forge.with_claims(exp=forge.claims["iat"] - 1)
+    yield "A074 an end before the start", forge.with_claims(exp=forge.claims["iat"] - 1)
 
 
 Confused = tuple[str, TokenType, str]

@@ -51,7 +51,7 @@ def claims(**changes: Any) -> dict[str, Any]:
 
 
 def signed(made: dict[str, Any] | None = None, key: Any = None, alg: str = "RS256", **header: Any) -> str:
-    """An ID token; header members replace `kid`, and None takes it away."""
+    """An ID token; header fields replace `kid`, and None removes it."""
     headers = {"kid": "k1", **header}
     headers = {name: value for name, value in headers.items() if value is not None}
     with warnings.catch_warnings():
@@ -149,7 +149,7 @@ class FakeIssuer:
 
 
 class Logins:
-    """Numbered logins, each with an ID token of its own at the time that the clock tells."""
+    """Numbered logins, each with an ID token of its own at the time of the clock."""
 
     def __init__(self, http: httpx.AsyncClient, clock: FrozenClock) -> None:
         self._http, self._clock, self._count = http, clock, 0

@@ -33,7 +33,7 @@ def operations() -> dict[str, re.Pattern[str]]:
 
 
 def operation_of(line: str) -> str | None:
-    """The operation that a recorded call (`GET /api/v1/posts 200`) belongs to; None for one beside the API."""
+    """The operation that a recorded call (`GET /api/v1/posts 200`) belongs to; None for one outside the API."""
     call = line.rpartition(" ")[0]
     fitting = [name for name, pattern in operations().items() if pattern.fullmatch(call)]
     return min(fitting, key=lambda name: name.count("{")) if fitting else None

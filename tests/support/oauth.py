@@ -34,7 +34,7 @@ def assert_private(response: httpx.Response) -> None:
 
 
 def assert_oauth_error(response: httpx.Response, status: int, word: str) -> dict[str, Any]:
-    """The shape of RFC 6749 §5.2 and nothing of our envelope; the members beside the two."""
+    """Check the form of RFC 6749 §5.2 without our envelope. Return the additional fields."""
     body = response.json()
     assert (response.status_code, body.get("error")) == (status, word), response.text
     assert_private(response)
@@ -60,7 +60,7 @@ def assert_tokens(response: httpx.Response, refreshable: bool = True) -> dict[st
 
 
 async def introspected(http: httpx.AsyncClient, site: Site, token: str, **form: str) -> Any:
-    """What a key is told of a token."""
+    """The introspection of a token by a key."""
     response = await http.post(INTROSPECT, data={"token": token, **form}, headers=basic(site))
     assert response.status_code == 200, response.text
     assert_private(response)

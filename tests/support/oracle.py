@@ -119,7 +119,7 @@ def _v4_schemas() -> Document:
 
 
 def violations(document: Document, schema: Document, value: Any, *, sent: bool = False, at: str = "$") -> list[str]:
-    """Where a body is not what its schema says; `sent` also refuses output-only members."""
+    """The places where a body differs from its schema; `sent` also rejects output-only fields."""
     if "$ref" in schema:
         return violations(document, document["schemas"][schema["$ref"]], value, sent=sent, at=at)
     kind = schema.get("type")

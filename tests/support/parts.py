@@ -19,7 +19,7 @@ NO_ROOM = LimitSettings().model_copy(
 def changed(
     opened: Services, windows: Windows, *, limits: LimitSettings | None = None, database: str = "", **parts: Any
 ) -> Services:
-    """`limits` counted in `windows`, a `database` by its URL, other members of Services as they are."""
+    """`limits` counted in `windows`, a `database` by its URL, other attributes of Services unchanged."""
     if limits is not None:
         parts["limiter"] = Limiter(limits, windows if limits.enabled else None, opened.metrics.limit_reached)
     if database:
@@ -28,13 +28,13 @@ def changed(
 
 
 class Broken:
-    """A part whose every use is a defect that tells too much."""
+    """A part whose every use raises an error with a secret in its message."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self._error = error or RuntimeError("secret path /srv/private and password hunter2")
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # asked by those who copy it
+        if name.startswith("__"):  # used by copy
             raise AttributeError(name)
         raise self._error
 

@@ -63,7 +63,7 @@ class Rig:
 
 
 def refusal(answer: Any) -> tuple[str, str]:
-    """Field and description, or the reason and its member."""
+    """Field and description, or the reason and its field."""
     assert answer.status_code == 400, answer.text
     detail = answer.json()["error"]["details"][0]
     if "reason" in detail:

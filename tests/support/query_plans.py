@@ -40,7 +40,7 @@ def prepared(dialect: str) -> set[str]:
 
 @contextlib.contextmanager
 def statements(services: Services) -> Iterator[set[str]]:
-    """What SQLAlchemy sends to the service's database during the block, and what is sent beside it."""
+    """The statements on the service's database during the block, by SQLAlchemy and by the driver."""
     storage = services.storage
     seen = prepared(storage.engine.dialect.name)
 

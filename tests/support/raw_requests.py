@@ -260,7 +260,7 @@ REQUEST_LINES = [
     ),
     _version(b"HTTP/1.0\r\n", SERVED),
     _line("HTTP/0.9 without a version", lambda method, target: method + b" " + target + b"\r\n"),
-    _line("two blanks", lambda method, target: method + b"  " + target + b" HTTP/1.1\r\n", SERVED | REFUSED),
+    _line("two spaces", lambda method, target: method + b"  " + target + b" HTTP/1.1\r\n", SERVED | REFUSED),
     _line("blank in front", lambda method, target: b" " + method + b" " + target + b" HTTP/1.1\r\n"),
     _line(
         "empty lines in front", lambda method, target: b"\r\n\r\n" + method + b" " + target + b" HTTP/1.1\r\n", SERVED
@@ -346,7 +346,7 @@ BEARERS = [
     _auth("empty", lambda t: b"Authorization:\r\n"),
     _auth("twice", lambda t: b"Authorization: Bearer %s\r\n" % t.encode() * 2),
     _auth("and another", lambda t: b"Authorization: Bearer %s\r\nAuthorization: Bearer x\r\n" % t.encode()),
-    _auth("after two blanks", lambda t: b"Authorization: Bearer  %s\r\n" % t.encode()),
+    _auth("after two spaces", lambda t: b"Authorization: Bearer  %s\r\n" % t.encode()),
     _auth("after a tab", lambda t: b"Authorization: Bearer\t%s\r\n" % t.encode()),
     _auth("of high bytes", lambda t: b"Authorization: Bearer \xff\xfe\r\n"),
     _auth("in capitals", lambda t: b"AUTHORIZATION: BEARER %s\r\n" % t.encode(), SERVED),
@@ -372,7 +372,7 @@ BODIES = [
     _content("of 30,000 objects", b'{"a":' * 10_000 + b"1" + b"}" * 10_000),
     _content("33 deep", b'{"title":' + b"[" * 33 + b"]" * 33 + b"}"),
     *(_content(repr(text), b'{"title": %s}' % text) for text in (b"NaN", b"-Infinity", b"1e400", b"1" * 5_000)),
-    _content("with a member twice", b'{"title": "a", "title": "b"}'),
+    _content("with a field twice", b'{"title": "a", "title": "b"}'),
     _content("with a surrogate", b'{"title": "\\ud800"}'),
     *(
         _content(repr(text), text)

@@ -34,7 +34,7 @@ class Scripted:
 
 
 class RecordingProxy:
-    """Forwards to `target`, except for requests whose path begins with one that has scripted responses."""
+    """Forwards to `target`, except for requests whose path starts with one that has scripted responses."""
 
     def __init__(self) -> None:
         self.target = ""
@@ -61,7 +61,7 @@ class RecordingProxy:
         self.script(path, Scripted(status, {"status": "error", "error": error}, headers))
 
     def sent(self, path: str) -> list[Recorded]:
-        """Return the requests whose path begins so."""
+        """Return the requests whose path starts so."""
         return [each for each in self.requests if each.path.startswith(path)]
 
     def scripted(self, path: str) -> Scripted | None:

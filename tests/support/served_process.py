@@ -14,7 +14,7 @@ from profilesvc.fixtures import fixture_path
 from profilesvc.settings import Settings
 from support.forks import Fork
 
-# A process that rejects nobody because the machine is busy.
+# A process that does not reject requests because the machine is busy.
 PATIENT = """
 from profilesvc.database import batches, engine
 engine.BUSY_SECONDS = batches.BUSY_SECONDS = 60.0

@@ -29,7 +29,7 @@ class Simulation:
         self._started = 0
 
     def start(self, process: Process, after: int = 0) -> None:
-        """Begin a process some milliseconds from now."""
+        """Start a process some milliseconds from now."""
         self._wait(self.clock.now() + after, process)
 
     def _wait(self, until: int, process: Process) -> None:
@@ -103,7 +103,7 @@ class SimulatedSite:
         return await self.http.post(HEARTBEAT, json=REPORT, headers=headers)
 
     async def restart(self) -> None:
-        """Begin anew with the client secret."""
+        """Start again with the client secret."""
         credentials = {name: self.key[name] for name in ("client_id", "client_secret")}
         self.tokens = assert_ok(await self.http.post(PATH, json={"grant_type": "client_credentials", **credentials}))
         self.log["granted"] += 1
@@ -153,7 +153,7 @@ class Owner:
         return status
 
     async def events(self, site: SimulatedSite) -> Counter[str]:
-        """How often each thing happened to the key, as its audit trail tells, page by page."""
+        """The number of events of the key by name, from all pages of its audit trail."""
         counted: Counter[str] = Counter()
         query: dict[str, Any] = {"limit": 100}
         while query.get("before", "first") is not None:
@@ -173,7 +173,7 @@ class Clone:
     flagged_after: int | None = None
 
     async def life(self, simulation: Simulation) -> Process:
-        """It lives beside the original from now on; for a day the owner looks every hour, as the dashboard does."""
+        """Run a clone next to the original; for a day the owner reads the status every hour, as the dashboard does."""
         made_at = simulation.clock.now()
         simulation.start(self.original.copied(self.host).live(), self.original.chance.randrange(HOUR))
         while self.flagged_after is None and simulation.clock.now() - made_at < DAY:

@@ -26,7 +26,7 @@ SYNC = 'alice.sync(lab.location, {"websiteUri": "https://smoke.example", "phoneN
 
 @dataclass(frozen=True)
 class Deployment:
-    """A served demo with its default limits and the provider's ten edits a minute; `provider` is beside it."""
+    """A served demo with its default limits and the provider's ten edits a minute, and its `provider`."""
 
     folder: Path
     service: Server
@@ -38,7 +38,7 @@ class Deployment:
         return {**lab, "LAB__WRITE": "1" if write else "0", "LAB__PATIENCE_SECONDS": "90", **more}
 
     def smoke(self, *pages: Path, write: bool = False, **settings: str) -> "subprocess.Popen[str]":
-        """A run that has begun, in a process of its own."""
+        """A run that has started, in a process of its own."""
         return subprocess.Popen(
             [sys.executable, "-m", "profilesvc.lab.notebooks", "smoke", *map(str, pages)],
             cwd=self.folder,

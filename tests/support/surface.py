@@ -10,7 +10,7 @@ from support.api import Site
 
 
 class Record:
-    """Checks each answer against the document, and remembers which statuses were seen."""
+    """Checks each response against the document, and records the statuses."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
@@ -100,7 +100,7 @@ NEVER = {("get_location", "502")}
 
 
 class Surface:
-    """Sends the requests of the table, as it stands or with something wrong."""
+    """Sends the requests of the table, unchanged or with a fault."""
 
     def __init__(self, http: httpx.AsyncClient, record: Record, owner: str, sites: dict[str, Site]) -> None:
         self.http, self.record, self._owner, self._sites = http, record, owner, sites

@@ -72,7 +72,7 @@ def seeded(template: Path, folder: Path, **overrides: Any) -> Settings:
 
 
 async def user_token(settings: Settings, email: str = ALICE) -> str:
-    """A token of a user of the demo world, minted as the operator does."""
+    """A token of a user of the demo data, as the operator's command issues it."""
     async with open_services(settings, Runtime()) as services:
         return await tokens.user_token(services, email)
 

@@ -27,7 +27,7 @@ _USER = "nobody"  # MariaDB refuses to run as root
 
 
 def missing() -> list[str]:
-    """Return what is not installed here."""
+    """Return the programs that are not installed."""
     programs = [name for name in NEEDED if shutil.which(name, path=PATH) is None]
     if "php" not in programs and b"mysqli" not in subprocess.run(["php", "-m"], capture_output=True, check=True).stdout:
         programs.append("php-mysql")
@@ -111,7 +111,7 @@ class WordPress:
         )
 
     def start(self, code: str, *, alone: bool = False, **environment: object) -> "subprocess.Popen[str]":
-        """Start PHP with this code, inside WordPress unless it is alone."""
+        """Start PHP with this code, inside WordPress unless `alone`."""
         driver = ["-r", code] if alone else [str(HERE / "drive.php"), str(self.root), code]
         return subprocess.Popen(
             ["php", *self._options, *driver],

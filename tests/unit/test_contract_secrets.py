@@ -1,4 +1,4 @@
-"""What holds a secret does not show it: a model that is logged or that stands in a traceback is no leak."""
+"""A model with a secret does not show it in a log or a traceback."""
 
 import pytest
 from pydantic import BaseModel

@@ -15,7 +15,7 @@ from profilesvc.domain.errors import ServiceError
 
 
 def parts(**given: Any) -> Any:
-    """Services of which a handler needs only these."""
+    """Services with only the parts that a handler needs."""
     return SimpleNamespace(**given)
 
 

@@ -1,4 +1,4 @@
-"""How compact tokens are read: one spelling, no member twice, exact numbers."""
+"""Parsing of compact tokens: one encoding, no duplicate field, exact numbers."""
 
 import pytest
 

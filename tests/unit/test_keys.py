@@ -16,7 +16,7 @@ from profilesvc.domain.errors import ServiceError
     ("name", "slug"),
     [
         ("My WordPress Site", "my_wordpress_site"),
-        ("two  blanks", "two__blanks"),
+        ("two  spaces", "two__spaces"),
         ("Ünï / .. %2F ?#", "n___2f_"),
         ("\N{ROCKET}\N{ROCKET}", "key"),
         ("a" * 70, "a" * 64),

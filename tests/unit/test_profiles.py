@@ -124,7 +124,7 @@ REQUIRED: dict[Any, tuple[str, ...]] = {
 
 
 def values(annotation: Any) -> st.SearchStrategy[Any]:
-    """Values that a member of that type may have."""
+    """Values that a field of that type may have."""
     message, is_list = message_of(annotation)
     if message is not None:
         items = documents(message, needed=is_list)
@@ -142,11 +142,11 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
 
 
 def documents(message: type[Message], *, needed: bool = False) -> st.SearchStrategy[Document]:
-    """Documents of a message with any of its members; nulls except where an item of an array needs the member."""
+    """Documents of a message with any of its fields; nulls except where an item of an array needs the field."""
     if message in SPECIAL:
         return SPECIAL[message]
     members = {name: values(field.annotation) for name, field in message.model_fields.items()}
-    if message is PostalAddress:  # golden cases tell what happens without one
+    if message is PostalAddress:  # golden cases cover the address without one
         members["regionCode"] = st.sampled_from(["US", "DE"])
     required = REQUIRED.get(message, ())
     return st.fixed_dictionaries(

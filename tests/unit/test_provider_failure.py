@@ -1,4 +1,4 @@
-"""How a failure at the provider is told to the caller."""
+"""The errors for callers after failures at the provider."""
 
 import pytest
 

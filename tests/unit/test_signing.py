@@ -227,7 +227,7 @@ class TestRing:
     """Several keys: one signs, all verify."""
 
     def test_signs_with_the_active_key_and_accepts_tokens_of_every_other(self, key: RsaKey) -> None:
-        """A key that is announced signs early on a host whose clock is ahead: its tokens are good (A077)."""
+        """A key that is announced signs early on a host whose clock is ahead: its tokens are valid (A077)."""
         retired, announced = generate_rsa(), generate_rsa()
         dates = [KeyDates(k.kid, 0, at) for k, at in ((retired, 0), (key, NOW), (announced, NOW + 1))]
         signer = Signer(Keyring(zip(dates, (retired, key, announced), strict=True)), BASE)

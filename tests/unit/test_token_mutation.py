@@ -67,7 +67,7 @@ def with_a_bit_flipped(token: str, chance: random.Random) -> str:
 
 
 def with_a_member_changed(token: str, chance: random.Random) -> str:
-    """Another value or type for one member of the header or the payload, or one member less."""
+    """Another value or type for one field of the header or the payload, or one field less."""
     index = chance.randrange(2)
     document = json.loads(part(token, index))
     name = chance.choice([*document, "crit", "nbf"])
@@ -91,7 +91,7 @@ MUTATIONS = (replaced, inserted, cut, shuffled, with_a_bit_flipped, with_a_membe
 @pytest.mark.fuzz
 @pytest.mark.parametrize("seed", range(effort(1, 20)))
 def test_accepts_nothing_but_the_original(seed: int) -> None:
-    """Bits, bytes, segments, members, types: whatever is changed, the accept set is the original alone."""
+    """Bits, bytes, segments, fields, types: only the original is accepted, whatever is changed."""
     signer = signer_of(BASE, rsa_key(fixture_path("signing_key.pem").read_bytes()))
     good, chance, accepted = signer.issue("at+jwt", CLAIMS, NOW, 60), random.Random(seed), []
     for _ in range(5_000):

@@ -54,7 +54,7 @@ def test_the_profile_arrives_at_the_provider(entered: Site, lab: Lab) -> None:
     assert entered.run(PENDING) == []
 
 
-def test_what_is_empty_is_left_out(connected: Site) -> None:
+def test_empty_values_are_left_out(connected: Site) -> None:
     profile = "return ProfileSync::profile(['title' => 'Only', 'phone' => '', 'address' => []]);"
     assert connected.run(profile) == {"title": "Only"}
 

@@ -71,7 +71,7 @@ def test_every_reason_of_a_deactivation_has_words(connected: Site, service: Reco
     assert all('<a href="https://bills.example/?a=1&b=2">Open billing</a>' in shown for _, _, shown in found)
 
 
-def test_what_is_no_envelope_is_survived(connected: Site, service: RecordingProxy) -> None:
+def test_other_responses_are_handled(connected: Site, service: RecordingProxy) -> None:
     pages: list[Scripted] = [
         Scripted(502, "<html>Bad gateway</html>"),
         Scripted(200, "<html>Log in to the hotel's network</html>"),

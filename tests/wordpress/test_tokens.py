@@ -17,7 +17,7 @@ ABOUT_TO_END = (
 
 
 def grants(service: RecordingProxy) -> list[str]:
-    """The grants that were requested since the test began to count."""
+    """The grants that were requested since the test started to count."""
     return [each.body["grant_type"] for each in service.sent(TOKEN)]
 
 
