@@ -25,15 +25,18 @@ test: $(DEV) ## run all checks, as CI does: lint, types, all tests on SQLite and
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types notebooks
 	@$(MAKE) --no-print-directory pytest
 
-# The tests of a file run in one process, because they share servers. The slowest files start first (tests/conftest.py).
+# The tests of a file run in one process, because they share servers. tests/conftest.py orders the files.
 PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 # In parallel, because mypy uses one core only.
-check: $(DEV) ## check a change in about a minute: lint, types, unit tests, the API tests on SQLite
+check: $(DEV) ## check a change in about a minute: lint, types, unit tests, the API tests on SQLite, the docs
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types quick
 
+# Without the tests that run the commands of the pages, because these start servers. Each process imports for 5 s.
 quick: $(DEV)
-	$(BIN)/pytest -q $(PARALLEL) -m 'not postgres and not long' tests/unit tests/api tests/test_*.py
+	$(BIN)/pytest -q $(PARALLEL) --maxprocesses=3 -m 'not postgres and not long' tests/unit tests/api tests/docs \
+		--deselect tests/docs/test_deploy.py --deselect tests/docs/test_pages.py::test_the_blocks_of_a_page_work_in_its_order \
+		tests/test_*.py
 
 lint: $(DEV) ## check the style of the code and of its English
 	$(BIN)/ruff check .
