@@ -386,10 +386,10 @@ class TestPreflight:
         compiled = str(statement.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
         async with services.storage.write() as session:
             key = (await session.execute(select(keys.c.id))).scalars().first()
-            ended = [{"domain": "example.com", "until": until, "key_id": key} for until in range(-500, 0)]
+            ended = [{"domain": "example.com", "until": until, "key_id": key} for until in range(-5, 0)]
             others = [{"domain": f"{number}.example", "until": 9, "key_id": key} for number in range(3_000)]
             await session.execute(insert(key_domains), ended + others)
-            await session.execute(text("ANALYZE key_domains"))  # few rows can be read by any index
+            await session.execute(text("ANALYZE key_domains"))  # rows of few domains can be read by any index
             if database == "sqlite":
                 rows = list(await session.execute(text(f"EXPLAIN QUERY PLAN {compiled}")))
                 plan = [row.detail for row in rows]
@@ -398,9 +398,8 @@ class TestPreflight:
             else:
                 await session.execute(text("SET LOCAL enable_seqscan = off"))
                 plan = [row[0] for row in await session.execute(text(f"EXPLAIN {compiled}"))]
-                condition = next(line for line in plan if "Index Cond:" in line and "domain" in line)
-                assert "domain" in condition
-                assert "until" in condition
+                conditions = [line for line in plan if "Index Cond:" in line]
+                assert any("domain" in line and "until" in line for line in conditions), plan
 
 
 def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
