@@ -101,7 +101,7 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     wait_for(f"{address}/api", server)
     yield address
     server.terminate()
-    server.wait(timeout=20)
+    server.wait(timeout=60)
 
 
 @pytest.fixture(scope="session")
@@ -130,4 +130,4 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
         yield Clone(folder, settings, f"http://127.0.0.1:{port}", token)
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=60)
