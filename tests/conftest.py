@@ -98,7 +98,7 @@ def interleaved(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What draws its cases draws more of them in `make fuzz`; what calls nothing is not tried on a deployment."""
+    """Random tests have more cases in `make fuzz`; tests without requests do not run on a deployment."""
     items[:] = interleaved(items)
     for item in items:
         if WORKERS and "dial" not in getattr(item, "fixturenames", ()):
@@ -288,7 +288,7 @@ def settings(
 
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[Fleet | None]:
-    """What `make deployed` tests; None: the app in this process is tested."""
+    """The deployment that `make deployed` tests; None if the app in this process is tested."""
     with running(BASE_URL) as processes:
         yield processes
 

@@ -1,4 +1,4 @@
-"""What becomes of a key's tokens when the key is held back, let go, or loses its owner (D-03, D-14, D-27)."""
+"""The tokens of a key that is deactivated or reactivated, or whose owner is suspended (D-03, D-14, D-27)."""
 
 import httpx
 import pytest

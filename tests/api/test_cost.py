@@ -1,4 +1,4 @@
-"""What anybody may ask for costs little more than an empty answer, so that a flood of it is no lever."""
+"""Public requests cost little more than an empty response, so that a flood of them does little harm."""
 
 import re
 import statistics

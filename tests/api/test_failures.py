@@ -82,7 +82,7 @@ class TestRequestId:
 
 
 class TestGuard:
-    """What is refused before the framework sees it, as a bare ASGI call."""
+    """Requests that are rejected before the framework sees them, as bare ASGI calls."""
 
     @staticmethod
     async def ask(headers: list[tuple[bytes, bytes]], version: str = "1.1", before: int = 0) -> tuple[int, bytes]:

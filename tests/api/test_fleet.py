@@ -29,7 +29,7 @@ LIFETIMES = {"access_ttl_seconds": 6 * HOUR // SECOND, "user_ttl_seconds": 30 * 
 
 @pytest.fixture
 def database() -> str:
-    """What is judged here are rules over time; what each database does with them is tried elsewhere."""
+    """These tests check rules over time; other tests check each database."""
     return "sqlite"
 
 
@@ -80,7 +80,7 @@ def _do_not_wait_for_the_disk(services: Services) -> None:
 
 
 async def kept_up(services: Services) -> Process:
-    """What the service does every hour by the machine's clock, once a simulated day."""
+    """The service's hourly work, once a simulated day."""
     while True:
         await housekeeping.run_round(services)
         yield DAY
@@ -144,7 +144,7 @@ def scripts() -> list[tuple[Step, ...]]:
 async def test_a_stolen_refresh_token_is_detected_at_the_next_exchange(
     plugin: Site, http: httpx.AsyncClient, clock: FrozenClock
 ) -> None:
-    """As soon as one presents what the other has exchanged, beyond the grace for lost answers, both have nothing."""
+    """If one uses a token that the other has exchanged, after the grace period, the tokens of both end."""
     noticed = 0
     for script in scripts():
         site = SimulatedSite(http, clock, random.Random(0), plugin.key, "site.fleet.example")

@@ -1,4 +1,4 @@
-"""What is forgotten, when, and that the rounds go on (D-40, D-55, D-61)."""
+"""Which rows are deleted, and when; a failed round does not end the rounds (D-40, D-55, D-61)."""
 
 from dataclasses import replace
 from typing import Any, cast

@@ -11,7 +11,7 @@ from conftest import AsService, Dial
 from support.api import assert_error, assert_ok
 
 LOCATIONS = "/api/v1/external-business/locations"
-# What is the same for everybody, and nothing else, may be kept by a cache that serves several callers.
+# Only a response that is the same for all callers may be stored by a shared cache.
 SHARED = {
     "/openapi.json",
     "/docs",
@@ -96,7 +96,7 @@ async def test_writes_and_errors_are_never_cached(http: httpx.AsyncClient, alice
 
 
 async def test_a_browser_revalidates_its_copy(alice: httpx.AsyncClient) -> None:
-    """What has an ETag may be kept by its own caller, who asks each time."""
+    """A response with an ETag may be stored by its own caller, who revalidates it each time."""
     assert directives(await alice.get(LOCATIONS)).keys() == {"private", "no-cache"}
 
 

@@ -243,7 +243,7 @@ async def test_counts_a_post_beyond_the_plan(http: httpx.AsyncClient, plugin: Si
 
 @pytest.mark.in_process("keeps the connections of one process")
 async def test_shows_the_load_of_the_process_and_its_pools(http: httpx.AsyncClient, services: Services) -> None:
-    """As many transactions as there may be, and one more that waits."""
+    """The largest number of transactions, and one more that waits."""
     size, enough, begun = services.storage.pools()["writing"].size, asyncio.Event(), asyncio.Semaphore(0)
 
     async def hold() -> None:

@@ -1,4 +1,4 @@
-"""What is no proper form, no proper Basic, or no proper request at the standard endpoints: never 5xx, never HTML."""
+"""Malformed forms, Basic credentials and requests at the OAuth endpoints: never 5xx, never HTML."""
 
 import random
 from typing import Any

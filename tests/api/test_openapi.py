@@ -174,7 +174,7 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
 
 
 class TestForGenerators:
-    """What generated clients were seen to fail at; tests/clients runs five of them."""
+    """Rules without which generated clients failed; tests/clients runs five of them."""
 
     def test_there_is_one_schema_per_response(self, document: dict[str, Any]) -> None:
         """Of alternatives a client tries the first, and loses what that one does not know."""

@@ -1,4 +1,4 @@
-"""Who may call from a page, and who may read the answer (D-30, D-31; rows A123 to A125)."""
+"""Which pages may call and read the response (D-30, D-31; rows A123 to A125)."""
 
 import asyncio
 import re

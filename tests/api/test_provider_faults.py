@@ -80,7 +80,7 @@ INTERNAL = (
 
 @pytest.fixture
 def database() -> str:
-    """What the provider does to a caller does not depend on the database."""
+    """The effect of the provider does not depend on the database."""
     return "sqlite"
 
 
@@ -111,7 +111,7 @@ async def documents(emulator: httpx.AsyncClient) -> dict[str, Any]:
 
 
 async def known(client: httpx.AsyncClient, emulator: httpx.AsyncClient) -> dict[str, Any]:
-    """What we keep: the cache as it answers while the provider is down."""
+    """The cache, as it is served while the provider is down."""
     await fail(emulator)
     rows = [row for row in OPERATIONS.values() if row.is_cached]
     kept = {row.path: assert_ok(await ask(client, row)) for row in rows}

@@ -51,7 +51,7 @@ async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIter
         yield of_sqlite
         return
     database = await asyncpg.connect(user="postgres", database=path, host=request.getfixturevalue("postgres").host)
-    # What earlier tests deleted still fills the tables and indexes, which changes the plans.
+    # Rows that earlier tests deleted still fill the tables and indexes, which changes the plans.
     await database.execute("VACUUM FULL ANALYZE")
     yield lambda statement: postgres_scans(database, statement)
     await database.close()

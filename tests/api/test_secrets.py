@@ -98,7 +98,7 @@ async def dump(services: Services) -> str:
 
 
 def traces(secret: str) -> list[str]:
-    """What of a secret would be enough to give it away: itself, and of a token its signature."""
+    """The part of a secret that must not leak: all of it, or the signature of a token."""
     return [secret, secret.rpartition(".")[2]] if secret.count(".") == 2 else [secret]
 
 

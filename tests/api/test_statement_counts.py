@@ -29,7 +29,7 @@ async def client(request: pytest.FixtureRequest, alice: httpx.AsyncClient, as_se
 async def sent_for(
     services: Services, client: httpx.AsyncClient, request: tuple[str, dict[str, Any]], headers: dict[str, str]
 ) -> tuple[Sent, httpx.Response]:
-    """What one request sends to the database."""
+    """The statements of one request."""
     await services.background.drain()
     with sent_by(services) as sent:
         response = await client.post(request[0], json=request[1], headers=headers)

@@ -1,4 +1,4 @@
-"""Every status that the OpenAPI document promises is given, for each operation, and fits its schema."""
+"""Every status in the OpenAPI document occurs, for each operation, and fits its schema."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ async def surface(
 
 
 JSON = {"Content-Type": "application/json"}
-# What is wrong with a request that has no body: a query or an id.
+# A fault for each request without a body: in the query or an id.
 MALFORMED: dict[str, dict[str, Any]] = {
     "get_connection_status": {"params": {"history": "x"}},
     "list_keys": {"params": {"include_revoked": "x"}},

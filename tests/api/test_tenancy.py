@@ -132,7 +132,7 @@ def timeless(answer: Any) -> Any:
 
 
 async def both(client: httpx.AsyncClient, attempt: Attempt, theirs: str, nobodys: str) -> list[str]:
-    """What gives away a difference between what is another's and what does not exist."""
+    """The parts of a response that could reveal whether a resource exists."""
     method, path, body = attempt
     seen = []
     for name in (theirs, nobodys):

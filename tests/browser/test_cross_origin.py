@@ -37,7 +37,7 @@ class _Page(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """Where pages of every site are served."""
+    """The server of the pages of all sites."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -60,7 +60,7 @@ class Browser:
         self._context, self._port, self._lab = context, port, lab
 
     def fetch(self, site: str, method: str, path: str, token: str, **options: Any) -> Any:
-        """What a script in a page of `http://site:port/` gets from the API."""
+        """The response of the API to a script in a page of `http://site:port/`."""
         page = self._context.new_page()
         page.goto(f"http://{site}:{self._port}/")
         headers = {"Authorization": token, **options.pop("headers", {})}

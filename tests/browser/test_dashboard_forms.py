@@ -1,4 +1,4 @@
-"""What only a browser shows of the dashboard's forms and of the parts that keep themselves up to date."""
+"""The dashboard's forms and the parts that update themselves, as only a browser shows them."""
 
 import re
 from collections.abc import Iterator

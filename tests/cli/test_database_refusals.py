@@ -11,7 +11,7 @@ from support.database_login import PASSWORD, ROLE, Login, login
 
 pytestmark = pytest.mark.postgres
 COMMANDS = [("serve", "--port", "0"), ("users", "list"), ("db", "upgrade"), ("db", "current")]
-# What is wrong, by a statement or in the URL (user, database), and what is said.
+# A fault, by a statement or in the URL (user, database), and the message.
 KINDS: dict[str, tuple[str, str, str, str]] = {
     "password": ("", f"{ROLE}:not-that-secret", "", "rejects the login: password authentication failed"),
     "no password": ("", ROLE, "", "rejects the login: password authentication failed"),

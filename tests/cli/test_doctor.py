@@ -47,7 +47,7 @@ def statuses(rows: list[dict[str, str]]) -> dict[str, str]:
 
 
 def looked_at(url: str = "https://profiles.example", **changed: tuple[int, Any]) -> dict[str, str]:
-    """What `doctor` says of a service that answers as HEALTHY does, with some answers changed."""
+    """The report of `doctor` on a service with the responses of HEALTHY, some of them changed."""
     answers = {**HEALTHY, **{f"/{name}": answer for name, answer in changed.items()}}
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -168,7 +168,7 @@ class TestProduction:
 
     @pytest.fixture
     def found(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
-        """What `doctor` finds with these settings, by name."""
+        """The checks of `doctor` with these settings, by name."""
 
         def look(**settings: str) -> dict[str, Any]:
             for name, value in {**PRODUCTION, **settings}.items():
@@ -255,7 +255,7 @@ class TestProduction:
 
 @pytest.mark.postgres
 class TestPooler:
-    """What is between the service and PostgreSQL."""
+    """The pooler between the service and PostgreSQL."""
 
     @pytest.mark.parametrize(
         ("mode", "robin", "status"),

@@ -1,4 +1,4 @@
-"""What cannot be started or used is said in one line that names the setting."""
+"""A start that fails ends with one line that names the setting."""
 
 import json
 import logging

@@ -13,7 +13,7 @@ from support.client import Recorded, Service, new_key
 
 @pytest.fixture
 def database() -> str:
-    """What the client does does not depend on the database."""
+    """The client does not depend on the database."""
     return "sqlite"
 
 

@@ -1,4 +1,4 @@
-"""Who changed what: a comparison read three ways."""
+"""The three-way reading of a comparison: which side changed a field."""
 
 from typing import Any
 

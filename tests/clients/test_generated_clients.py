@@ -14,7 +14,7 @@ Story = dict[str, Any]
 
 
 def generated(generator: str, folder: Path, *options: str) -> Path:
-    """What openapi-generator makes."""
+    """A client by openapi-generator."""
     program, archive = java()
     run(program, "-jar", archive, "generate", "-i", DOCUMENT, "-g", generator, "-o", folder / generator, *options)
     return folder / generator

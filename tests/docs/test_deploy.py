@@ -31,7 +31,7 @@ assert _SERVER is not None
 assert _SERVER.origin is not None
 TOOLS = max(Path(_SERVER.origin).parent.glob("pginstall*/bin"))  # the newest, as the server is
 INSTALLED = Path(sys.executable).parent
-# What would change this machine. `runuser` runs the command as it is; a service is started by the test.
+# Commands that would change this machine. `runuser` runs its command directly; the test starts the service.
 REPLACED = {
     **dict.fromkeys(("apt-get", "useradd", "systemctl", "nginx"), "exit 0"),
     "python3": f'mkdir -p "$3/bin" && ln -s /bin/true "$3/bin/pip" && ln -s {INSTALLED}/profilesvc "$3/bin"',

@@ -71,7 +71,7 @@ def test_the_first_page_is_opened_without_external_requests(tmp_path: Path) -> N
 
 
 def saved(content: Any, folder: Path, name: str) -> str:
-    """What the server writes of a page that an editor sends."""
+    """The file that the server writes when an editor saves a notebook."""
     model = {"type": "notebook", "format": "json", "content": content}
     before_save(model=model, path=name, contents_manager=SimpleNamespace(root_dir=str(folder)))
     text: str = nbformat.writes(nbformat.from_dict(model["content"]))

@@ -35,7 +35,7 @@ def test_the_pages_that_write_on_a_deployment(tmp_path: Path) -> None:
 
 
 def test_a_provider_that_goes_down_during_a_run(tmp_path: Path) -> None:
-    """What cannot be undone is named with its remedy; the next run undoes it once the provider is back."""
+    """A change that cannot be undone is named with its remedy; the next run undoes it once the provider is back."""
     for name in ("provider", "service"):
         (tmp_path / name).mkdir()
     gate = Gate(tmp_path)

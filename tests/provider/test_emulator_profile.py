@@ -1,4 +1,4 @@
-"""What the emulator does to a profile beyond storing it: filters, reviews of edits, oddities, limits."""
+"""The emulator's profiles: filters, reviews of edits, oddities, limits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the adapter makes of a failing provider, over both transports."""
+"""The client's errors for a failing provider, over both transports."""
 
 import pytest
 

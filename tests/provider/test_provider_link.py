@@ -39,7 +39,7 @@ TOLD: dict[Toxic, tuple[str, bool]] = {
 
 @pytest.fixture
 def database() -> str:
-    """What a link does to a caller does not depend on the database."""
+    """The effect of the connection does not depend on the database."""
     return "sqlite"
 
 

@@ -135,7 +135,7 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
 
 
 def phase(case: Any) -> str:
-    """Where a case comes from: examples, coverage, fuzzing or stateful."""
+    """The phase of a case: examples, coverage, fuzzing or stateful."""
     return str(case.meta.phase.name.value) if case.meta else "check"
 
 

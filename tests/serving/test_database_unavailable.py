@@ -48,7 +48,7 @@ def user(served: Served) -> Iterator[httpx.Client]:
 
 
 def state(user: httpx.Client) -> list[Any]:
-    """What the writes would have changed, through the API."""
+    """The data that the writes would have changed, through the API."""
     keys = assert_ok(user.get(KEYS))["credentials"]
     return [
         [(key["client_id"], key["status"]) for key in keys],

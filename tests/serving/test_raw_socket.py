@@ -42,7 +42,7 @@ async def settled(served: Served) -> bool:
 
 
 def verdict(case: Case, route: Route, seen: Exchange) -> list[str]:
-    """What is wrong with the outcome."""
+    """The problems with the outcome."""
     wrong = [problem for reply in seen.replies if (problem := reply.problem())]
     if seen.status not in case.allowed:
         wrong.append(f"{seen.status}, not in {sorted(case.allowed)}: {seen.replies[:1]}")

@@ -147,7 +147,7 @@ def test_if_one_of_the_first_workers_does_not_start_all_end_with_the_reason(tmp_
 
 
 def test_a_worker_that_cannot_be_replaced_does_not_end_the_others(tmp_path: Path) -> None:
-    """As when the database is down: the others serve what they can, and the start is tried again."""
+    """If the database is down, the other workers keep serving, and the start is tried again."""
     with run_workers(tmp_path) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())

@@ -85,7 +85,7 @@ async def test_on_sqlite_locks_are_always_free(tmp_path_factory: pytest.TempPath
 async def test_a_connection_that_was_cut_is_replaced(
     processes: tuple[Storage, Storage], postgres: Postgres, noticed: bool
 ) -> None:
-    """As after a restart of the server, whether the event loop has seen the end of the connection or not."""
+    """After a restart of the server, whether or not the event loop has seen the end of the connection."""
     one, two = processes
     cut = threading.Thread(target=postgres.run, args=(CUT_ALL,))
     async with one.advisory_locks.hold(NAME):

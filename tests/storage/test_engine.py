@@ -200,7 +200,7 @@ async def _refused_by_a_busy_pool(settings: Settings) -> ServiceError:
 
 @asynccontextmanager
 async def _lock(settings: Settings, storage: Storage) -> AsyncIterator[None]:
-    """What another process may hold: the whole file, or the row of user 1."""
+    """A lock of another process: on the whole file, or on the row of user 1."""
     if storage.is_sqlite:
         file = sqlite3.connect(settings.data_dir / "profilesvc.db", isolation_level=None)
         file.execute("BEGIN IMMEDIATE")

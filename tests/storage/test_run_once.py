@@ -37,7 +37,7 @@ ALICE, HERE = Caller(1, PLAN, frozenset()), AllowedLocation("locations/111", 1, 
 
 @dataclass
 class Desk:
-    """What `run_once` needs of the services, and one request after another."""
+    """The parts of the services that `run_once` needs, and one request after another."""
 
     storage: Storage
     clock: FrozenClock

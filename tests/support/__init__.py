@@ -1,1 +1,1 @@
-"""What tests share: builders, assertions, servers and clients."""
+"""Shared parts of the tests: builders, assertions, servers and clients."""

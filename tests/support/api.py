@@ -1,4 +1,4 @@
-"""What tests say again and again: one assert per envelope, and who is calling."""
+"""Shared assertions of the API tests: one per envelope, and the callers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ def assert_ok(response: httpx.Response, status: int = 200) -> Any:
 
 
 class Response(Protocol):
-    """What `assert_error` reads of a response: of httpx, or of a client of the test's own."""
+    """The attributes of a response that `assert_error` reads: of httpx, or of a client of the tests."""
 
     @property
     def status_code(self) -> int: ...

@@ -24,7 +24,7 @@ def printed(result: Result) -> Any:
 
 
 def refused(result: Result, code: int = 1) -> str:
-    """What a command that failed said, and nothing on stdout."""
+    """Return the message of a failed command, and check that stdout is empty."""
     assert (result.exit_code, result.stdout) == (code, ""), result.output
     assert code == 2 or result.stderr.count("\n") == 1, result.stderr
     return result.stderr

@@ -44,7 +44,7 @@ class Form(HTMLParser):
 
 
 async def picked(http: httpx.AsyncClient, subject: str = "demo-1", **changes: str) -> dict[str, str]:
-    """What comes back to the client when someone opens the page and presses a button."""
+    """The parameters that the client gets after someone has selected a user on the page."""
     page = await http.get("/dev/issuer/authorize", params={**REQUEST, **changes})
     assert page.status_code == 200, page.text
     form = Form(page.text)

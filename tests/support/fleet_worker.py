@@ -57,7 +57,7 @@ class Board:
         self[place] += 1
 
     def told(self, place: int) -> Any:
-        """What was left last."""
+        """The last stored value."""
         return pickle.loads((self.folder / str(place)).read_bytes())
 
 
@@ -101,7 +101,7 @@ class OneCount:
 
 
 class Worker:
-    """What a process of the deployment serves, in place of the one app that it serves for good elsewhere."""
+    """The app of a process of the deployment, which can be replaced between tests."""
 
     def __init__(self, folder: Path, counting: str) -> None:
         self.extensions = {"profilesvc.draining": asyncio.Event()}

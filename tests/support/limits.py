@@ -1,4 +1,4 @@
-"""What tests of rate limits share: paths, addresses, and the reading of an answer's fields."""
+"""Shared parts of the tests of rate limits: paths, addresses, and the parsed header fields."""
 
 import re
 
@@ -14,7 +14,7 @@ NEW_KEY = {"name": "Many", "business_id": 10, "assigned_location_id": "locations
 
 
 def from_address(address: str) -> dict[str, str]:
-    """What the proxy in front of the service says."""
+    """The headers of the proxy in front of the service."""
     return {"X-Forwarded-For": address}
 
 

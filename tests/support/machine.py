@@ -1,4 +1,4 @@
-"""What tests use of the machine, and what they must not read from it."""
+"""The parts of the machine that tests use, and the variables that they must not read."""
 
 import os
 import shutil

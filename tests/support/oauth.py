@@ -1,4 +1,4 @@
-"""What tests of the standard endpoints share: forms, Basic, and one assert for their failures."""
+"""Shared parts of the tests of the OAuth endpoints: forms, Basic, and the assertion for errors."""
 
 import base64
 import re

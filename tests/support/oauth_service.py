@@ -32,7 +32,7 @@ class _Late:
 
 @dataclass
 class Service:
-    """Where the service is, and one key of it."""
+    """The address of the service, and one of its keys."""
 
     url: str
     user: str

@@ -193,6 +193,6 @@ def method_of(verb: str, path: str) -> tuple[Document, Document]:
 
 
 def check_answer(verb: str, path: str, body: Any) -> list[str]:
-    """What is wrong with the body of a 200."""
+    """The problems with the body of a 200."""
     document, method = method_of(verb, path)
     return [f"{method['id']} {problem}" for problem in violations(document, method["response"], body)]

@@ -1,4 +1,4 @@
-"""What the tests of posts share."""
+"""Shared parts of the tests of posts."""
 
 from typing import Any
 

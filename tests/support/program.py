@@ -81,7 +81,7 @@ class Server:
         return self.process.stdout.readline()
 
     def introduction(self) -> list[str]:
-        """What `demo` prints after its first line; the sync is the last of it."""
+        """The output of `demo` after its first line; it ends with the sync."""
         lines: list[str] = []
         while not (lines and "/api/v1/sync/" in lines[-1]):
             lines.append(self.read_line().rstrip("\n"))

@@ -142,7 +142,7 @@ async def exchange(http: httpx.AsyncClient, refresh_token: str) -> httpx.Respons
 
 @dataclass
 class Owner:
-    """Who looks at the sites, through the API."""
+    """The owner of the sites, who reads them through the API."""
 
     http: httpx.AsyncClient
 

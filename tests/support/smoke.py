@@ -53,7 +53,7 @@ class Deployment:
         return ended(self.smoke(*pages, write=write, **settings))
 
     def state(self) -> dict[str, Any]:
-        """What the owner sees: live keys, posts, the profile and its differences, the switch."""
+        """The owner's data: live keys, posts, the profile and its differences, the switch."""
         with ProfileClient.user(self.service.url, self.token) as alice:
             compared = alice.compare(LOCATION).model_dump(exclude={"lastSync"})
             return {
@@ -65,7 +65,7 @@ class Deployment:
 
     @property
     def journals(self) -> list[Path]:
-        """What runs have not undone yet."""
+        """The changes that runs have not undone yet."""
         return list(self.folder.glob("var/smoke/*.jsonl"))
 
 

@@ -1,4 +1,4 @@
-"""What a request sends to the service's database: the statements, and how many transactions write."""
+"""The statements of a request, and the number of its transactions that write."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""What tests of the token route share: its bodies, a look into a token, and its two refusals."""
+"""Shared parts of the tests of the token route: its bodies, the claims of a token, and its two errors."""
 
 import base64
 import json

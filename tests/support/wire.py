@@ -131,7 +131,7 @@ class Reply:
 
 @dataclass
 class Exchange:
-    """What came back on a connection: the answers in order, and whether the server closed it."""
+    """The responses on a connection, in order, and whether the server closed it."""
 
     replies: list[Reply] = field(default_factory=list)
     continued: bool = False

@@ -1,4 +1,4 @@
-"""What the protocol writes for a response, and which requests it counts as waiting."""
+"""The bytes that the protocol writes for a response, and the requests that it counts as waiting."""
 
 import asyncio
 from typing import Any
@@ -56,7 +56,7 @@ async def ended(state: State) -> None:
 
 
 async def answered(app: Any, request: bytes) -> Transport:
-    """What an app writes to it."""
+    """The parts that an app sends."""
     transport: Any = Transport()
     state = State()
     protocol = Protocol(uvicorn.Config(app, log_config=None, date_header=False), state, {})

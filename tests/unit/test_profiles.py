@@ -29,7 +29,7 @@ CASES = json.loads((Path(__file__).parents[2] / "data/fixtures/sync_cases.json")
 
 
 def apply(current: Document, body: Document, mask: list[str]) -> Document:
-    """What the provider does with a patch: every masked path takes the body's value, or goes."""
+    """A patch at the provider: every masked path gets the body's value, or is removed."""
     after = copy.deepcopy(current)
     for path in mask:
         top, _, member = path.partition(".")

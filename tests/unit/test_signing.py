@@ -174,7 +174,7 @@ class TestRead:
             assert refusal.value.reason == reason
 
     def test_caches_some_access_tokens_and_no_refresh_token(self, key: RsaKey, secret: HmacKey) -> None:
-        """What is remembered is bounded: the memory of a process must not grow with the tokens it has seen."""
+        """The cache is bounded, because memory must not grow with every token."""
         asked: list[str] = []
 
         class Counted(KeySet[Any]):

@@ -1,4 +1,4 @@
-"""What anybody may ask for is made as often as a little of the processor pays for, and no more often."""
+"""Public results are computed with at most a small share of the processor."""
 
 import asyncio
 import time

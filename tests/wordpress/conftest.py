@@ -14,7 +14,7 @@ KEY = {"name": "Site", "business_id": 10, "assigned_location_id": "locations/111
 
 @pytest.fixture(scope="session")
 def service() -> Iterator[RecordingProxy]:
-    """What the plugin calls: the lab's service, and responses that a test scripts."""
+    """The server that the plugin calls: the lab's service, or scripted responses."""
     with recording_proxy() as proxy:
         yield proxy
 
