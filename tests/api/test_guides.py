@@ -25,9 +25,11 @@ def folder(tmp_path: Path, services: Services, change: Change) -> Path:
     return site
 
 
-async def test_serves_the_files_of_the_site(http: httpx.AsyncClient, folder: Path) -> None:
-    start = await http.get("/guides/")
-    page = await http.get(start.next_request.url if start.next_request else "")
+@pytest.mark.parametrize("address", ["/guides", "/guides/"])
+async def test_serves_the_files_of_the_site(http: httpx.AsyncClient, folder: Path, address: str) -> None:
+    start = await http.get(address)
+    assert start.headers["Location"] == "/guides/docs/index.html"
+    page = await http.get(start.headers["Location"])
     assert (page.status_code, page.text) == (200, "<h1>Guides</h1>")
     assert page.headers["Content-Type"].startswith("text/html")
     assert "default-src 'self'" in page.headers["Content-Security-Policy"]

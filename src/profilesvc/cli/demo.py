@@ -166,6 +166,7 @@ def _introduction(url: str, key: JsonObject, issuer: "DevIssuer | None", provide
         *([f"key created    {utc(key['created_at'])}"] if "created_at" in key else []),
         f"user token     {_command()} users token {OWNER}",
         f"API page       {url}/docs",
+        f"guides         {url}/guides/ (`make docs` builds them)",
     ]
     if issuer is not None:
         lines.append(f"sign in        with OpenID Connect: issuer {issuer.url}, client {issuer.client_id}, no password")

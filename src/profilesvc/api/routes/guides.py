@@ -8,11 +8,12 @@ from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.domain.errors import ServiceError
 
 blueprint = Blueprint("guides", __name__)
-_START = "docs/index.html"
+_START = "/guides/docs/index.html"
 # The site has scripts in its pages. It must not load anything from other origins.
 _POLICY = "default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'"
 
 
+@blueprint.get("/guides")
 @blueprint.get("/guides/")
 async def start() -> Response:
     """Redirect to the first page."""
