@@ -10,4 +10,4 @@ defined('WP_UNINSTALL_PLUGIN') || exit;
 
 require __DIR__ . '/src/Store.php';
 
-Store::onEverySite([Store::class, 'erase']);
+Store::onSites(is_multisite(), [Store::class, 'erase']);

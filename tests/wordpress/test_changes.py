@@ -1,13 +1,14 @@
 """Profiles and posts arrive once."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from profilesvc.lab import Lab
 from support.recording_proxy import RecordingProxy, Scripted
-from support.wordpress import Site
+from support.wordpress import Key, Site
 
 pytestmark = pytest.mark.wordpress
 
@@ -80,12 +81,54 @@ def test_a_final_refusal_drops_the_key(entered: Site, service: RecordingProxy) -
     assert len(set(keys(service, SYNC))) == 2
 
 
-def test_a_refusal_that_may_be_repeated_keeps_the_key_for_a_day(entered: Site, service: RecordingProxy) -> None:
+@pytest.mark.parametrize("later", [0, 23 * 3600 + 60, 30 * 86400])
+def test_a_profile_is_sent_again_until_it_has_arrived(
+    entered: Site, lab: Lab, service: RecordingProxy, later: int
+) -> None:
     service.error(SYNC, 502, "PROVIDER_API_ERROR", details={"reason": "unavailable", "retryable": True})
     entered.run(SEND)
-    assert entered.run(RESUME)["attempts"] == 2
-    assert entered.run(RESUME, CLOCK_OFFSET=23 * 3600 + 60) == []
-    assert len(set(keys(service, SYNC))) == 1
+    assert entered.run(RESUME, CLOCK_OFFSET=later)["attempts"] == 2
+    service.reset(service.target)
+    assert entered.run(RESUME, CLOCK_OFFSET=later) == []
+    assert lab.provider.profile("locations/111")["title"] == "Harbour Coffee, Quay"
+
+
+def test_a_deactivated_key_keeps_the_profile_and_a_revoked_one_drops_it(entered: Site, lab: Lab, key: Key) -> None:
+    lab.operator.deactivate(key.client_id, "billing_issue")
+    assert entered.run(SEND) == "AUTH_INSUFFICIENT_PERMISSIONS"
+    lab.operator.reactivate(key.client_id)
+    assert entered.run(RESUME) == []
+    assert lab.provider.profile("locations/111")["title"] == "Harbour Coffee, Quay"
+    lab.operator.deactivate(key.client_id, "billing_issue")
+    entered.run(SEND)
+    assert lab.user("alice").delete(f"/api/v1/developer/credentials/{key.client_id}").is_success
+    assert entered.run(RESUME) == []
+
+
+def test_a_profile_whose_next_attempt_was_lost_gets_another(entered: Site, service: RecordingProxy) -> None:
+    service.script(SYNC, Scripted(0, ""))
+    entered.run(SEND)
+    entered.run("wp_unschedule_hook('profilesvc_sync');")  # as when the plugin is deactivated
+    service.reset(service.target)
+    entered.run("do_action('profilesvc_heartbeat');")
+    entered.wordpress.cron()
+    assert entered.run(PENDING) == []
+    assert len(service.sent(SYNC)) == 1
+
+
+def test_a_newer_profile_waits_for_an_older_one(entered: Site, service: RecordingProxy) -> None:
+    service.script(SYNC, Scripted(0, ""))
+    entered.run(SEND)
+    service.requests.clear()
+    service.script(SYNC, Scripted(0, ""), Scripted(200, {"status": "ok", "data": {}}))
+    service.delay = 2.0
+    resumed = entered.start(RESUME)
+    while not service.sent(SYNC):
+        time.sleep(0.01)
+    service.delay = 0.0
+    assert entered.run(SEND) == "OK"  # it would have got the first response if it had not waited
+    entered.wordpress.finish(resumed)
+    assert entered.run(PENDING) == []
 
 
 def test_the_real_refusals_of_a_sync_have_their_words(entered: Site, lab: Lab) -> None:
@@ -129,3 +172,43 @@ def test_a_new_post_is_published_once(connected: Site, lab: Lab, service: Record
     connected.run(f"wp_update_post(['ID' => {post}, 'post_status' => 'draft']); wp_publish_post({post});")
     connected.wordpress.cron()
     assert keys(service, POSTS) == [key]
+
+
+def test_a_published_post_is_not_sent_by_a_second_event(connected: Site, service: RecordingProxy) -> None:
+    connected.run("$store->set(Store::POSTS, ['enabled' => true]);")
+    post = connected.run(NEW_POST)
+    connected.run(f"do_action('profilesvc_publish', {post}); do_action('profilesvc_publish', {post});")
+    assert len(keys(service, POSTS)) == 1
+
+
+@pytest.mark.parametrize(
+    "change", ["$store->forget(Store::POSTS);", "wp_update_post(['ID' => {post}, 'post_password' => 'p']);"]
+)
+def test_a_post_that_must_not_be_published_any_more_is_not_sent_again(
+    connected: Site, service: RecordingProxy, change: str
+) -> None:
+    connected.run("$store->set(Store::POSTS, ['enabled' => true]);")
+    service.script(POSTS, Scripted(500, ""))
+    post = connected.run(NEW_POST)
+    connected.wordpress.cron()
+    connected.run(change.replace("{post}", str(post)))
+    connected.run(f"do_action('profilesvc_publish', {post});")
+    assert len(keys(service, POSTS)) == 1
+    assert connected.run(f"return get_post_meta({post}, Store::POST_PENDING, true);") == ""
+
+
+def test_imported_posts_are_not_published(connected: Site, service: RecordingProxy) -> None:
+    connected.run("$store->set(Store::POSTS, ['enabled' => true]); define('WP_IMPORTING', true);" + NEW_POST)
+    connected.wordpress.cron()
+    assert keys(service, POSTS) == []
+
+
+def test_a_post_for_the_old_location_is_forgotten(connected: Site, service: RecordingProxy, new_key: Any) -> None:
+    connected.run("$store->set(Store::POSTS, ['enabled' => true]);")
+    service.script(POSTS, Scripted(500, ""))
+    post = connected.run(NEW_POST)
+    connected.wordpress.cron()
+    pending = f"return get_post_meta({post}, Store::POST_PENDING, true);"
+    assert connected.run(pending)["attempts"] == 1
+    assert connected.connect(new_key()) == "OK"
+    assert connected.run(pending) == ""

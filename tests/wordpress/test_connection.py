@@ -1,11 +1,14 @@
 """From activation to online, and what ends a connection."""
 
+import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
 from profilesvc.lab import Lab
-from support.recording_proxy import RecordingProxy
+from support.dashboard_browser import Browser
+from support.recording_proxy import RecordingProxy, Scripted
 from support.wordpress import Key, Site
 
 pytestmark = pytest.mark.wordpress
@@ -25,6 +28,20 @@ def test_one_run_of_cron_makes_a_connected_site_online(site: Site, lab: Lab, key
     found = status(lab, key)
     assert (found["connection_status"], found["plugin_version"], found["wp_version"]) == ("online", "1.0.0", "6.1.9")
     assert site.notices() == ""
+
+
+async def words_of_the_dashboard(lab: Lab) -> str:
+    """Sign in as Alice, as a browser does, and return what the list of sites says."""
+    async with httpx.AsyncClient(base_url=lab.dashboard.removesuffix("/dashboard"), timeout=30) as client:
+        page = await Browser(client).sign_in("alice@example.com")
+        return " ".join(" ".join(page.words).split())
+
+
+def test_the_dashboard_shows_the_site_as_online(connected: Site, lab: Lab, key: Key) -> None:
+    shown = asyncio.run(words_of_the_dashboard(lab))
+    assert "Online Site heartbeat just now plugin 1.0.0" in shown, shown
+    lab.advance(days=2)
+    assert "Offline" in asyncio.run(words_of_the_dashboard(lab))
 
 
 def test_heartbeats_are_hourly_from_a_random_start(site: Site, key: Key) -> None:
@@ -62,6 +79,38 @@ def test_a_staging_copy_sends_nothing_and_shows_why(connected: Site, service: Re
     assert "belong to localhost, and this site is staging.example" in shown
     assert connected.beat() == "OK"
     assert connected.notices() == ""
+
+
+def test_a_copy_in_a_folder_of_the_site_sends_nothing(connected: Site, service: RecordingProxy) -> None:
+    before = len(service.requests)
+    copy = f"{connected.wordpress.url}/staging"
+    assert connected.beat(SITE=copy) == "SITE_CHANGED"
+    assert len(service.requests) == before
+    assert "this site is localhost/staging" in connected.notices(SITE=copy)
+
+
+def test_the_address_of_a_translated_page_is_the_site(connected: Site) -> None:
+    translated = "add_filter('home_url', fn ($url) => $url . '/de');"
+    assert connected.run(translated + "return $heartbeat->beat()->code;") == "OK"
+
+
+def test_a_pause_is_an_hour_at_most(connected: Site, service: RecordingProxy) -> None:
+    weeks = {"Retry-After": str(30 * 86400)}
+    service.script(HEARTBEAT, Scripted(503, '{"error": {"code": "SERVICE_UNAVAILABLE"}}', weeks))
+    assert connected.beat() == "SERVICE_UNAVAILABLE"
+    service.reset(service.target)
+    assert connected.beat() == "WAITING"
+    assert connected.run("return $heartbeat->beat()->code;", CLOCK_OFFSET=3601) == "OK"
+
+
+def test_a_pause_from_a_wrong_clock_is_ignored(connected: Site) -> None:
+    connected.run("$store->set(Store::PAUSE, ['until' => time() + YEAR_IN_SECONDS]);")
+    assert connected.beat() == "OK"
+
+
+def test_another_service_that_responds_ok_connects_nothing(site: Site, key: Key, service: RecordingProxy) -> None:
+    service.script("/api/v1/auth/validate-service-credentials", Scripted(200, '{"status": "ok"}'))
+    assert site.connect(key) == "UNREADABLE"
 
 
 def test_a_copy_that_sends_heartbeats_all_the_same_is_reported_to_the_owner(

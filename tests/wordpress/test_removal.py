@@ -80,6 +80,11 @@ def test_deletion_leaves_nothing_on_any_site_of_a_network(network: WordPress) ->
     run("activate_plugin('profilesvc/profilesvc.php', '', true);")
     on_each(FILL)
     assert [len(left) >= 14 for left in on_each(LEFT)] == [True, True]
+    run("do_action('deactivate_profilesvc/profilesvc.php', false);")  # on the first site only
+    events = "return (bool) wp_next_scheduled('profilesvc_heartbeat');"
+    assert on_each(events) == [False, True]
+    run("do_action('activate_profilesvc/profilesvc.php', true);")
+    assert on_each(events) == [True, True]
     run("deactivate_plugins('profilesvc/profilesvc.php', false, true);")
     run(UNINSTALL)
     assert on_each(LEFT) == [[], []]

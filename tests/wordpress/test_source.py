@@ -70,6 +70,7 @@ def test_every_file_starts_as_the_plugin_requires() -> None:
     header = (PLUGIN / "profilesvc.php").read_text("utf-8")
     readme = (PLUGIN / "readme.txt").read_text("utf-8")
     assert "License:           GPL-2.0-or-later" in header
+    assert "Update URI:        false" in header  # a plugin of this name on WordPress.org must not replace it
     (version,) = re.findall(r"\* Version: +(\S+)", header)
     assert f"VERSION = '{version}'" in (PLUGIN / "src/Plugin.php").read_text("utf-8")
     assert f"Stable tag: {version}" in readme

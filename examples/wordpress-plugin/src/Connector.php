@@ -29,15 +29,16 @@ final class Connector
             'client_secret' => trim($clientSecret),
             'site_domain'   => home_url(),
         ]);
-        if ($result->isOk() && !$result->data['valid']) {
-            return Result::failure($result->data['reason']); // invalid_credentials or domain_not_allowed
+        if ($result->isOk() && empty($result->data['valid'])) {
+            // invalid_credentials or domain_not_allowed, or another service
+            return Result::failure($result->data['reason'] ?? 'UNREADABLE');
         }
         if ($result->isOk()) {
             $location = $result->data['location'];
             $this->replace([
                 'client_id'     => trim($clientId),
                 'client_secret' => trim($clientSecret),
-                'site'          => Site::host(),
+                'site'          => Site::address(),
                 'location'      => $location['id'],
                 'location_name' => $location['name'],
             ]);
@@ -64,6 +65,7 @@ final class Connector
             Store::unschedule();
             $this->store->forget(Store::CREDENTIALS, Store::TOKEN, Store::STOPPED, Store::PAUSE, Store::PROBLEMS);
             $this->store->forget(Store::LAST_HEARTBEAT, Store::PENDING);
+            delete_post_meta_by_key(Store::POST_PENDING); // for the old location
             if ($credentials) {
                 $this->store->set(Store::CREDENTIALS, $credentials);
             }

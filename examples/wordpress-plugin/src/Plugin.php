@@ -39,18 +39,17 @@ final class Plugin
         }
 
         add_action('init', [$this, 'loadTranslations']);
-        register_activation_hook($this->file, [$heartbeat, 'schedule']);
-        register_deactivation_hook($this->file, [self::class, 'deactivate']);
+        register_activation_hook($this->file, static function ($network) use ($heartbeat): void {
+            Store::onSites((bool) $network, [$heartbeat, 'schedule']);
+        });
+        register_deactivation_hook($this->file, static function ($network): void {
+            Store::onSites((bool) $network, [Store::class, 'unschedule']);
+        });
     }
 
     public function loadTranslations(): void
     {
         load_plugin_textdomain('profilesvc', false, dirname(plugin_basename($this->file)) . '/languages');
-    }
-
-    public static function deactivate(): void
-    {
-        Store::onEverySite([Store::class, 'unschedule']);
     }
 
     // [url]

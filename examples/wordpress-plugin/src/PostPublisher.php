@@ -32,20 +32,26 @@ final class PostPublisher
      */
     public function notice(string $new, string $old, \WP_Post $post): void
     {
-        $isNew = 'publish' === $new && 'publish' !== $old && 'post' === $post->post_type && '' === $post->post_password;
-        if ($isNew && $this->store->get(Store::POSTS) && !get_post_meta($post->ID, Store::POST_NAME, true)) {
+        // An import would publish the posts of years.
+        if ('publish' === $new && 'publish' !== $old && !defined('WP_IMPORTING') && $this->isWanted($post)) {
             wp_schedule_single_event(time(), self::EVENT, [$post->ID]);
         }
+    }
+
+    private function isWanted(\WP_Post $post): bool
+    {
+        return $this->store->get(Store::POSTS) && 'post' === $post->post_type && 'publish' === $post->post_status
+            && '' === $post->post_password && !get_post_meta($post->ID, Store::POST_NAME, true);
     }
 
     public function publish(int $id): void
     {
         $post = get_post($id);
-        $item = get_post_meta($id, Store::POST_PENDING, true);
-        if (!$post || 'publish' !== $post->post_status) {
+        if (!$post || !$this->isWanted($post)) {
             delete_post_meta($id, Store::POST_PENDING);
             return;
         }
+        $item   = get_post_meta($id, Store::POST_PENDING, true);
         $push   = $item ? Push::stored($item) : Push::of($this->path(), self::update($post));
         $store  = static function (array $item) use ($id): void {
             // wp_slash, because update_post_meta removes backslashes.

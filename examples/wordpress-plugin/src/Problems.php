@@ -47,8 +47,8 @@ final class Problems
         if (!$credentials) {
             return [];
         }
-        if ($credentials['site'] !== Site::host()) {
-            $details = ['connected' => $credentials['site'], 'here' => Site::host()];
+        if ($credentials['site'] !== Site::address()) {
+            $details = ['connected' => $credentials['site'], 'here' => Site::address()];
             return ['connection' => ['code' => 'SITE_CHANGED', 'details' => $details, 'request_id' => '', 'at' => 0]];
         }
         return $this->store->get(Store::PROBLEMS);

@@ -22,6 +22,7 @@ final class ProfileSync
     public function register(): void
     {
         add_action(self::EVENT, [$this, 'resume']);
+        add_action(Heartbeat::EVENT, [$this, 'schedule']);
     }
 
     // [sync]
@@ -30,20 +31,35 @@ final class ProfileSync
      */
     public function send(): Result
     {
-        wp_unschedule_hook(self::EVENT); // this profile replaces one that was not sent yet
-        $location = $this->store->get(Store::CREDENTIALS)['location'] ?? '';
-        $path     = '/api/v1/sync/' . rawurlencode($location);
-        return $this->deliver(Push::of($path, self::profile($this->store->get(Store::PROFILE))));
+        return Lock::run('profile', function (): Result {
+            wp_unschedule_hook(self::EVENT); // this profile replaces one that was not sent yet
+            $location = $this->store->get(Store::CREDENTIALS)['location'] ?? '';
+            $path     = '/api/v1/sync/' . rawurlencode($location);
+            return $this->deliver(Push::of($path, self::profile($this->store->get(Store::PROFILE))));
+        });
     }
 
     /**
-     * Send again what did not arrive, with the same idempotency key.
+     * Send again what did not arrive, with the same idempotency key. The lock keeps an older profile from arriving
+     * after a newer one.
      */
     public function resume(): void
     {
-        $item = $this->store->get(Store::PENDING);
-        if ($item) {
-            $this->deliver(Push::stored($item));
+        Lock::run('profile', function (): void {
+            $item = $this->store->read(Store::PENDING);
+            if ($item) {
+                $this->deliver(Push::stored($item));
+            }
+        });
+    }
+
+    /**
+     * Schedule the next attempt if it is missing: deactivating the plugin removes it, and PHP can end during a request.
+     */
+    public function schedule(): void
+    {
+        if ($this->store->get(Store::PENDING) && !wp_next_scheduled(self::EVENT)) {
+            wp_schedule_single_event(time(), self::EVENT);
         }
     }
 

@@ -7,8 +7,6 @@ namespace Profilesvc;
  */
 final class Push
 {
-    private const KEPT = 23 * HOUR_IN_SECONDS; // the service keeps idempotency keys for 24 hours
-
     // [push]
     /** @var array<string, mixed> */
     private array $item;
@@ -26,7 +24,7 @@ final class Push
      */
     public static function of(string $path, array $body): self
     {
-        $item = ['path' => $path, 'body' => $body, 'key' => wp_generate_uuid4(), 'since' => time(), 'attempts' => 0];
+        $item = ['path' => $path, 'body' => $body, 'key' => wp_generate_uuid4(), 'attempts' => 0];
         return new self($item);
     }
 
@@ -39,7 +37,8 @@ final class Push
     }
 
     /**
-     * Send the change. Store it before, and again or not at all after.
+     * Send the change, and store it until there is a final response. A key that is switched off can be switched on
+     * again, so its rejection is not final.
      *
      * @param callable(array<string, mixed>): void $store called with an empty array when there is nothing left to send
      * @param callable(int): void $later called with the seconds until the next attempt
@@ -50,7 +49,7 @@ final class Push
         $store($this->item);
         $headers = ['X-Idempotency-Key' => $this->item['key']];
         $result  = $session->send($area, 'POST', $this->item['path'], $this->item['body'], $headers);
-        if ($result->isFinal() || time() - $this->item['since'] > self::KEPT) {
+        if ($result->isFinal() && !$result->isDeactivated()) {
             $store([]); // a new change gets a new key: the old one would repeat the same rejection for a day
             return $result;
         }

@@ -24,7 +24,7 @@ final class Result
     {
         $result             = new self();
         $result->status     = (int) wp_remote_retrieve_response_code($response);
-        $result->retryAfter = (int) wp_remote_retrieve_header($response, 'retry-after');
+        $result->retryAfter = min(HOUR_IN_SECONDS, (int) wp_remote_retrieve_header($response, 'retry-after'));
         $result->requestId  = (string) wp_remote_retrieve_header($response, 'x-request-id');
         $body               = json_decode(wp_remote_retrieve_body($response), true);
         if ('ok' === ($body['status'] ?? '')) {
@@ -69,11 +69,16 @@ final class Result
     }
     // [/final]
 
+    public function isDeactivated(): bool
+    {
+        return isset($this->details['deactivation_reason']);
+    }
+
     /**
      * Whether the token was rejected or the key is deactivated: a problem of the connection, whatever the request was.
      */
     public function concernsConnection(): bool
     {
-        return 'AUTH_INVALID_TOKEN' === $this->code || isset($this->details['deactivation_reason']);
+        return 'AUTH_INVALID_TOKEN' === $this->code || $this->isDeactivated();
     }
 }

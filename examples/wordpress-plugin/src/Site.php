@@ -11,4 +11,15 @@ final class Site
     {
         return strtolower((string) wp_parse_url(home_url(), PHP_URL_HOST));
     }
+
+    /**
+     * Return host and path, because a staging copy often is a folder of the site. Plugins for languages filter
+     * home_url(), so read the option.
+     */
+    public static function address(): string
+    {
+        $home = (string) get_option('home');
+        $path = (string) wp_parse_url($home, PHP_URL_PATH);
+        return strtolower((string) wp_parse_url($home, PHP_URL_HOST)) . untrailingslashit($path);
+    }
 }

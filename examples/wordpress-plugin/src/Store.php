@@ -78,9 +78,12 @@ final class Store
         delete_post_meta_by_key(self::POST_PENDING);
     }
 
-    public static function onEverySite(callable $work): void
+    /**
+     * @param bool $all whether to run it on every site of the network, or only on this one
+     */
+    public static function onSites(bool $all, callable $work): void
     {
-        if (!is_multisite()) {
+        if (!$all) {
             $work();
             return;
         }
