@@ -53,7 +53,7 @@ class Deployment:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         limits = httpx.Limits(max_connections=100)
         async with httpx.AsyncClient(
-            base_url=self.service.url, headers=headers, timeout=60, limits=limits, trust_env=False
+            base_url=self.service.url, headers=headers, timeout=180, limits=limits, trust_env=False
         ) as http:
             yield http
 
@@ -67,7 +67,7 @@ class Deployment:
 @contextlib.contextmanager
 def deployed(folder: Path, workers: int, postgres: Postgres | None, **settings: str) -> Iterator[Deployment]:
     """The demo data on SQLite, or on a PostgreSQL database that is dropped afterwards."""
-    environment = {"LIMITS__ENABLED": "false", **settings}
+    environment = {"LIMITS__ENABLED": "false", "PROVIDER__TIMEOUT_SECONDS": "60", **settings}
     with contextlib.ExitStack() as stack:
         if postgres is not None:
             name = f"deployed_{workers}"

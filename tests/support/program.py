@@ -18,7 +18,8 @@ from profilesvc.cli import main
 from support.forks import Fork
 
 COMMAND = [sys.executable, "-m", "profilesvc"]
-START_SECONDS, END_SECONDS = 90, 60
+START_SECONDS, END_SECONDS = 300, 60
+PATIENT = Path(__file__).with_name("patient")
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -69,7 +70,8 @@ class Server:
         """Start a fork, or a new process if it starts processes itself or PYTHONPATH leads to another version."""
         if "PYTHONPATH" not in os.environ and "--workers" not in args:
             return Fork(_main, args, variables, self.folder)
-        words, pipe = [*COMMAND, *args], subprocess.PIPE
+        path = os.pathsep.join(filter(None, [str(PATIENT), variables.get("PYTHONPATH")]))
+        words, pipe, variables = [*COMMAND, *args], subprocess.PIPE, variables | {"PYTHONPATH": path}
         return subprocess.Popen(words, cwd=self.folder, env=variables, stdout=pipe, stderr=pipe, text=True)
 
     @property
