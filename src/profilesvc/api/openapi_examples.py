@@ -51,7 +51,9 @@ class Examples:
             if shared:
                 return {name: self._reference(f"{group}.{name}", example) for name, example in shared.items()}
         # Not recorded, because the emulator cannot cause it or it takes long: the body has only code and message.
-        value = _oauth_error(kind) if isinstance(declared, OAuthEndpoint) else _failure(kind)
+        value: JsonObject = {"status": "error", "error": {"code": kind.code, "message": kind.message}}
+        if isinstance(declared, OAuthEndpoint):
+            value = error_members(kind, kind.message, {})
         return {kind.code: self._reference(f"{kind.status}.{kind.code}", {"summary": kind.message, "value": value})}
 
     def _reference(self, name: str, example: JsonObject) -> dict[str, str]:
@@ -70,11 +72,3 @@ def _groups(declared: Endpoint | OAuthEndpoint) -> tuple[str, ...]:
     if declared.access.public:
         return ("all",)
     return ("key" if declared.access.service else "user", "all")
-
-
-def _failure(kind: ErrorKind) -> JsonObject:
-    return {"status": "error", "error": {"code": kind.code, "message": kind.message}}
-
-
-def _oauth_error(kind: ErrorKind) -> JsonObject:
-    return error_members(kind, kind.message, {})

@@ -11,7 +11,7 @@ from profilesvc.emulator.locations import find_location
 from profilesvc.emulator.state import count_edit, emulator
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorLocationRow
-from profilesvc.emulator.wire import page, read_message, read_query
+from profilesvc.emulator.wire import page, read_message, read_query, required
 
 attributes = Blueprint("attributes", __name__)
 _VALUE_FIELD = {"BOOL": "values", "ENUM": "values", "URL": "uriValues", "REPEATED_ENUM": "repeatedEnumValue"}
@@ -107,10 +107,10 @@ async def list_attributes() -> JsonObject:
     if "parent" in query:
         available = await _available_for_parent(query)
     elif query.get("showAll") == "true":
-        available = _available(_required(query, "regionCode", "languageCode"))
+        available = _available(required(query, "regionCode", "languageCode"))
     else:
-        category = _required(query, "categoryName")
-        available = _available(_required(query, "regionCode"), {category})
+        category = required(query, "categoryName")
+        available = _available(required(query, "regionCode"), {category})
     items = sorted(available.values(), key=lambda attribute: attribute["parent"])
     chunk, more = page(items, lambda attribute: [attribute["parent"]], query, (200, 200))
     return {**({"attributeMetadata": chunk} if chunk else {}), **more}
@@ -122,11 +122,3 @@ async def _available_for_parent(query: dict[str, str]) -> dict[str, JsonObject]:
             raise bad_request(snake(name), "Field must not be set when parent is set.")
     async with emulator().store.read() as session:
         return _available_for(await find_location(session, query["parent"].removeprefix("locations/")))
-
-
-def _required(query: dict[str, str], *names: str) -> str:
-    """Return the first parameter. All must be present."""
-    for name in names:
-        if not query.get(name):
-            raise bad_request(snake(name), "Field is required")
-    return query[names[0]]

@@ -3,18 +3,15 @@
 from quart import Blueprint, request
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.emulator.errors import bad_request, snake
+from profilesvc.emulator.errors import bad_request
 from profilesvc.emulator.state import emulator
-from profilesvc.emulator.wire import page, read_query
+from profilesvc.emulator.wire import page, read_query, required
 
 categories = Blueprint("categories", __name__)
 _FULL_ONLY = {"serviceTypes", "moreHoursTypes"}
 
 
-def _required(query: dict[str, str], *names: str) -> None:
-    for name in names:
-        if not query.get(name):
-            raise bad_request(snake(name), "Field is required")
+def _check_view(query: dict[str, str]) -> None:
     if query["view"] not in ("BASIC", "FULL"):
         raise bad_request("view", "Must be BASIC or FULL")
 
@@ -31,7 +28,8 @@ def _rendered(entry: JsonObject, query: dict[str, str]) -> JsonObject:
 async def list_categories() -> JsonObject:
     """Return all categories, or those whose name starts with the filter `displayName=…`."""
     query = read_query("regionCode", "languageCode", "view", "filter", "pageSize", "pageToken")
-    _required(query, "regionCode", "languageCode", "view")
+    required(query, "regionCode", "languageCode", "view")
+    _check_view(query)
     field, _, prefix = query.get("filter", "displayName=").partition("=")
     if field.strip() not in ("displayName", "display_name"):
         raise bad_request("filter", "Invalid filter provided")
@@ -47,7 +45,8 @@ async def list_categories() -> JsonObject:
 async def batch_get_categories() -> JsonObject:
     """Return the named categories without unknown ones (our choice: the provider's response is not documented)."""
     query = read_query("names", "regionCode", "languageCode", "view")
-    _required(query, "names", "languageCode", "view")
+    required(query, "names", "languageCode", "view")
+    _check_view(query)
     names = set(request.args.getlist("names"))
     every = emulator().world.get("categories", [])
     matching = [_rendered(entry, query) for entry in every if entry["category"]["name"] in names]

@@ -12,7 +12,7 @@ from quart import request
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.format import Message
-from profilesvc.emulator.errors import ApiError, bad_request, body_error
+from profilesvc.emulator.errors import ApiError, bad_request, body_error, snake
 
 Item = TypeVar("Item")
 
@@ -84,6 +84,18 @@ def read_query(*allowed: str) -> dict[str, str]:
             message = f'Invalid JSON payload received. Unknown name "{key}": Cannot bind query parameter.'
             raise bad_request(key, message, message)
     return query
+
+
+def required(query: dict[str, str], *names: str) -> str:
+    """Return the first parameter; all must be present.
+
+    Raises:
+        ApiError: 400, naming the missing parameter.
+    """
+    for name in names:
+        if not query.get(name):
+            raise bad_request(snake(name), "Field is required")
+    return query[names[0]]
 
 
 def _page_size(query: dict[str, str], default: int, maximum: int) -> int:

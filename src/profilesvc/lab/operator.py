@@ -2,14 +2,17 @@
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 from profilesvc.domain.plans import load_catalogue
 from profilesvc.lab.embedded import Embedded
 from profilesvc.operations import counts, operator
 from profilesvc.services import holds, keys, locations
+from profilesvc.services.context import Services
 
+T = TypeVar("T")
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
 
 
@@ -19,10 +22,13 @@ class OperatorControl:
     def __init__(self, embedded: Callable[[], Embedded], record: Callable[[], object]) -> None:
         self._embedded, self._record = embedded, record
 
+    def _run(self, work: Callable[[Services], Coroutine[object, None, T]]) -> T:
+        lab = self._embedded()
+        return lab.run(work(lab.services))
+
     def deactivate(self, client_id: str, reason: str) -> None:
         """Run `profilesvc keys deactivate` with one of the four reasons."""
-        lab = self._embedded()
-        lab.run(keys.deactivate(lab.services, client_id, reason))
+        self._run(lambda services: keys.deactivate(services, client_id, reason))
 
     def reactivate(self, client_id: str, *, roll: bool = False) -> str | None:
         """Run `profilesvc keys reactivate`. Return the new secret with `roll`.
@@ -30,19 +36,16 @@ class OperatorControl:
         Raises:
             ServiceError: CONFLICT for a security concern without `roll`.
         """
-        lab = self._embedded()
-        rolled = lab.run(keys.reactivate(lab.services, client_id, roll=roll)).rolled
+        rolled = self._run(lambda services: keys.reactivate(services, client_id, roll=roll)).rolled
         return None if rolled is None else rolled.client_secret
 
     def billing(self, user: str, *, paid: bool, version: int) -> None:
         """Run `profilesvc users billing` with an event of the billing system."""
-        lab = self._embedded()
-        lab.run(holds.billing_event(lab.services, EMAILS.get(user, user), paid, version))
+        self._run(lambda services: holds.billing_event(services, EMAILS.get(user, user), paid, version))
 
     def assign_plan(self, user: str, plan: str) -> None:
         """Run `profilesvc plans assign` with starter, growth, pro or agency."""
-        lab = self._embedded()
-        lab.run(operator.assign_plan(lab.services, EMAILS.get(user, user), plan))
+        self._run(lambda services: operator.assign_plan(services, EMAILS.get(user, user), plan))
 
     def plans(self) -> list[dict[str, object]]:
         """Return the plans as `profilesvc plans list` prints them, without the changes of `posts_a_month`."""
@@ -61,9 +64,8 @@ class OperatorControl:
         Raises:
             ServiceError: The account belongs to another user, or the provider fails.
         """
-        lab = self._embedded()
         try:
-            return lab.run(locations.import_account(lab.services, EMAILS.get(user, user), account))
+            return self._run(lambda services: locations.import_account(services, EMAILS.get(user, user), account))
         finally:
             self._record()  # else its calls to the provider would be recorded as those of the next request
 
@@ -73,8 +75,7 @@ class OperatorControl:
         Raises:
             ServiceError: The plan does not allow another location.
         """
-        lab = self._embedded()
-        lab.run(locations.assign(lab.services, location, business_id))
+        self._run(lambda services: locations.assign(services, location, business_id))
 
     def doctor(self, **provider: object) -> str:
         """Return the output of `profilesvc doctor` on a new machine. `provider` replaces settings of the lab."""
@@ -94,29 +95,24 @@ class OperatorControl:
 
     def suspend(self, user: str) -> None:
         """Run `profilesvc users suspend`."""
-        lab = self._embedded()
-        lab.run(operator.suspend(lab.services, EMAILS.get(user, user)))
+        self._run(lambda services: operator.suspend(services, EMAILS.get(user, user)))
 
     def resume(self, user: str) -> None:
         """Run `profilesvc users resume`."""
-        lab = self._embedded()
-        lab.run(operator.resume(lab.services, EMAILS.get(user, user)))
+        self._run(lambda services: operator.resume(services, EMAILS.get(user, user)))
 
     def logout(self, user: str) -> None:
         """Run `profilesvc users logout`, which ends all tokens of the user."""
-        lab = self._embedded()
-        lab.run(operator.logout(lab.services, EMAILS.get(user, user)))
+        self._run(lambda services: operator.logout(services, EMAILS.get(user, user)))
 
     def signing_keys(self) -> list[tuple[str, str]]:
         """Return (kid, state) of the keys of access tokens, oldest first. The kids of new keys differ in every run."""
-        lab = self._embedded()
-        infos = lab.run(lab.services.signing_keys.listing())
+        infos = self._run(lambda services: services.signing_keys.listing())
         return [(info.dates.kid, info.state) for info in infos if info.dates.alg == "RS256"]
 
     def rotate_signing_key(self, *, now: bool = False) -> str:
         """Run `profilesvc signing-keys rotate`. Return the kid of the next key, which signs in 10 s with `now`."""
-        lab = self._embedded()
-        return lab.run(lab.services.signing_keys.rotate(at_once=now)).dates.kid
+        return self._run(lambda services: services.signing_keys.rotate(at_once=now)).dates.kid
 
     def remove_signing_key(self, kid: str) -> None:
         """Run `profilesvc signing-keys remove`, which ends all tokens that the key signed.
@@ -124,15 +120,12 @@ class OperatorControl:
         Raises:
             ServiceError: The key is unknown.
         """
-        lab = self._embedded()
-        lab.run(lab.services.signing_keys.remove(kid))
+        self._run(lambda services: services.signing_keys.remove(kid))
 
     def count(self) -> None:
         """Count keys, connections and posts for `/metrics`, as the service does every minute."""
-        lab = self._embedded()
-        lab.run(counts.count(lab.services))
+        self._run(lambda services: counts.count(services))
 
     def keep_signing_schedule(self) -> None:
         """Announce and remove signing keys that are due, as the service does every few seconds."""
-        lab = self._embedded()
-        lab.run(lab.services.signing_keys.keep_schedule())
+        self._run(lambda services: services.signing_keys.keep_schedule())

@@ -80,8 +80,14 @@ def data_of(response: httpx.Response) -> JsonObject:
     return data if isinstance(data, dict) else {}
 
 
-def code_of(response: httpx.Response) -> str | None:
-    """Return the error code of a response, or None for a success."""
+def error_of(response: httpx.Response) -> JsonObject:
+    """Return the `error` of a failure, or an empty object."""
     body = body_of(response)
     error = body.get("error") if isinstance(body, dict) else None
-    return str(error["code"]) if isinstance(error, dict) and "code" in error else None
+    return error if isinstance(error, dict) else {}
+
+
+def code_of(response: httpx.Response) -> str | None:
+    """Return the error code of a response, or None for a success."""
+    error = error_of(response)
+    return str(error["code"]) if "code" in error else None

@@ -5,9 +5,8 @@ from urllib.parse import parse_qsl
 
 import httpx
 
-from profilesvc.contract.json import JsonObject
 from profilesvc.lab.hints import HINTS
-from profilesvc.lab.record import body_of
+from profilesvc.lab.record import body_of, code_of
 from profilesvc.lab.snippets import curl, php
 from profilesvc.lab.view import (
     GREEN,
@@ -78,22 +77,16 @@ def _body(message: httpx.Request | httpx.Response, most: int) -> str:
     return f"{kind or 'bytes'}, {len(message.content)} bytes"
 
 
-def _error(response: httpx.Response) -> JsonObject | None:
-    body = body_of(response)
-    error = body.get("error") if isinstance(body, dict) else None
-    return error if isinstance(error, dict) else None
-
-
 def response_card(response: httpx.Response, most: int = MAX_LINES) -> View:
     """Show the request, the response, and a hint for an error. Bodies have at most `most` lines."""
-    request, error = response.request, _error(response)
+    request = response.request
     sent_body = "" if request.method == "GET" else _body(request, most)
     sent, received = _headers(request, _SENT), _headers(response, _RECEIVED)
     if _EMPTY in response.headers.get("RateLimit", ""):
         received += _headers(response, ("RateLimit",))
     if _NOT_STORED in response.headers.get("Cache-Control", "").split(", "):
         received += _headers(response, ("Cache-Control",))
-    code = "" if error is None else str(error.get("code", ""))
+    code = code_of(response) or ""
     hint = HINTS.get(code, "")
     body = _body(response, most)
     note = MASKED_NOTE if HIDDEN in f"{sent_body}{body}" else ""

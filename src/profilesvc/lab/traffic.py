@@ -73,9 +73,6 @@ def _shell() -> Any:
     return get_ipython()
 
 
-Transport = Callable[[str], httpx.BaseTransport]
-
-
 class Noted(httpx.BaseTransport):
     """A transport that passes each response to `note`."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import httpx
 
-from profilesvc.lab.record import body_of
+from profilesvc.lab.record import error_of
 
 LONGEST_WAIT_SECONDS = 180.0  # for all rate limits of one request
 _USUAL_PAUSE_SECONDS = 5.0
@@ -62,15 +62,9 @@ class Waiting(httpx.BaseTransport):
         self._inner.close()
 
 
-def _error(response: httpx.Response) -> dict[str, object]:
-    body = body_of(response)
-    error = body.get("error") if isinstance(body, dict) else None
-    return error if isinstance(error, dict) else {}
-
-
 def _limit_pause(response: httpx.Response) -> float | None:
     """Return the seconds until a rate limit allows a request; None for other responses and a monthly quota."""
-    error = _error(response)
+    error = error_of(response)
     details = error.get("details")
     by_provider = isinstance(details, dict) and details.get("reason") == "rate_limited"
     if error.get("code") == "QUOTA_EXCEEDED" or not (response.status_code == 429 or by_provider):
@@ -81,6 +75,6 @@ def _limit_pause(response: httpx.Response) -> float | None:
 
 def _is_outage(response: httpx.Response) -> bool:
     """Return whether the same request may succeed after an outage."""
-    details = _error(response).get("details")
+    details = error_of(response).get("details")
     final = isinstance(details, dict) and details.get("retryable") is False
     return response.status_code in {502, 503, 504} and not final

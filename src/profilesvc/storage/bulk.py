@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.database.engine import Storage
 from profilesvc.database.statements import Executor
 from profilesvc.storage.tables import businesses, keys, metadata, users
+from profilesvc.storage.users import continue_numbering
 
 PIECE = 20_000  # rows of a transaction, which is short enough that a running service can write in between
 
@@ -59,10 +60,7 @@ async def settle(storage: Storage, tables: Sequence[Table]) -> None:
     async with storage.write() as session:
         if storage.is_sqlite:
             return
-        for table in tables:
-            await session.execute(
-                text(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))")  # noqa: S608
-            )
+        await continue_numbering(session, *(table.name for table in tables))
     for table in metadata.sorted_tables:
         storage.renew()
         async with storage.write() as session:

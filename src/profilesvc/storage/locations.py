@@ -60,11 +60,6 @@ def _state(rows: Sequence[Row]) -> LocationState | None:
     return row._replace(is_verified=bool(row.is_verified), sync_enabled=bool(row.sync_enabled))
 
 
-async def owner(session: Executor, name: str) -> int | None:
-    """Return the user id of a location's owner."""
-    return (await session.execute(select(locations.c.user_id).where(locations.c.name == name))).scalar_one_or_none()
-
-
 def _visible(user_id: int, only: str | None, unassigned: bool) -> ColumnElement[bool]:
     conditions = [locations.c.user_id == user_id]
     if only is not None:

@@ -118,14 +118,14 @@ async def add_with_ids(
         await session.execute(insert(users).values(**user_values, created_at=now))
     for business_values in new_businesses:
         await session.execute(insert(businesses).values(**business_values, created_at=now))
-    await _continue_numbering(session)
+    await continue_numbering(session, "users", "businesses")
 
 
-async def _continue_numbering(session: AsyncSession) -> None:
+async def continue_numbering(session: AsyncSession, *tables: str) -> None:
     """Continue PostgreSQL's sequences after rows that were inserted with ids; SQLite needs nothing."""
     if session.get_bind().dialect.name != "postgresql":
         return
-    for table in ("users", "businesses"):
+    for table in tables:
         await session.execute(
             text(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))")  # noqa: S608
         )
