@@ -151,7 +151,7 @@ class TestInside:
         assert statuses(rows)["clock"] == "ok"
         assert provider["status"] == ("fail" if refuses else "ok")
         assert ("consent again" in provider["hint"]) == refuses
-        assert ("3 accounts" in provider["message"]) != refuses
+        assert ("3 accounts: accounts/1, accounts/2, accounts/3" in provider["message"]) != refuses
 
 
 PRODUCTION = {
@@ -227,6 +227,23 @@ class TestProduction:
         assert "PROFILESVC_SECRET_PEPPER" in rows["settings"]["message"]
         rows = found(ENVIRONMENT="development", TOKENS__KEY_PASSPHRASE="Change_Me_")
         assert (rows["pepper"]["status"], rows["passphrase"]["status"]) == ("warn", "warn")
+
+    def test_a_private_certificate_authority_is_named_as_the_reason(
+        self, found: Callable[..., dict[str, Any]], tmp_path: Path
+    ) -> None:
+        certificate(tmp_path, 30)
+        with serving_tls(tmp_path) as url:
+            login = {"ISSUER": url, "JWKS_URL": f"{url}/keys", "CLIENT_ID": "us"}
+            rows = found(PROVIDER__URL=url, **{f"IDENTITY__{name}": value for name, value in login.items()})
+        for name in ("sign-in", "provider", "clock"):
+            assert "SSL_CERT_FILE" in rows[name]["hint"], rows[name]
+
+    def test_guides_that_are_not_there_are_a_warning(
+        self, found: Callable[..., dict[str, Any]], tmp_path: Path
+    ) -> None:
+        assert found(GUIDES_FOLDER=str(tmp_path))["guides"]["status"] == "ok"
+        row = found(GUIDES_FOLDER=str(tmp_path / "missing"))["guides"]
+        assert (row["status"], "PROFILESVC_GUIDES_FOLDER" in row["hint"]) == ("warn", True)
 
     def test_counters_that_do_not_respond_fail(self, found: Callable[..., dict[str, Any]]) -> None:
         for url in ("redis://:hush-hush@127.0.0.1:1/0", "valkey://127.0.0.1:1", "unix:///no/such/socket"):
@@ -348,6 +365,12 @@ class TestOutside:
             [check] = outside(url)
         assert (check.name, check.status) == ("reachable", "fail")
         assert "certificate" in check.message
+        assert "SSL_CERT_FILE" in check.hint
+
+    def test_a_proxy_without_a_service_is_not_another_server(self) -> None:
+        for status, words in ((503, "no process of the service"), (404, "a different server")):
+            answer = httpx.MockTransport(lambda _, status=status: httpx.Response(status))
+            assert words in next(outside("http://127.0.0.1:8000", answer)).hint
 
     @pytest.mark.parametrize(("away", "status"), [(0, "ok"), (5, "ok"), (-30, "warn"), (61, "fail")])
     def test_clocks_are_compared(self, away: int, status: str) -> None:

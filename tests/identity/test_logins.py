@@ -67,11 +67,12 @@ class TestOnce:
         assert_ok(await exchanged(http, signed(claims(iat=later, exp=later + 300))))
         assert len(await rows(services, exchanges)) == 1
 
-    async def test_a_login_that_fails_leaves_the_token_unused(
-        self, http: httpx.AsyncClient, services: Services
+    async def test_a_login_that_fails_leaves_the_token_unused_and_its_subject_in_the_log(
+        self, http: httpx.AsyncClient, services: Services, caplog: pytest.LogCaptureFixture
     ) -> None:
         token = signed(claims(sub="bob-at-login"))
         assert_error(await exchanged(http, token), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+        assert "no user is linked to the subject 'bob-at-login'" in caplog.text
         await operator.link(services, "bob@example.com", "bob-at-login")
         assert_ok(await exchanged(http, token))
 

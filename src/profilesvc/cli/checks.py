@@ -1,6 +1,7 @@
 """The checks of `doctor` on the deployment that the local settings describe."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator
 from email.utils import parsedate_to_datetime
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 Status = Literal["ok", "warn", "fail"]
 _CLOCK_WARN, _CLOCK_FAIL = 5, 60
 _REACHABLE = "check the address and the network"
+_UNTRUSTED = "its certificate is not trusted: for a private authority set SSL_CERT_FILE (docs/deploy.md, step 2)"
+_ACCOUNTS_SHOWN = 5
 
 
 class Check(NamedTuple):
@@ -43,6 +46,15 @@ def clock(date: str | None, now: float) -> Check:
     )
 
 
+def connection_hint(error: BaseException | None, hint: str) -> str:
+    """Return `hint`, or the one on private authorities if a certificate that is not trusted caused the error."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return _UNTRUSTED
+        error = error.__cause__ or error.__context__
+    return hint
+
+
 async def inside(settings: Settings) -> AsyncIterator[Check]:
     """Check secrets, sign-in, limits, database, migrations, signing keys and provider."""
     from profilesvc.cli import checks_settings
@@ -55,6 +67,7 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
     if settings.production:
         yield checks_settings.proxy(settings)
         yield _metrics(settings)
+        yield checks_settings.guides(settings)
     migrated = True
     async for check in _database(settings):
         migrated = migrated and check.status == "ok"
@@ -169,7 +182,8 @@ async def _provider_clock(settings: Settings) -> Check:
         async with httpx.AsyncClient(timeout=settings.provider.timeout_seconds) as http:
             response = await http.get(settings.provider.information_url or settings.provider.url)
     except httpx.HTTPError as error:
-        return Check("clock", "warn", f"no Date header from the provider to compare with ({type(error).__name__})")
+        message = f"no Date header from the provider to compare with ({type(error).__name__})"
+        return Check("clock", "warn", message, connection_hint(error, _REACHABLE))
     return clock(response.headers.get("Date"), time.time())
 
 
@@ -188,12 +202,13 @@ async def _provider(settings: Settings) -> Check:
     except TimeoutError:
         return Check("provider", "fail", "no response in time", _REACHABLE)
     except ProviderError as error:
-        return Check("provider", "fail", str(error), _hint(error))
+        return Check("provider", "fail", str(error), connection_hint(error, _hint(error)))
     if not accounts:
         return Check("provider", "warn", "the login works but sees no account", "consent with the account of the owner")
-    return Check(
-        "provider", "ok", f"the login works and sees {len(accounts)} {'account' if len(accounts) == 1 else 'accounts'}"
-    )
+    names = [str(account.get("name")) for account in accounts[:_ACCOUNTS_SHOWN]]
+    listed = ", ".join([*names, "…"] if len(accounts) > len(names) else names)
+    plural = "account" if len(accounts) == 1 else "accounts"
+    return Check("provider", "ok", f"the login works and sees {len(accounts)} {plural}: {listed}")
 
 
 def _hint(error: "ProviderError") -> str:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from profilesvc.cli.checks import Check, clock
+from profilesvc.cli.checks import Check, clock, connection_hint
 from profilesvc.contract.json import JsonObject
 
 _TIMEOUT_SECONDS = 10
@@ -27,7 +27,7 @@ def outside(url: str, transport: httpx.BaseTransport | None = None) -> Iterator[
                 certificate = _certificate(response)
                 response.read()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            hint = "check the address, that the service runs, and its certificate"
+            hint = connection_hint(error, "check the address, and that the proxy runs")
             yield Check("reachable", "fail", f"{type(error).__name__}: {error}", hint)
             return
         now = time.time()
@@ -50,7 +50,10 @@ def _is_url(url: str) -> bool:
 def _alive(response: httpx.Response) -> Check:
     if response.status_code == 200 and _json(response).get("status") == "ok":
         return Check("reachable", "ok", "/healthz responds")
-    hint = "a different server responds at this address; use the base URL of the service"
+    if response.status_code in (502, 503, 504):
+        hint = "the proxy runs, but no process of the service responds yet; read the log of the service"
+    else:
+        hint = "a different server responds at this address; use the base URL of the service"
     return Check("reachable", "fail", f"/healthz responds with HTTP {response.status_code}", hint)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from profilesvc.cli.checks import Check, Status
+from profilesvc.cli.checks import Check, Status, connection_hint
 from profilesvc.settings import PREFIX, IdentitySettings, Settings, is_placeholder
 
 _LEAST_CHARACTERS, _LEAST_DIFFERENT = 16, 6
@@ -48,7 +48,8 @@ async def _issuer(identity: IdentitySettings) -> Check:
         count = len(await read_keys(identity.jwks_url))
     except Exception as error:
         hint = f"check {PREFIX}IDENTITY__JWKS_URL and the provider, because users cannot sign in without its keys"
-        return Check("sign-in", "fail", f"{identity.jwks_url} cannot be read ({type(error).__name__})", hint)
+        message = f"{identity.jwks_url} cannot be read ({type(error).__name__})"
+        return Check("sign-in", "fail", message, connection_hint(error, hint))
     if not count:
         return Check("sign-in", "fail", f"{identity.jwks_url} has no usable key", "set it to the provider's JWKS")
     return Check("sign-in", "ok", f"with {identity.issuer}")
@@ -60,6 +61,17 @@ def proxy(settings: Settings) -> Check:
         return Check("proxy", "ok", f"{settings.trusted_hops} in front")
     hint = f"set {PREFIX}TRUSTED_HOPS to the number of proxies in front"
     return Check("proxy", "warn", "none is trusted, so all callers share the address of the proxy", hint)
+
+
+def guides(settings: Settings) -> Check:
+    """Check whether this installation has the guides that the API document links to."""
+    if settings.effective_guides_folder is not None:
+        return Check("guides", "ok", f"from {settings.effective_guides_folder}")
+    if settings.guides_folder is not None:
+        hint = f"correct {PREFIX}GUIDES_FOLDER; the service needs to read this folder"
+        return Check("guides", "warn", f"{settings.guides_folder} is not a folder", hint)
+    hint = f"build them with `make docs` and set {PREFIX}GUIDES_FOLDER (docs/deploy.md, step 1)"
+    return Check("guides", "warn", "not installed, so the links of /docs to /guides/ lead to 404", hint)
 
 
 async def limits(settings: Settings) -> Check:

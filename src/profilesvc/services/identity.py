@@ -1,5 +1,7 @@
 """Sign users in: exchange an ID token of the identity provider for a user token, once (RFC 8693)."""
 
+import logging
+
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, CONFLICT
@@ -16,6 +18,7 @@ from profilesvc.storage.users import UserState
 from profilesvc.tokens.id_tokens import Identity
 from profilesvc.tokens.signer import TokenRejected
 
+log = logging.getLogger("profilesvc")
 _MESSAGES = {
     "malformed": "The subject_token is not an ID token.",
     "invalid": "The ID token is not valid for this service.",
@@ -73,6 +76,7 @@ async def _user(services: Services, session: AsyncSession, identity: Identity) -
     if user is not None:
         return user
     if not services.settings.identity.create_users:
+        log.warning("no user is linked to the subject %r of %s", identity.subject, identity.issuer)
         raise _no_user("No user is linked to this login. Ask the operator to link it.")
     try:
         user = await _create(services, session, identity)

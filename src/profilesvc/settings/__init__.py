@@ -163,7 +163,7 @@ class Settings(BaseSettings):
     def effective_guides_folder(self) -> Path | None:
         """The folder of the guides, or None if there are none."""
         folder = self.guides_folder or Path(__file__).parents[3] / "build" / "site"
-        return folder if folder.is_dir() else None
+        return folder if os.access(folder, os.R_OK | os.X_OK) else None  # is_dir() raises PermissionError
 
     @property
     def effective_upgrade_url(self) -> str:
