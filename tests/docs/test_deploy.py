@@ -1,4 +1,4 @@
-"""docs/deploy.md on PostgreSQL, Redis and TLS, with the system's own programs and folders replaced."""
+"""docs/deploy.md on PostgreSQL, Redis and nginx. Only what would change this machine is replaced."""
 
 import contextlib
 import importlib.util
@@ -19,9 +19,9 @@ from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
 from support.identity import FakeIssuer
+from support.nginx import NGINX, main_file, site_file
 from support.page_blocks import blocks, is_shown, proven_by
-from support.program import serving
-from support.redis_server import RedisServer, free_port
+from support.redis_server import RedisServer, free_ports
 from support.repository import ROOT
 from support.tls import certificate, tls_in_front
 
@@ -31,12 +31,16 @@ assert _SERVER is not None
 assert _SERVER.origin is not None
 TOOLS = max(Path(_SERVER.origin).parent.glob("pginstall*/bin"))  # the newest, as the server is
 INSTALLED = Path(sys.executable).parent
-# Commands that would change this machine. `runuser` runs its command directly; the test starts the service.
+# Commands that would change this machine or need a network. `runuser` runs its command directly.
 REPLACED = {
-    **dict.fromkeys(("apt-get", "useradd", "systemctl", "nginx"), "exit 0"),
+    **dict.fromkeys(("apt-get", "useradd", "git"), "exit 0"),
+    "make": "mkdir -p build/site",
+    "systemctl": f'exec {sys.executable} {ROOT}/tests/support/systemctl.py ROOT "$@"',
+    "nginx": f'exec {NGINX} -e ROOT/nginx/error.log -c ROOT/etc/nginx/nginx.conf "$@" 2>&1' if NGINX else "exit 0",
     "python3": f'mkdir -p "$3/bin" && ln -s /bin/true "$3/bin/pip" && ln -s {INSTALLED}/profilesvc "$3/bin"',
     "runuser": 'shift 3; exec "$@"',
 }
+FOLDERS = ("bin", "etc/nginx/conf.d", "etc/systemd/system", "nginx", "opt", "usr/local/bin", "var/lib/profilesvc")
 SYSTEM = r"(?<![\w.])/(etc|opt|var|usr/local)/"
 
 
@@ -57,11 +61,13 @@ class Machine:
     """An empty machine: system folders below `root`, and programs that replace the system's."""
 
     def __init__(self, root: Path, postgres: Postgres, certificate_file: Path) -> None:
-        self.root, self.names = root, {"deploy/": f"{ROOT}/deploy/"}
-        for folder in ("etc/nginx/conf.d", "etc/systemd/system", "opt", "var/lib/profilesvc", "usr/local/bin", "bin"):
+        self.root, self.ports = root, free_ports(4)
+        self.names = {"deploy/": f"{ROOT}/deploy/", "8000": str(self.ports[0]), "8001": str(self.ports[1])}
+        for folder in FOLDERS:
             (root / folder).mkdir(parents=True)
+        (root / "etc/nginx/nginx.conf").write_text(main_file(root / "nginx", f"{root}/etc/nginx/conf.d/*.conf"))
         for name, script in REPLACED.items():
-            (root / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+            (root / "bin" / name).write_text(f"#!/bin/sh\n{script.replace('ROOT', str(root))}\n")
             (root / "bin" / name).chmod(0o755)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PROFILESVC_")}
         path = f"{root}/bin:{root}/usr/local/bin:{TOOLS}:{clean['PATH']}"
@@ -76,13 +82,45 @@ class Machine:
     def settings(self) -> Path:
         return self.root / "etc/profilesvc.env"
 
-    def edit(self, **values: str) -> None:
-        """Replace the values of settings, as an operator does."""
+    def edit_settings(self, **values: str) -> None:
+        """Replace the values of settings, as an operator does. A secret can have every character."""
+        values |= {
+            "DATABASE_URL": f"postgresql+asyncpg://profilesvc@/profilesvc?host={self.variables['PGHOST']}",
+            "DATA_DIR": f"{self.root}/var/lib/profilesvc",
+            "GUIDES_FOLDER": f"{self.root}/opt/profilesvc/guides",
+            "DRAIN_SECONDS": "0",
+            "IDENTITY__JWKS_URL": f"{values['IDENTITY__ISSUER']}/keys",
+            "IDENTITY__CLIENT_ID": "dashboard",
+            "IDENTITY__CLIENT_SECRET": "'a \"$ecret\" #1'",
+            "PROVIDER__CLIENT_ID": "c",
+            "PROVIDER__CLIENT_SECRET": "s",
+            "PROVIDER__REFRESH_TOKEN": "r",
+        }
         text = self.settings.read_text()
         for name, value in values.items():
             text, count = re.subn(rf"^PROFILESVC_{name}=.*$", f"PROFILESVC_{name}={value}", text, flags=re.MULTILINE)
             assert count == 1, name
         self.settings.write_text(text)
+
+    def origin(self, stack: contextlib.ExitStack, certificate_file: Path) -> str:
+        """Return the origin of nginx, or of another proxy if nginx is not installed."""
+        if NGINX is None:
+            origin = stack.enter_context(tls_in_front(self.ports[0], certificate_file))
+        else:
+            origin = f"https://127.0.0.1:{self.ports[3]}"
+        self.names["https://profiles.example.com"] = origin
+        return origin
+
+    def edit_nginx(self, certificate_file: Path) -> None:
+        """Edit the copy of nginx.conf as an operator does; here also its ports."""
+        for name in ("fullchain.pem", "privkey.pem"):
+            shutil.copy(certificate_file, self.root / name)
+        text = site_file(self.ports[:2], self.ports[2], self.ports[3], self.root, "127.0.0.1")
+        (self.root / "etc/nginx/conf.d/profilesvc.conf").write_text(text)
+
+    def stop(self) -> None:
+        """End the programs that the page has started."""
+        self.run("for unit in $(ls run 2>&-); do systemctl stop $unit; done; [ ! -s nginx/pid ] || nginx -s stop")
 
     def run(self, script: str) -> str:
         """Run a block. What it sets is there for the next one."""
@@ -97,7 +135,7 @@ class Machine:
             env=self.variables,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, ""), f"{script}\n{done.stdout}{done.stderr}"
@@ -116,44 +154,27 @@ def test_the_page_brings_a_site_online(
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     (tmp_path / "machine").mkdir()
     machine = Machine(tmp_path / "machine", postgres, certificate_file)
-    printed, last, port = {}, "", free_port()
+    printed, last = {}, ""
     with contextlib.ExitStack() as stack:
         stack.callback(postgres.run, "DROP ROLE IF EXISTS profilesvc")
         stack.callback(postgres.run, "DROP DATABASE IF EXISTS profilesvc WITH (FORCE)")
-        profiles = stack.enter_context(provider(tmp_path, certificate_file))
-        login = stack.enter_context(issuer(certificate_file))
-        base_url = machine.names["https://profiles.example.com"] = stack.enter_context(
-            tls_in_front(port, certificate_file)
-        )
+        values = {
+            "PROVIDER__URL": stack.enter_context(provider(tmp_path, certificate_file)),
+            "IDENTITY__ISSUER": stack.enter_context(issuer(certificate_file)),
+            "LIMITS__STORAGE_URL": redis_server.url,
+            "BASE_URL": machine.origin(stack, certificate_file),
+        }
+        stack.callback(machine.stop)
         for block in found:
             if block.language == "json":
                 assert is_shown(block, last), last
                 continue
             last = printed[block.text] = machine.run(block.text)
             if "install -m 600" in block.text:
-                machine.edit(
-                    BASE_URL=base_url,
-                    DATABASE_URL=f"postgresql+asyncpg://profilesvc@/profilesvc?host={postgres.host}",
-                    DATA_DIR=str(machine.root / "var/lib/profilesvc"),
-                    IDENTITY__ISSUER=login,
-                    IDENTITY__JWKS_URL=f"{login}/keys",
-                    IDENTITY__CLIENT_ID="dashboard",
-                    IDENTITY__CLIENT_SECRET="s",
-                    PROVIDER__URL=profiles,
-                    PROVIDER__CLIENT_ID="c",
-                    PROVIDER__CLIENT_SECRET="s",
-                    PROVIDER__REFRESH_TOKEN="r",
-                    LIMITS__STORAGE_URL=redis_server.url,
-                )
-            if "systemctl enable" in block.text:
-                start = ("serve", "--port", str(port), "--workers", "2")
-                stack.enter_context(serving(tmp_path, *start, **settings_of(machine)))
+                machine.edit_settings(**values)
+            if "deploy/nginx.conf" in block.text:
+                machine.edit_nginx(certificate_file)
     assert_well(printed)
-
-
-def settings_of(machine: Machine) -> dict[str, str]:
-    lines = [line for line in machine.settings.read_text().splitlines() if line.startswith("PROFILESVC_")]
-    return {name.removeprefix("PROFILESVC_"): value for name, _, value in (line.partition("=") for line in lines)}
 
 
 def assert_well(printed: dict[str, str]) -> None:
@@ -161,3 +182,5 @@ def assert_well(printed: dict[str, str]) -> None:
     statuses = {name: status for status, name in re.findall(r"^(ok|warn|fail) +(\S+)", inside, re.MULTILINE)}
     assert {name for name, status in statuses.items() if status != "ok"} <= {"metrics"}, inside
     assert {"sign-in", "proxy", "limits", "pepper", "passphrase", "provider", "database"} <= statuses.keys()
+    (outside,) = [text for script, text in printed.items() if "doctor https" in script]
+    assert re.findall(r"^(?:warn|fail) .*", outside, re.MULTILINE) == []

@@ -3,7 +3,6 @@
 import datetime
 import http.client
 import json
-import os
 import re
 import shutil
 import socket
@@ -28,9 +27,10 @@ from profilesvc.contract.errors import CATALOGUE
 from profilesvc.domain.request import client_address
 from profilesvc.server.serving import EmbeddedServer
 from support.api import assert_error
+from support.nginx import NGINX, main_file, site_file
+from support.redis_server import free_ports
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 NAME = "profiles.test"
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed: `make nginx` installs it by apt")
 
@@ -100,12 +100,6 @@ class Upstream:
                 each.shutdown(socket.SHUT_RDWR)
 
 
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in found]
-
-
 def certificate(folder: Path) -> None:
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
     now = datetime.datetime.now(datetime.UTC)
@@ -123,24 +117,8 @@ class Proxy:
     def __init__(self, folder: Path, upstreams: list[int]) -> None:
         self.http, self.https = free_ports(2)
         certificate(folder)
-        text = (DEPLOY / "nginx.conf").read_text("utf-8")
-        for old, new in [
-            ("127.0.0.1:8000", f"127.0.0.1:{upstreams[0]}"),
-            ("127.0.0.1:8001", f"127.0.0.1:{upstreams[1]}"),
-            ("listen 80;", f"listen 127.0.0.1:{self.http};"),
-            ("listen 443 ", f"listen 127.0.0.1:{self.https} "),
-            ("/etc/letsencrypt/live/profiles.example.com", str(folder)),
-            ("profiles.example.com", NAME),
-        ]:
-            assert old in text
-            text = text.replace(old, new)
-        (folder / "site.conf").write_text(text)
-        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        paths = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
-        user = "user root;" if os.geteuid() == 0 else ""  # who may write into the folder of the test
-        main = f"{user} pid {folder}/pid; error_log {folder}/error.log; events {{}} http {{ access_log off; {paths} "
-        main += "gzip on; "  # as in Debian's file
-        (folder / "nginx.conf").write_text(f"worker_processes 1; {main} include {folder}/site.conf; }}")
+        (folder / "site.conf").write_text(site_file(upstreams, self.http, self.https, folder, NAME))
+        (folder / "nginx.conf").write_text(main_file(folder, f"{folder}/site.conf"))
         self._words = [str(NGINX), "-p", str(folder), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None

