@@ -64,7 +64,7 @@ def proxy(settings: Settings) -> Check:
 
 
 def guides(settings: Settings) -> Check:
-    """Check whether this installation has the guides that the API document links to."""
+    """Check whether this installation has the guides, to which /docs links."""
     if settings.effective_guides_folder is not None:
         return Check("guides", "ok", f"from {settings.effective_guides_folder}")
     if settings.guides_folder is not None:
