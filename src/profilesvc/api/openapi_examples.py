@@ -49,7 +49,9 @@ class Examples:
             recorded: Named = self._shared.get(group, {}).get(str(kind.status), {})
             shared = {name: example for name, example in recorded.items() if _code(name) == kind.code}
             if shared:
-                return {name: self._reference(f"{group}.{name}", example) for name, example in shared.items()}
+                return {
+                    name: self._reference(f"{group}.{kind.status}.{name}", example) for name, example in shared.items()
+                }
         # Not recorded, because the emulator cannot cause it or it takes long: the body has only code and message.
         value: JsonObject = {"status": "error", "error": {"code": kind.code, "message": kind.message}}
         if isinstance(declared, OAuthEndpoint):

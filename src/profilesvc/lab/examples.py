@@ -200,7 +200,7 @@ def _callers(examples: Examples, owner: httpx.Client, site: httpx.Client, key: J
     lab = examples.lab
     read: JsonObject = {"group": "all", **HERE}
     examples.fails("get_location", "No token", lab.anonymous, **read)
-    examples.fails("get_location", "A token that is not ours", lab.connect("guess", "guess"), **read)
+    examples.fails("get_location", "Not an access token", lab.connect("guess", "guess"), **read)
     revoked = lab.service(key)
     body = {"token": revoked.headers["Authorization"].removeprefix("Bearer ")}
     assert examples.call("revoke_token", lab.anonymous, {**{name: key[name] for name in PAIR}, **body}).is_success
@@ -211,6 +211,10 @@ def _callers(examples: Examples, owner: httpx.Client, site: httpx.Client, key: J
     examples.fails("get_location", "A key of another location", site, group="key", locationId="locations/112")
     elsewhere = {"Origin": "https://elsewhere.example"}
     examples.fails("get_location", "A page of another site", site, group="key", headers=elsewhere, **HERE)
+    unknown = {"token": "unknown"}
+    examples.fails("introspect_token", "Not an access token", lab.connect("guess", "guess"), unknown, group="oauth")
+    pair = {name: key[name] for name in PAIR}
+    examples.fails("introspect_token", "A page of another site", lab.anonymous, {**pair, **unknown}, headers=elsewhere)
     lab.operator.deactivate(key["client_id"], "billing_issue")
     grant = {"grant_type": "client_credentials", **{name: key[name] for name in PAIR}}
     examples.fails("get_location", "A deactivated key", site, group="key", **HERE)
@@ -234,6 +238,13 @@ def _requests(examples: Examples, owner: httpx.Client, site: httpx.Client) -> No
     text = {"Content-Type": "text/plain"}
     examples.failed("", "A body that is not JSON", site.post(path, content=b"{}", headers=text), "all")
     examples.failed("", "A header of 20 KB", site.post(path, headers={"X-Long": "x" * 20_000}), "all")
+    path, form = "/oauth2/token", "application/x-www-form-urlencoded"
+    examples.failed("", "GET of an endpoint for forms", lab.anonymous.get(path), "oauth")
+    large = lab.anonymous.post(path, content=b" " * 70_000, headers={"Content-Type": form})
+    examples.failed("", "A form of 70 KB", large, "oauth")
+    compressed = {"Content-Type": form, "Content-Encoding": "gzip"}
+    examples.failed("", "A compressed form", lab.anonymous.post(path, content=b"x", headers=compressed), "oauth")
+    examples.failed("", "A header of 20 KB", lab.anonymous.post(path, headers={"X-Long": "x" * 20_000}), "oauth")
     while (response := examples.call("send_heartbeat", site, {})).is_success:
         continue
     examples.failed("send_heartbeat", "Too many heartbeats in a minute", response, "all")
