@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from support.browser import NOTEBOOKS, PICTURES, Clone, run_all
 
@@ -87,6 +86,8 @@ def test_a_page_looks_well_in_both_themes(page: Any, clone: Clone, name: str, th
     page.set_viewport_size({"width": 1150, "height": min(height + 150, 16_000)})
     page.screenshot(path=PICTURES / f"{name.removesuffix('.ipynb')}-{theme.lower()}.png")
     assert page.evaluate(_UGLY) == []
+    from axe_playwright_python.sync_playwright import Axe  # in the group `browser`, and all tests are collected
+
     contrast = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
     found = Axe().run(page, context=".jp-OutputArea", options=contrast).response["violations"]
     assert [node["html"] for violation in found for node in violation["nodes"]] == []
