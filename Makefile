@@ -32,11 +32,12 @@ PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-
 check: $(DEV) ## check a change in about a minute: lint, types, unit tests, the API tests on SQLite, the docs
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types quick
 
-# Without the tests that run the commands of the pages, because these start servers. Each process imports for 5 s.
+# Without the tests that run the commands of the pages, because these start servers, and without test_english.py, which
+# `lint` runs. Each process imports for 5 s.
 quick: $(DEV)
 	$(BIN)/pytest -q $(PARALLEL) --maxprocesses=3 -m 'not postgres and not long' tests/unit tests/api tests/docs \
 		--deselect tests/docs/test_deploy.py --deselect tests/docs/test_pages.py::test_the_blocks_of_a_page_work_in_its_order \
-		tests/test_*.py
+		$(filter-out tests/test_english.py,$(wildcard tests/test_*.py))
 
 lint: $(DEV) ## check the style of the code and of its English
 	$(BIN)/ruff check .
@@ -47,8 +48,9 @@ lint: $(DEV) ## check the style of the code and of its English
 types: $(DEV) ## check the types
 	$(BIN)/mypy
 
+# `lint` runs tests/test_english.py.
 pytest: $(DEV) ## run all tests on SQLite and PostgreSQL
-	$(BIN)/pytest -q $(PARALLEL)
+	$(BIN)/pytest -q $(PARALLEL) --ignore=tests/test_english.py
 
 # One process runs a whole notebook, so its cells run in order (see notebooks/conftest.py).
 notebooks: $(DEV) ## run all notebooks and compare their outputs
