@@ -1,6 +1,7 @@
 """`profilesvc lab` on a fresh clone: what a person sees before running anything, and what is left after a save."""
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -8,6 +9,11 @@ import pytest
 from support.browser import NOTEBOOKS, PICTURES, Clone, run_all
 
 PAGE = "03_connection.ipynb"
+THEMES = ("Light", "Dark")
+# CI looks at each page in one of them, because all take three minutes.
+LOOKS = [(name, THEMES[index % 2]) for index, name in enumerate(NOTEBOOKS)]
+if "CI" not in os.environ:
+    LOOKS = [(name, theme) for name in NOTEBOOKS for theme in THEMES]
 # What a reader must not see: markup as text, pictures as what Python calls them, words that break in a line, and
 # texts of a chart that cover each other or leave it.
 _UGLY = r"""() => {
@@ -69,8 +75,7 @@ def test_stored_outputs_are_shown_before_anything_is_run(page: Any, clone: Clone
     assert page.locator(".jp-OutputArea .jp-RenderedHTML svg").count() == 4  # three timelines and the silence
 
 
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize(("name", "theme"), LOOKS)
 def test_a_page_looks_well_in_both_themes(page: Any, clone: Clone, name: str, theme: str) -> None:
     """As stored, without running it; the pictures for a person are in build/browser."""
     clone.set_theme(f"JupyterLab {theme}")
