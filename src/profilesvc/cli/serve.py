@@ -1,7 +1,6 @@
 """`profilesvc serve`: run the service in one or several processes."""
 
 import asyncio
-import gc
 import logging
 from contextlib import ExitStack
 from typing import Annotated
@@ -23,11 +22,10 @@ def serve(
     demo: Annotated[bool, typer.Option("--demo", help="Load the demo data into an empty database.")] = False,
 ) -> None:
     """Run the service. On SIGTERM or SIGINT, finish the open requests, then stop."""
-    gc.disable()  # until `freeze_heap`: imports leave little garbage, and collecting it is 15 % of the start
     from profilesvc.bootstrap import create_app
     from profilesvc.cli._process.sqlite_lock import exclusive_server
     from profilesvc.cli._process.workers import serve_workers
-    from profilesvc.server.serving import freeze_heap, serve_forever
+    from profilesvc.server.serving import serve_forever
 
     if demo:
         forbid_in_production("the demo data")
@@ -42,7 +40,6 @@ def serve(
         asyncio.run(prepare(settings, demo))
         publish(settings)
         if workers > 1:
-            freeze_heap()
             started = serve_workers(settings, listeners, workers, announce(host, listener))
         else:
             app = create_app(settings)
