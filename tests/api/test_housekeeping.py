@@ -51,6 +51,7 @@ class TestUpkeep:
             "exchanges": [{"digest": str(at), "expires_at": at} for at in old(HOUR)],
             "secrets": [{"key_id": key_id, "digest": "x", "created_at": 0, "expires_at": at} for at in old(HOUR)],
             "key_domains": [{"domain": "x.example", "until": at, "key_id": key_id} for at in old(HOUR)],
+            "leases": [{"name": str(at), "holder": "x", "until": at} for at in old(HOUR)],
             "families": [
                 {
                     "id": str(at),
@@ -99,7 +100,7 @@ class TestUpkeep:
         class Failing:
             """A database that is a defect in the first round."""
 
-            renew = services.storage.renew
+            renew, leases = services.storage.renew, services.storage.leases
 
             def write(self) -> Any:
                 if len(pauses) == 1:

@@ -286,7 +286,7 @@ async def test_after_a_switch_over_the_new_primary_is_found(
             later = Later()
             services.storage.outage = Outage(later)
             assert await _renamed(services, "Before")
-            for unit in (services.storage.advisory_locks.hold("x"), services.storage.read()):
+            for unit in (services.storage.leases.hold("x"), services.storage.read()):
                 async with unit:
                     pass
             await asyncio.to_thread(switch_over, role, other)

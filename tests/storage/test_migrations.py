@@ -160,7 +160,7 @@ async def test_that_fail_are_rolled_back(engine: AsyncEngine) -> None:
         await connection.exec_driver_sql("CREATE TABLE syncs (in_the_way INTEGER)")
     with pytest.raises(Exception, match="syncs"):
         await migrate.upgrade(engine)
-    assert await tables(engine) == {"alembic_version", "syncs"}
+    assert await tables(engine) - {"leases"} == {"alembic_version", "syncs"}
 
 
 async def test_names_are_the_same_on_both_databases(engine: AsyncEngine) -> None:

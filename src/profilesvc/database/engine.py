@@ -21,7 +21,7 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from profilesvc.database.advisory_locks import AdvisoryLocks, PostgresAdvisoryLocks, SingleProcessLocks
+from profilesvc.database.leases import Leases, PostgresLeases, SingleProcessLeases
 from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
 from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args, parsed_url
 from profilesvc.database.postgres_pool import PostgresPool
@@ -148,18 +148,18 @@ class Storage:
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self.dialect = self.engine.dialect.name
         self.outage = Outage()
-        self.advisory_locks: AdvisoryLocks
+        self.leases: Leases
         self.readers: Readers
         self._writer: Writer
         if self.is_sqlite:
             path = self.engine.url.database or ""
             self.readers, self._writer = SqliteReader(path), SqliteWriter(path, _PRAGMAS)
-            self.advisory_locks = SingleProcessLocks()
+            self.leases = SingleProcessLeases()
         else:
             arguments = {**self.engine.dialect.create_connect_args(self.engine.url)[1], **connect_args()}
             self._pool = PostgresPool(arguments, pool_size)
             self.readers, self._writer = PostgresReaders(self.engine, self._pool), PostgresWriter(self._pool)
-            self.advisory_locks = PostgresAdvisoryLocks(arguments)
+            self.leases = PostgresLeases(self._pool, self._in_time)
             self._leave_older_connections()
         self._renewed_at = float("-inf")
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
@@ -250,7 +250,6 @@ class Storage:
         if now >= self._renewed_at + _RENEW_SECONDS:
             self._renewed_at = now
             self._pool.renew()
-            self.advisory_locks.renew()
 
     def _leave_older_connections(self) -> None:
         """Replace connections of SQLAlchemy's pool that are older than the last renewal, at their next use."""
@@ -279,7 +278,6 @@ class Storage:
         current_request().database_seconds = BUSY_SECONDS
 
     async def close(self) -> None:
-        await self.advisory_locks.close()
         await self.readers.close()
         await self._writer.close()
         await self.engine.dispose()

@@ -5,14 +5,21 @@ three versions can serve the same database (docs/operations.md).
 """
 
 import asyncio
+import contextlib
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
+
+from profilesvc.database.leases import PostgresLeases
+from profilesvc.database.postgres import BUSY_SECONDS, connect_args
+from profilesvc.database.postgres_pool import PostgresPool
+from profilesvc.database.unavailable import raising_unavailable
 
 if TYPE_CHECKING:  # a tenth of the start-up time, so it is imported only by what migrates
     from alembic.config import Config
@@ -20,9 +27,13 @@ if TYPE_CHECKING:  # a tenth of the start-up time, so it is imported only by wha
 MIGRATIONS = Path(__file__).parents[1] / "storage" / "migrations"
 LEAD = 2  # how many migrations a database may be ahead of this code
 _TRIES, _PAUSE_SECONDS = 60, 1.0
-_LOCK = 0x6D696772  # the number of the advisory lock
 _LOCK_NOT_AVAILABLE = "55P03"
 _LOCK_MS = 500  # less than the second after which PostgreSQL checks for deadlocks
+# For one transaction, because the session may be another client's next.
+_LIMITS = (
+    f"SELECT set_config('lock_timeout', '{_LOCK_MS}', true), set_config('statement_timeout', '0', true), "
+    "set_config('idle_in_transaction_session_timeout', '0', true)"
+)
 
 
 def _config(connection: Connection) -> "Config":
@@ -92,7 +103,7 @@ async def check(engine: AsyncEngine) -> None:
 
 
 async def _run(engine: AsyncEngine, action: "Callable[[Config], None]") -> None:
-    """Run under a lock, because two processes may be started at once.
+    """Run under a lease, because two processes may be started at once.
 
     On PostgreSQL each migration is one transaction, so that none locks a table while the next waits for another.
     """
@@ -104,11 +115,25 @@ async def _run(engine: AsyncEngine, action: "Callable[[Config], None]") -> None:
         async with engine.execution_options(sqlite_begin="IMMEDIATE").begin() as connection:
             await connection.run_sync(act)
         return
-    async with engine.connect() as connection:
-        await connection.exec_driver_sql(f"SET lock_timeout = {_LOCK_MS}")
-        try:
-            await connection.exec_driver_sql(f"SELECT pg_advisory_lock({_LOCK})")
-            await connection.commit()
-            await connection.run_sync(act)
-        finally:
-            await connection.invalidate()  # with the settings and locks of its session
+    async with _leases(engine) as leases, leases.hold("migration", math.inf), engine.connect() as connection:
+        assert connection.sync_connection is not None, "open"
+        event.listen(connection.sync_connection, "begin", lambda begun: begun.exec_driver_sql(_LIMITS))
+        await connection.run_sync(act)
+
+
+@contextlib.asynccontextmanager
+async def _leases(engine: AsyncEngine) -> AsyncIterator[PostgresLeases]:
+    """Open the leases of a PostgreSQL database that may be empty."""
+
+    @contextlib.contextmanager
+    def in_time() -> Iterator[float]:
+        with raising_unavailable():
+            yield BUSY_SECONDS
+
+    pool = PostgresPool({**engine.dialect.create_connect_args(engine.url)[1], **connect_args()}, 1)
+    try:
+        leases = PostgresLeases(pool, in_time)
+        await leases.create_table()
+        yield leases
+    finally:
+        await pool.close()

@@ -30,7 +30,7 @@ async def renew(services: Services) -> None:
     Raises:
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    async with services.storage.advisory_locks.hold("counts"):
+    async with services.storage.leases.hold("counts"):
         async with services.storage.read() as session:
             _, counted_at = await stored.latest(session)
         if counted_at is None or abs(services.clock.now() - counted_at) > _RECENT:

@@ -29,19 +29,26 @@ KEPT: dict[Kind, int] = {
     "exchanges": HOUR,
     "secrets": HOUR,
     "key_domains": HOUR,
+    "leases": HOUR,
 }
 
 
 async def run_round(services: Services) -> None:
-    """Run one round. Every process runs rounds; deletions hold a lock, and the rest may run twice without effect."""
+    """Run one round. Every process runs rounds; one deletes at a time, and the rest may run twice without effect."""
     await audit.record_expired(services)
+    async with services.storage.leases.hold("housekeeping", patience=0) as was_free:
+        if was_free:
+            await _delete_old(services)
+
+
+async def _delete_old(services: Services) -> None:
     now = services.clock.now()
     for what, kept in KEPT.items():
         more = True
         while more:
             services.storage.renew()
             async with services.storage.write() as session:
-                more = await housekeeping.try_lock(session) and await housekeeping.prune(session, what, now - kept)
+                more = await housekeeping.prune(session, what, now - kept)
 
 
 async def run(

@@ -281,7 +281,7 @@ async def _reread(services: Services, location: AllowedLocation) -> None:
 async def _forget(services: Services, location: str, post_id: str) -> None:
     """Remove a post that the provider no longer has, after any read in progress that may still contain it."""
     await services.single_flight.wait(_work(location))
-    async with services.storage.advisory_locks.hold(_work(location)), services.storage.write() as session:
+    async with services.storage.leases.hold(_work(location)), services.storage.write() as session:
         await posts.remove(session, location, post_id)
 
 
@@ -292,7 +292,7 @@ def _work(location: str) -> str:
 async def _read(services: Services, location: AllowedLocation) -> None:
     async with services.storage.read() as session:
         read_at = (await posts.cache_age(session, location.name)).posts_read_at
-    async with services.storage.advisory_locks.hold(_work(location.name)) as was_free:
+    async with services.storage.leases.hold(_work(location.name)) as was_free:
         now = services.clock.now()
         async with services.storage.read() as session:
             if not was_free and (await posts.cache_age(session, location.name)).posts_read_at != read_at:

@@ -2,13 +2,22 @@
 
 from typing import Literal
 
-from sqlalchemy import Column, delete, func, select, tuple_
+from sqlalchemy import Column, delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage import tables
 
 Kind = Literal[
-    "audit", "syncs", "revocations", "families", "exchanges", "idempotency", "contacts", "secrets", "key_domains"
+    "audit",
+    "syncs",
+    "revocations",
+    "families",
+    "exchanges",
+    "idempotency",
+    "contacts",
+    "secrets",
+    "key_domains",
+    "leases",
 ]
 _AGES: dict[Kind, Column[int]] = {
     "audit": tables.audit.c.at,
@@ -20,8 +29,8 @@ _AGES: dict[Kind, Column[int]] = {
     "contacts": tables.contacts.c.ended_at,
     "secrets": tables.secrets.c.expires_at,
     "key_domains": tables.key_domains.c.until,
+    "leases": tables.leases.c.until,
 }
-_LOCK = 0x70726F66  # the number of the advisory lock
 PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 
 
@@ -31,10 +40,3 @@ async def prune(session: AsyncSession, kind: Kind, before: int) -> bool:
     key = tuple_(*age.table.primary_key)
     old = select(*age.table.primary_key).where(age < before).limit(PIECE)
     return len((await session.execute(delete(age.table).where(key.in_(old)).returning(age))).all()) == PIECE
-
-
-async def try_lock(session: AsyncSession) -> bool:
-    """Return True for one process at a time, until its transaction ends; SQLite has only one process."""
-    if session.get_bind().dialect.name != "postgresql":
-        return True
-    return bool((await session.execute(select(func.pg_try_advisory_xact_lock(_LOCK)))).scalar_one())

@@ -342,6 +342,16 @@ class CountRow(Table, table=True):
     counted_at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
+class LeaseRow(Table, table=True):
+    """A lease by name (`database/leases.py`): its holder, and until when by the database's clock."""
+
+    __tablename__ = "leases"
+
+    name: str = Field(sa_column=Column(String(300), primary_key=True))
+    holder: str = Field(sa_column=Column(String(32), nullable=False))
+    until: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+
+
 # The same tables for queries that select columns; reads never build entities.
 users = metadata.tables["users"]
 businesses = metadata.tables["businesses"]
@@ -363,3 +373,4 @@ identities = metadata.tables["identities"]
 exchanges = metadata.tables["exchanges"]
 audit = metadata.tables["audit"]
 counts = metadata.tables["census"]
+leases = metadata.tables["leases"]
