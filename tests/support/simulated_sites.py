@@ -153,12 +153,13 @@ class Owner:
         return status
 
     async def events(self, site: SimulatedSite) -> Counter[str]:
-        """The number of events of the key by name, from all pages of its audit trail."""
+        """How often each event of the key occurred, from all pages of its audit trail."""
         counted: Counter[str] = Counter()
         query: dict[str, Any] = {"limit": 100}
         while query.get("before", "first") is not None:
             page = assert_ok(await self.http.get(f"{KEYS}/{site.key['client_id']}/audit", params=query))
-            counted.update(event["event"] for event in page["events"])
+            for event in page["events"]:
+                counted[event["event"]] += event["details"].get("count", 1)
             query["before"] = page["next_before"]
         return counted
 

@@ -41,7 +41,9 @@ class AuditEntry(Data):
 
     event: Event
     at: UtcTime = Field(
-        description="`auth.failed` counts the failures of one hour: `at` is the first, `details.last_at` the last."
+        description="`details.count` is the number of events that an entry counts, all from one network: those of an "
+        "hour for `auth.failed`, those of a day (UTC) for `token.issued`, `token.refreshed` and "
+        "`token.refresh_replayed`. `at` is the first of them, `details.last_at` the last."
     )
     client_id: str | None = Field(description="The API key, if the event concerns one.")
     actor: Actor = Field(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextvars import Context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -59,21 +59,61 @@ def _row(at: int, event: Event, user_id: int, key_id: int | None, details: JsonO
     }
 
 
-class _Count:
-    """The wrong secrets for one key from one address in one hour."""
+class _Slot(NamedTuple):
+    """What the events have in common that are counted together. Their addresses differ within a network."""
 
-    __slots__ = ("first", "last", "times")
+    event: Event
+    user_id: int
+    key_id: int
+    start: int
+    actor: str
+    address: str | None
+
+    @classmethod
+    def of(cls, event: Event, key: KeyState, now: int, period: int, actor: str | None = None) -> Self:
+        request = current_request()
+        return cls(event, key.user_id, key.id, now - now % period, actor or request.actor, request.address)
+
+
+class _Count:
+    """How often an event occurred, when first and last, and the details of the last one."""
+
+    __slots__ = ("details", "first", "last", "times")
 
     def __init__(self, now: int) -> None:
         self.first = self.last = now
         self.times = 0
+        self.details: JsonObject = {}
 
-    def add(self, now: int) -> None:
+    def add(self, now: int, details: JsonObject) -> None:
         self.first, self.last = min(self.first, now), max(self.last, now)
         self.times += 1
+        self.details = details
 
 
-_Counts = dict[tuple[int, int, int, str | None], _Count]  # by user, key, hour and address
+def _counted(slot: _Slot, count: _Count) -> CountedRow:
+    """Return the row that counts these events; `at` is the first of them."""
+    prefix = None if slot.address is None else network(slot.address, 24, 48)
+    return {
+        "at": count.first,
+        "event": slot.event,
+        "user_id": slot.user_id,
+        "key_id": slot.key_id,
+        "actor": slot.actor,
+        "ip_prefix": prefix,
+        "request_id": None,
+        "details": orjson.dumps({"last_at": iso(count.last), **count.details}).decode(),
+        "once": f"{slot.event}:{slot.key_id}:{slot.start}:{prefix}",
+        "times": count.times,
+    }
+
+
+async def count(services: "Services", session: AsyncSession, event: Event, key: KeyState) -> None:
+    """Count an event per key, network and day, in the transaction of the change that it records."""
+    now = services.clock.now()
+    once = _Count(now)
+    once.add(now, {})
+    await audit.count(session, _counted(_Slot.of(event, key, now, DAY), once))
 
 
 class PendingEvents:
@@ -83,16 +123,14 @@ class PendingEvents:
     """
 
     def __init__(self) -> None:
-        self._events: list[EventRow] = []
-        self._failures: _Counts = {}
+        self._counts: dict[_Slot, _Count] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
 
     def token_issued(self, services: "Services", key: KeyState, permissions: Sequence[str]) -> None:
-        self._events.append(
-            _row(services.clock.now(), "token.issued", key.user_id, key.id, {"permissions": list(permissions)})
-        )
-        self._write_soon(services)
+        """Count a grant: one event per key, network and day (D-61)."""
+        now = services.clock.now()
+        self._add(services, _Slot.of("token.issued", key, now, DAY), now, {"permissions": permissions})
 
     def secret_failed(self, services: "Services", key: KeyState) -> None:
         """Count a wrong secret for a key: one event per key, network and hour (D-61).
@@ -100,11 +138,13 @@ class PendingEvents:
         It is only counted here, so that timing does not reveal which ids exist.
         """
         now = services.clock.now()
-        slot = key.user_id, key.id, now // HOUR, current_request().address
-        self._failures.setdefault(slot, _Count(now)).add(now)
-        self._write_soon(services)
+        self._add(services, _Slot.of("auth.failed", key, now, HOUR, actor="client"), now, {})
 
-    def _write_soon(self, services: "Services") -> None:
+    def _add(self, services: "Services", slot: _Slot, now: int, details: JsonObject) -> None:
+        count = self._counts.get(slot)
+        if count is None:
+            count = self._counts[slot] = _Count(now)
+        count.add(now, details)
         if self._timer is None:
             loop, context = asyncio.get_running_loop(), Context()  # not that of the first request
             self._timer = loop.call_later(
@@ -118,36 +158,20 @@ class PendingEvents:
                 return
             self._timer.cancel()
             self._timer = None
-            issued, self._events = self._events, []
-            failed, self._failures = _failures(self._failures), {}
-            in_order = [failed[name] for name in sorted(failed)]  # so that two processes cannot deadlock
-            await services.storage.commit(audit.recording(services.storage.dialect, issued, in_order))
+            counts, self._counts = self._counts, {}
+            await services.storage.commit(audit.counting(services.storage.dialect, _rows(counts)))
 
 
-def _failures(counted: _Counts) -> dict[str, CountedRow]:
-    """Return one row per key, network and hour, by its unique name; `at` is the first failure."""
+def _rows(counts: dict[_Slot, _Count]) -> list[CountedRow]:
+    """Return one row per unique name, in the order of the names, so that two processes cannot deadlock."""
     rows: dict[str, CountedRow] = {}
-    for (user_id, key_id, hour, ip), count in sorted(counted.items(), key=lambda item: item[1].first):
-        prefix = None if ip is None else network(ip, 24, 48)
-        name = f"failed:{key_id}:{hour * HOUR}:{prefix}"
-        row = rows.setdefault(
-            name,
-            {
-                "at": count.first,
-                "event": "auth.failed",
-                "user_id": user_id,
-                "key_id": key_id,
-                "actor": "client",
-                "ip_prefix": prefix,
-                "request_id": None,
-                "details": "",
-                "once": name,
-                "times": 0,
-            },
-        )
-        row["details"] = max(row["details"] or "", orjson.dumps({"last_at": iso(count.last)}).decode())
-        row["times"] += count.times
-    return rows
+    for slot, count in sorted(counts.items(), key=lambda item: item[1].first):
+        row = _counted(slot, count)
+        stored = rows.setdefault(row["once"], row)
+        if stored is not row:
+            stored["details"] = max(stored["details"] or "", row["details"] or "")
+            stored["times"] += row["times"]
+    return [rows[name] for name in sorted(rows)]
 
 
 async def of_key(services: "Services", caller: "Caller | None", client_id: str, query: AuditQuery) -> AuditTrail:
@@ -198,7 +222,7 @@ async def _page(services: "Services", filters: dict[str, int], query: AuditQuery
 
 def _entry(row: StoredEvent) -> AuditEntry:
     details = {} if row.details is None else orjson.loads(row.details)
-    if row.event == "auth.failed":
+    if "last_at" in details:
         details["count"] = row.times
     return AuditEntry(
         event=row.event,

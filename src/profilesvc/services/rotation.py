@@ -124,9 +124,7 @@ async def exchange(
     )
     async with services.storage.write() as session:
         if await families.advance(session, exchange, successor.now):
-            await audit.record(
-                services, session, "token.refreshed", key.user_id, key.id, generation=exchange.generation + 1
-            )
+            await audit.count(services, session, "token.refreshed", key)
             pair: Pair | None = successor
         else:
             pair = await _repeated(services, session, key, exchange)
@@ -142,9 +140,7 @@ async def _repeated(services: Services, session: AsyncSession, key: KeyState, ex
     if family is None:
         return None
     if _is_within_grace(services, family, exchange.generation):
-        await audit.record(
-            services, session, "token.refresh_replayed", key.user_id, key.id, generation=exchange.generation
-        )
+        await audit.count(services, session, "token.refresh_replayed", key)
         return Pair(**orjson.loads(family.successor))
     if exchange.generation < family.generation:
         await revocations.add(session, "family", exchange.family, now, now + LONGEST_TOKEN)

@@ -39,11 +39,10 @@ async def add(session: AsyncSession, events: list[EventRow]) -> None:
         await session.execute(insert(audit), events)
 
 
-def _count(dialect: str) -> Insert:
-    statement = insert_by(dialect, audit).inline()
+def _counting(statement: Insert) -> Insert:
     new = statement.excluded
     # Processes write in any order, so keep the earliest time of the first occurrence and the latest of the last one.
-    # `details` holds the last one, always in one format, so that strings compare like times.
+    # `details` starts with the time of the last one, always in one format, so that strings compare like times.
     counted = {
         "times": audit.c.times + new.times,
         "at": case((new.at < audit.c.at, new.at), else_=audit.c.at),
@@ -52,14 +51,17 @@ def _count(dialect: str) -> Insert:
     return statement.on_conflict_do_update(index_elements=[audit.c.once], set_=counted)
 
 
-_ADD = PreparedWrite(lambda _dialect: insert(audit).inline(), tuple(EventRow.__annotations__))
-_COUNT = PreparedWrite(_count, tuple(CountedRow.__annotations__))
+_COUNT = PreparedWrite(lambda dialect: _counting(insert_by(dialect, audit).inline()), tuple(CountedRow.__annotations__))
 
 
-def recording(dialect: str, added: list[EventRow], counted: list[CountedRow]) -> list[Executions]:
-    """Return the statements that append events, and append or count those that have `once`."""
-    writes = [_ADD.executions(dialect, added)] if added else []
-    return [*writes, *([_COUNT.executions(dialect, counted)] if counted else [])]
+async def count(session: AsyncSession, event: CountedRow) -> None:
+    """Append an event, or count it if there is one with the same `once`."""
+    await session.execute(_counting(insert_into(session, audit)), event)
+
+
+def counting(dialect: str, events: list[CountedRow]) -> list[Executions]:
+    """Return the statements that append or count these events, which have different `once`."""
+    return [_COUNT.executions(dialect, events)]
 
 
 async def record_expired(session: AsyncSession, now: int, since: int) -> None:
