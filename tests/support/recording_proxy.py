@@ -34,18 +34,22 @@ class Scripted:
 
 
 class RecordingProxy:
-    """Forwards to `target`, except for requests whose path starts with one that has scripted responses."""
+    """Forwards to `target`, except for requests whose path starts with one that has scripted responses.
+
+    It removes the request headers that `removes` names, in lower case.
+    """
 
     def __init__(self) -> None:
         self.target = ""
         self.delay = 0.0
+        self.removes: set[str] = set()
         self.requests: list[Recorded] = []
         self._scripted: dict[str, list[Scripted]] = {}
         self.url = ""
 
     def reset(self, target: str) -> None:
         """Forward to this address, and forget what was recorded and scripted."""
-        self.target, self.delay = target, 0.0
+        self.target, self.delay, self.removes = target, 0.0, set()
         self.requests.clear()
         self._scripted.clear()
 
@@ -82,7 +86,8 @@ def _handler(proxy: RecordingProxy) -> type[BaseHTTPRequestHandler]:
             time.sleep(proxy.delay)
             own = proxy.scripted(self.path)
             if own is None:
-                forwarded = {name: value for name, value in headers.items() if name not in {"host", "connection"}}
+                dropped = {"host", "connection", *proxy.removes}
+                forwarded = {name: value for name, value in headers.items() if name not in dropped}
                 done = httpx.request(self.command, proxy.target + self.path, content=raw, headers=forwarded)
                 self._write(done.status_code, dict(done.headers), done.content)
             elif own.status:

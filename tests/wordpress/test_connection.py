@@ -138,6 +138,22 @@ def test_a_revoked_key_ends_all_requests_until_the_owner_connects_again(
     assert connected.notices() == ""
 
 
+def test_a_proxy_that_removes_the_token_is_named_and_nothing_is_dropped(
+    connected: Site, service: RecordingProxy
+) -> None:
+    service.removes = {"authorization"}
+    service.requests.clear()
+    assert connected.run("$store_profile(['title' => 'Quay']); return $sync->send()->code;") == "TOKEN_REMOVED"
+    assert [each.path for each in service.requests] == ["/api/v1/sync/locations%2F111"]  # no other token would help
+    assert connected.beat() == "TOKEN_REMOVED"
+    assert "removes the Authorization header" in connected.notices()
+    assert "no longer valid" not in connected.notices()
+    service.removes = set()
+    assert connected.beat() == "OK"
+    assert connected.run("$sync->resume(); return $store->get(Store::PENDING);") == []
+    assert connected.notices() == ""
+
+
 @pytest.mark.parametrize("reason", ["billing_issue", "plan_downgrade", "user_requested"])
 def test_a_deactivated_key_keeps_its_heartbeats_and_resumes_by_itself(
     connected: Site, lab: Lab, key: Key, reason: str

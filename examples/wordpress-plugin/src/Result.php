@@ -34,6 +34,9 @@ final class Result
             $result->code    = $body['error']['code'];
             $result->details = (array) ($body['error']['details'] ?? []);
         }
+        if ('AUTH_INVALID_TOKEN' === $result->code && 'missing' === ($result->details['reason'] ?? '')) {
+            $result->code = 'TOKEN_REMOVED'; // the plugin sends a token, so a proxy has removed the header
+        }
         return $result; // anything else is UNREADABLE: the page of a proxy, for example
     }
     // [/result]
@@ -53,8 +56,8 @@ final class Result
 
     // [final]
     private const WORTH_REPEATING = [
-        'NO_CONNECTION', 'UNREADABLE', 'WAITING', 'REQUEST_TIMEOUT', 'CONFLICT', 'IDEMPOTENCY_IN_PROGRESS', 'RATE_LIMITED',
-        'INTERNAL_ERROR', 'SERVICE_UNAVAILABLE',
+        'NO_CONNECTION', 'UNREADABLE', 'TOKEN_REMOVED', 'WAITING', 'REQUEST_TIMEOUT', 'CONFLICT', 'IDEMPOTENCY_IN_PROGRESS',
+        'RATE_LIMITED', 'INTERNAL_ERROR', 'SERVICE_UNAVAILABLE',
     ];
 
     /**
@@ -75,10 +78,11 @@ final class Result
     }
 
     /**
-     * Whether the token was rejected or the key is deactivated: a problem of the connection, whatever the request was.
+     * Whether the token did not arrive or was rejected, or the key is deactivated: a problem of the connection, whatever
+     * the request was.
      */
     public function concernsConnection(): bool
     {
-        return 'AUTH_INVALID_TOKEN' === $this->code || $this->isDeactivated();
+        return in_array($this->code, ['AUTH_INVALID_TOKEN', 'TOKEN_REMOVED'], true) || $this->isDeactivated();
     }
 }

@@ -33,7 +33,7 @@ final class Session
             try {
                 $token  = $this->tokens->current();
                 $result = $this->api->request($method, $path, $body, self::bearer($token) + $headers);
-                if (401 === $result->status) { // expired or revoked meanwhile: once more, with a new token
+                if ('AUTH_INVALID_TOKEN' === $result->code) { // expired or revoked meanwhile: once more, with a new token
                     $token  = $this->tokens->current($token);
                     $result = $this->api->request($method, $path, $body, self::bearer($token) + $headers);
                 }

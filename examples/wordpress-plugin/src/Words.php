@@ -60,6 +60,8 @@ final class Words
                 return sprintf(__('This key belongs to another site. Add %s to the domains of the key, or use a key for this site.', 'profilesvc'), Site::host());
             case 'AUTH_INVALID_TOKEN':
                 return __('The credentials are no longer valid. The site has stopped sending. Connect it again.', 'profilesvc');
+            case 'TOKEN_REMOVED':
+                return __('The credentials are valid, but a proxy between this site and the service removes the Authorization header. Ask the operator of the proxy or your hosting company to pass it on. The site tries again by itself.', 'profilesvc');
             case 'AUTH_INSUFFICIENT_PERMISSIONS':
                 return __('The key does not allow this. Create a key that may read and write.', 'profilesvc');
             case 'NO_CONNECTION':
