@@ -116,6 +116,27 @@ def test_a_profile_whose_next_attempt_was_lost_gets_another(entered: Site, servi
     assert len(service.sent(SYNC)) == 1
 
 
+def killed_while_it_sends(site: Site, service: RecordingProxy, code: str, path: str) -> None:
+    """Run code in a PHP process that is killed while the service works on its request, and let the request arrive."""
+    service.delay = 1.0
+    process = site.start(code)
+    while not service.sent(path):
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    service.delay = 0.0
+    time.sleep(1.5)
+
+
+def test_a_profile_is_sent_again_after_php_was_killed(entered: Site, service: RecordingProxy) -> None:
+    killed_while_it_sends(entered, service, SEND, SYNC)
+    entered.run("do_action('profilesvc_heartbeat');")
+    entered.wordpress.cron()
+    assert entered.run(PENDING) == []
+    first, second = keys(service, SYNC)
+    assert first == second
+
+
 def test_a_newer_profile_waits_for_an_older_one(entered: Site, service: RecordingProxy) -> None:
     service.script(SYNC, Scripted(0, ""))
     entered.run(SEND)
@@ -172,6 +193,30 @@ def test_a_new_post_is_published_once(connected: Site, lab: Lab, service: Record
     connected.run(f"wp_update_post(['ID' => {post}, 'post_status' => 'draft']); wp_publish_post({post});")
     connected.wordpress.cron()
     assert keys(service, POSTS) == [key]
+
+
+def test_a_post_is_sent_again_after_php_was_killed(connected: Site, lab: Lab, service: RecordingProxy) -> None:
+    connected.run("$store->set(Store::POSTS, ['enabled' => true]);")
+    post = connected.run(NEW_POST)
+    cron = "wp_unschedule_hook('profilesvc_publish');"  # as WP-Cron does before it runs an event
+    killed_while_it_sends(connected, service, f"{cron} do_action('profilesvc_publish', {post});", POSTS)
+    connected.run("do_action('profilesvc_heartbeat');")
+    connected.wordpress.cron()
+    first, second = keys(service, POSTS)
+    assert first == second
+    assert len([text for text in published(lab) if text.startswith('New "roast"')]) == 1
+    assert connected.run(f"return get_post_meta({post}, Store::POST_PENDING);") == []
+    connected.run("do_action('profilesvc_heartbeat');")
+    connected.wordpress.cron()
+    assert len(keys(service, POSTS)) == 2
+
+
+def test_a_post_is_sent_after_php_was_killed_before_the_request(connected: Site, service: RecordingProxy) -> None:
+    connected.run("$store->set(Store::POSTS, ['enabled' => true]);")
+    connected.run(NEW_POST + "wp_unschedule_hook('profilesvc_publish');")
+    connected.run("wp_unschedule_hook('profilesvc_publish'); do_action('profilesvc_heartbeat');")
+    connected.wordpress.cron()
+    assert len(keys(service, POSTS)) == 1
 
 
 def test_a_published_post_is_not_sent_by_a_second_event(connected: Site, service: RecordingProxy) -> None:

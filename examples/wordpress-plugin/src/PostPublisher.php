@@ -24,6 +24,7 @@ final class PostPublisher
     {
         add_action('transition_post_status', [$this, 'notice'], 10, 3);
         add_action(self::EVENT, [$this, 'publish']);
+        add_action(Heartbeat::EVENT, [$this, 'schedule']);
     }
 
     // [posts]
@@ -34,7 +35,21 @@ final class PostPublisher
     {
         // An import would publish the posts of years.
         if ('publish' === $new && 'publish' !== $old && !defined('WP_IMPORTING') && $this->isWanted($post)) {
+            update_post_meta($post->ID, Store::POST_PENDING, []); // no request yet
             wp_schedule_single_event(time(), self::EVENT, [$post->ID]);
+        }
+    }
+
+    /**
+     * Schedule the attempts that are missing: deactivating the plugin removes them, and PHP can end during a request.
+     */
+    public function schedule(): void
+    {
+        $pending = ['meta_key' => Store::POST_PENDING, 'post_status' => 'any', 'numberposts' => -1, 'fields' => 'ids'];
+        foreach (get_posts($pending) as $id) {
+            if (!wp_next_scheduled(self::EVENT, [$id])) {
+                wp_schedule_single_event(time(), self::EVENT, [$id]);
+            }
         }
     }
 
