@@ -1,7 +1,6 @@
 """clients/typescript: generate, compile with all checks, and call every operation of a running service."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,12 @@ import pytest
 
 from support.api import assert_ok
 from support.generators import DOCUMENT, ROOT, node, run
+from support.page_blocks import proven_by
 
 pytestmark = pytest.mark.clients
 CLIENT = ROOT / "clients" / "typescript"
+BUILD = "npm run build"
+README = "clients/typescript/README.md"
 OURS = ("errors.ts", "index.ts", "paging.ts", "tokens.ts")
 
 
@@ -24,9 +26,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typescript") / "client"
     shutil.copytree(CLIENT, folder, ignore=shutil.ignore_patterns("node_modules", "dist", "generated"))
     (folder / "node_modules").symlink_to(node("typescript").parent)
-    (sample,) = re.findall(r"```ts\n(.*?)```", (CLIENT / "README.md").read_text("utf-8"), re.DOTALL)
-    (folder / "test" / "readme.ts").write_text(sample)  # a package can import itself by its name
-    run("npm", "run", "build", cwd=folder, API_DOCUMENT=str(DOCUMENT))
+    (sample,) = proven_by(README, "built")
+    (folder / "test" / "readme.ts").write_text(sample.text)  # a package can import itself by its name
+    run(*BUILD.split(), cwd=folder, API_DOCUMENT=str(DOCUMENT))
     return folder
 
 
@@ -43,6 +45,12 @@ def test_the_sample_of_the_readme(built: Path, story: dict[str, Any]) -> None:
     assert lines[0].endswith(" PROCESSING")
     assert lines[1].endswith(" Our winter menu is here.")
     assert lines[-1] == "summary is required for a STANDARD post"
+
+
+def test_the_readme_builds_it_as_the_test_does() -> None:
+    """`make clients` installs its packages in another folder, so that the clone stays clean."""
+    (block,) = proven_by(README, "test_the_readme_builds_it_as_the_test_does")
+    assert block.text.splitlines() == ["npm install", BUILD]
 
 
 def test_our_part_is_small() -> None:

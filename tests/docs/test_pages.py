@@ -1,4 +1,4 @@
-"""Every block of README, docs/ and examples/ is executed by a test or is part of a file (support/page_blocks.py)."""
+"""Every block of the pages is executed by a test or is part of a file (support/page_blocks.py)."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""The fenced blocks of README, docs/ and examples/, and what proves each of them.
+"""The fenced blocks of README, docs/, examples/ and clients/, and what proves each of them.
 
 The line before a block is a comment that names its proof:
 
@@ -56,11 +56,8 @@ def blocks(page: str) -> Iterator[Block]:
 
 def pages() -> list[str]:
     """Return the pages whose blocks need a proof."""
-    return [
-        name
-        for name in text_files()
-        if name.endswith(".md") and name.startswith(("README", "SECURITY", "CHANGELOG", "docs/", "examples/"))
-    ]
+    places = ("README", "SECURITY", "CHANGELOG", "docs/", "examples/", "clients/")
+    return [name for name in text_files() if name.endswith(".md") and name.startswith(places)]
 
 
 def proven_by(page: str, test: str) -> list[Block]:
