@@ -21,7 +21,7 @@ from hypothesis import settings as hypothesis_settings
 from quart import Quart
 
 from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE, Runtime, create_app, open_services
-from profilesvc.database import engine, migrate
+from profilesvc.database import engine, migrate, time_limits
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
@@ -133,6 +133,7 @@ def make_settings(data_dir: Path, database_url: str = "", **overrides: Any) -> S
 async def _seeded(settings: Settings) -> None:
     database = engine.create_engine(settings.effective_database_url, 1)
     await migrate.upgrade(database)
+    assert not await time_limits.ensure(database)
     await database.dispose()
     async with open_services(settings, Runtime(FrozenClock(START), SeededEntropy("template"))) as services:
         await seeding.load(services, load_world())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, Optional, cast
 
 from sqlalchemy import make_url
 
-from profilesvc.database import migrate
+from profilesvc.database import migrate, pooler
 from profilesvc.database.engine import Storage
 from profilesvc.dev_issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.domain.entropy import Entropy, SeededEntropy, SystemEntropy
@@ -33,6 +33,7 @@ from profilesvc.tokens.signer import Keyring, Signer
 
 if TYPE_CHECKING:
     from quart import Quart
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
     from profilesvc.emulator.guard import Guard
 
@@ -202,12 +203,23 @@ def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:
 async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[Storage]:
     storage = watcher.storage(settings.effective_database_url, settings.database_pool_size)
     try:
+        await require_pooling(storage.engine)
         if storage.is_sqlite:
             await migrate.upgrade(storage.engine)
         await _require_migrated(storage)
         yield storage
     finally:
         await storage.close()
+
+
+async def require_pooling(engine: "AsyncEngine") -> None:
+    """Reject a pooler in front of PostgreSQL that breaks transactions or prepared statements.
+
+    Raises:
+        SettingsError: it cannot be used; the message has the reason and the remedy.
+    """
+    if engine.dialect.name == "postgresql" and (problem := pooler.problem(await pooler.pooling(engine))):
+        raise SettingsError(f"the pooler at {PREFIX}DATABASE_URL cannot be used: {problem[0]}; {problem[1]}")
 
 
 async def _require_migrated(storage: Storage) -> None:

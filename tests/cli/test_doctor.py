@@ -25,7 +25,7 @@ from profilesvc.domain.time import SystemClock
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
 from profilesvc.server.serving import EmbeddedServer
-from support.command_line import Run, printed, refused
+from support.command_line import Run, printed
 from support.identity import FakeIssuer
 from support.pgbouncer import pooling
 from support.tls import certificate
@@ -278,7 +278,7 @@ class TestPooler:
         ("mode", "robin", "status"),
         [("session", 0, "ok"), ("transaction", 0, "fail"), ("transaction", 1, "fail"), ("statement", 0, "fail")],
     )
-    def test_only_session_pooling_is_accepted(
+    def test_an_older_pooler_must_pool_by_session(
         self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch, mode: str, robin: int, status: str
     ) -> None:
         with pooling(postgres, mode, robin=robin) as url:
@@ -289,13 +289,32 @@ class TestPooler:
         assert mode in rows["pooler"]["message"]
         assert ("pool_mode = session" in rows["pooler"]["hint"]) == (status == "fail")
         assert ("database" in rows) == (status == "ok")
+        assert "time limits" not in rows
 
-    def test_startup_parameters_for_the_pooler_are_named(
+    @pytest.mark.parametrize(("prepared", "status"), [(100, "ok"), (0, "fail")])
+    def test_a_newer_pooler_may_pool_by_transaction(
+        self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch, prepared: int, status: str
+    ) -> None:
+        more = f"max_prepared_statements = {prepared}"
+        with pooling(postgres, "transaction", newer=True, more=more) as url:
+            monkeypatch.setenv("PROFILESVC_DATABASE_URL", url)
+            rows = {row["name"]: row for row in json.loads(run("doctor", "--json").stdout)}
+        assert rows["pooler"]["status"] == status
+        assert ("max_prepared_statements" in rows["pooler"]["hint"]) == (status == "fail")
+
+    def test_missing_time_limits_are_reported_with_the_statements(
         self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with pooling(postgres, "session", ignored="") as url:
-            monkeypatch.setenv("PROFILESVC_DATABASE_URL", url)
-            assert "ignore_startup_parameters = " in refused(run("users", "list"))
+        postgres.run("CREATE DATABASE unlimited")
+        try:
+            monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("unlimited"))
+            rows = {row["name"]: row for row in json.loads(run("doctor", "--json").stdout)}
+            assert rows["time limits"]["status"] == "warn"
+            assert "ALTER ROLE postgres IN DATABASE unlimited SET lock_timeout = '4000'" in rows["time limits"]["hint"]
+            assert run("db", "upgrade").exit_code == 0
+            assert "time limits" not in statuses(json.loads(run("doctor", "--json").stdout))
+        finally:
+            postgres.run("DROP DATABASE unlimited WITH (FORCE)")
 
     def test_no_pooler_is_reported_without_one(
         self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ from pathlib import Path
 import asyncpg
 
 from conftest import Postgres
+from profilesvc.database.time_limits import LIMITS
 
 ROLE, PASSWORD = "service", "right-horse-battery"
 _GRANTS = ("ALL ON ALL TABLES IN SCHEMA public", "ALL ON ALL SEQUENCES IN SCHEMA public", "CREATE ON SCHEMA public")
@@ -51,6 +52,7 @@ def login(postgres: Postgres, database: str = "work") -> Iterator[Login]:
     before = rules.read_text("utf-8")
     rules.write_text(f"local all {ROLE} scram-sha-256\nlocal all stranger peer\n{before}", "utf-8")
     here.run("SELECT pg_reload_conf()", f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'", "CREATE ROLE stranger LOGIN")
+    here.run(*(f"ALTER ROLE {ROLE} IN DATABASE {database} SET {name} = {value}" for name, value in LIMITS.items()))
     for grant in _GRANTS:
         postgres.run(f"GRANT {grant} TO {ROLE}", database)
     try:

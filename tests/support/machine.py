@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 NO_SERVER = "/nonexistent"  # a folder without the socket of a PostgreSQL
-OURS = {"PROFILESVC_FUZZ", "PROFILESVC_DEPLOYED"}  # how the suite itself is run
+# How the suite itself is run.
+OURS = {"PROFILESVC_FUZZ", "PROFILESVC_DEPLOYED", "PROFILESVC_TEST_PGBOUNCER", "PROFILESVC_TEST_CITUS_URL"}
 
 
 def foreign(names: Iterable[str]) -> list[str]:

@@ -1,4 +1,7 @@
-"""A PgBouncer of the test's own, from the system's package, in front of the test's PostgreSQL server."""
+"""A PgBouncer of the test's own in front of the test's PostgreSQL server.
+
+From the system's package, for Debian 12 that is 1.18, or the program that PROFILESVC_TEST_PGBOUNCER names.
+"""
 
 import contextlib
 import os
@@ -16,7 +19,8 @@ import pytest
 from conftest import Postgres
 from support.redis_server import free_port
 
-_PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+_OLDER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+_NEWER = os.environ.get("PROFILESVC_TEST_PGBOUNCER")
 _FILE = """
 [databases]
 * = host={host} user=postgres
@@ -27,30 +31,34 @@ unix_socket_dir =
 auth_type = any
 pool_mode = {mode}
 server_round_robin = {robin}
-ignore_startup_parameters = {ignored}
+{more}
 logfile = {folder}/log
 """
-IGNORED = "lock_timeout, statement_timeout, idle_in_transaction_session_timeout"
 
 
 @contextlib.contextmanager
-def pooling(postgres: Postgres, mode: str, *, ignored: str = IGNORED, robin: int = 0) -> Iterator[str]:
-    """The URL of the database `work` through a PgBouncer in that mode."""
-    if _PROGRAM is None:
+def pooling(
+    postgres: Postgres, mode: str, *, newer: bool = False, robin: int = 0, more: str = "", database: str = "work"
+) -> Iterator[str]:
+    """The URL of a database through a PgBouncer in that mode; `newer` is 1.21 or later."""
+    program = _NEWER if newer else _OLDER
+    if program is None and newer:
+        pytest.skip("PROFILESVC_TEST_PGBOUNCER does not name a PgBouncer 1.21 or later")
+    if program is None:
         pytest.skip("PgBouncer is not installed here (Debian: apt-get install pgbouncer)")
     port, folder = free_port(), Path(tempfile.mkdtemp(prefix="profilesvc-"))
     settings = folder / "pgbouncer.ini"
     settings.write_text(
-        _FILE.format(host=postgres.host, port=port, mode=mode, robin=robin, ignored=ignored, folder=folder), "utf-8"
+        _FILE.format(host=postgres.host, port=port, mode=mode, robin=robin, more=more, folder=folder), "utf-8"
     )
     user = None
     if os.geteuid() == 0:  # it refuses to run as root
         user = pwd.getpwuid(Path(postgres.host).stat().st_uid).pw_name
         shutil.chown(folder, user)
-    process = subprocess.Popen([_PROGRAM, "-q", str(settings)], user=user, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([program, "-q", str(settings)], user=user, stderr=subprocess.DEVNULL)
     try:
         _wait(process, port)
-        yield f"postgresql+asyncpg://postgres@127.0.0.1:{port}/work"
+        yield f"postgresql+asyncpg://postgres@127.0.0.1:{port}/{database}"
     finally:
         process.terminate()
         process.wait(10)

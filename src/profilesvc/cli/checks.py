@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from profilesvc.settings import Settings
 
 if TYPE_CHECKING:
+    from profilesvc.database.pooler import Pooling
     from profilesvc.provider.port import ProviderError
 
 Status = Literal["ok", "warn", "fail"]
@@ -103,9 +104,8 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     from sqlalchemy.exc import ArgumentError
 
     from profilesvc.cli.failures import expected
-    from profilesvc.database import migrate
+    from profilesvc.database import migrate, pooler, time_limits
     from profilesvc.database.engine import create_engine
-    from profilesvc.database.pooler import pooling
     from profilesvc.database.postgres import parsed_url
 
     try:
@@ -119,11 +119,12 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
         return
     engine = create_engine(settings.effective_database_url, 1)
     try:
-        if url.get_backend_name() == "postgresql" and (mode := await pooling(engine)):
-            yield (check := _pooler(mode))
+        if url.get_backend_name() == "postgresql" and (found := await pooler.pooling(engine)):
+            yield (check := _pooler(found))
             if check.status == "fail":
                 return
         current = await migrate.current(engine)
+        limits = await time_limits.missing(engine)
     except Exception as error:
         line = expected(error) or f"the database cannot be read: {type(error).__name__}"
         yield Check("database", "fail", line, "start the database, or correct PROFILESVC_DATABASE_URL")
@@ -131,15 +132,20 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     finally:
         await engine.dispose()
     yield Check("database", "ok", where)
+    if limits:
+        hint = f"run `profilesvc db upgrade`, or as the administrator: {'; '.join(limits.values())};"
+        yield Check("time limits", "warn", f"a lost connection keeps its locks without {', '.join(limits)}", hint)
     yield _migrations(current, at_start=url.get_backend_name() == "sqlite")
 
 
-def _pooler(mode: str) -> Check:
-    if mode == "full":
+def _pooler(found: "Pooling") -> Check:
+    from profilesvc.database.pooler import problem
+
+    if found == "full":
         return Check("pooler", "warn", "it has no server connection for a second client", "raise its pool_size")
-    hint = "set pool_mode = session in PgBouncer, because the service needs prepared statements and advisory locks"
-    is_session = mode == "session"
-    return Check("pooler", "ok" if is_session else "fail", f"it pools by {mode}", "" if is_session else hint)
+    if (bad := problem(found)) is not None:
+        return Check("pooler", "fail", *bad)
+    return Check("pooler", "ok", f"it pools by {found}")
 
 
 def _migrations(current: str | None, at_start: bool) -> Check:

@@ -33,11 +33,20 @@ def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
 
 @app.command()
 def upgrade(as_json: AsJson = False) -> None:
-    """Apply all missing migrations."""
-    from profilesvc.database import migrate
-
-    _with_engine(migrate.upgrade)
+    """Apply all missing migrations, and set the time limits of the role on PostgreSQL."""
+    for line in _with_engine(_upgrade):
+        typer.echo(f"profilesvc: {line}", err=True)
     current(as_json)
+
+
+async def _upgrade(engine: "AsyncEngine") -> list[str]:
+    """Return what is left for the operator to do."""
+    from profilesvc.bootstrap import require_pooling
+    from profilesvc.database import migrate, time_limits
+
+    await require_pooling(engine)
+    await migrate.upgrade(engine)
+    return await time_limits.ensure(engine)
 
 
 @app.command()

@@ -26,10 +26,6 @@ _KINDS = [
         "raise its max_connections or lower PROFILESVC_DATABASE_POOL_SIZE",
     ),
 ]
-_POOLER = (
-    "PgBouncer needs pool_mode = session and "
-    "ignore_startup_parameters = lock_timeout, statement_timeout, idle_in_transaction_session_timeout"
-)
 
 
 class Commands(TyperGroup):
@@ -74,8 +70,6 @@ def _database(error: Exception) -> str | None:
     if not isinstance(error, failures) and (not code or as_unavailable(error) is None):
         return None
     cause = reason(error)
-    if "startup parameter" in cause:
-        return f"the pooler rejects the connection: {cause}; {_POOLER}"
     for start, failure, hint in _KINDS:
         if code.startswith(start):
             return f"{failure}: {cause}; {hint}"

@@ -9,12 +9,15 @@ import asyncio
 import contextlib
 import contextvars
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Protocol
 
 import asyncpg
+from sqlalchemy.ext.asyncio import AsyncEngine
 
+from profilesvc.database.postgres import BUSY_SECONDS, connect_args
 from profilesvc.database.postgres_pool import PostgresPool
+from profilesvc.database.unavailable import raising_unavailable
 from profilesvc.domain.errors import ServiceError
 
 WAIT_SECONDS = 20.0
@@ -106,3 +109,21 @@ class PostgresLeases:
     async def _run(self, statement: str, *values: object) -> object:
         with self._in_time() as seconds:
             return await self._pool.run(lambda connection: connection.fetchval(statement, *values), seconds)
+
+
+@contextlib.asynccontextmanager
+async def in_database(engine: AsyncEngine) -> AsyncIterator[PostgresLeases]:
+    """Open the leases of a PostgreSQL database that may still be empty, for the operator's commands."""
+
+    @contextlib.contextmanager
+    def in_time() -> Iterator[float]:
+        with raising_unavailable():
+            yield BUSY_SECONDS
+
+    pool = PostgresPool({**engine.dialect.create_connect_args(engine.url)[1], **connect_args()}, 1)
+    try:
+        leases = PostgresLeases(pool, in_time)
+        await leases.create_table()
+        yield leases
+    finally:
+        await pool.close()

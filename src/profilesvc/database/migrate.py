@@ -5,10 +5,9 @@ three versions can serve the same database (docs/operations.md).
 """
 
 import asyncio
-import contextlib
 import functools
 import math
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,7 @@ from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from profilesvc.database.leases import PostgresLeases
-from profilesvc.database.postgres import BUSY_SECONDS, connect_args
-from profilesvc.database.postgres_pool import PostgresPool
-from profilesvc.database.unavailable import raising_unavailable
+from profilesvc.database.leases import in_database
 
 if TYPE_CHECKING:  # a tenth of the start-up time, so it is imported only by what migrates
     from alembic.config import Config
@@ -115,25 +111,7 @@ async def _run(engine: AsyncEngine, action: "Callable[[Config], None]") -> None:
         async with engine.execution_options(sqlite_begin="IMMEDIATE").begin() as connection:
             await connection.run_sync(act)
         return
-    async with _leases(engine) as leases, leases.hold("migration", math.inf), engine.connect() as connection:
+    async with in_database(engine) as leases, leases.hold("migration", math.inf), engine.connect() as connection:
         assert connection.sync_connection is not None, "open"
         event.listen(connection.sync_connection, "begin", lambda begun: begun.exec_driver_sql(_LIMITS))
         await connection.run_sync(act)
-
-
-@contextlib.asynccontextmanager
-async def _leases(engine: AsyncEngine) -> AsyncIterator[PostgresLeases]:
-    """Open the leases of a PostgreSQL database that may be empty."""
-
-    @contextlib.contextmanager
-    def in_time() -> Iterator[float]:
-        with raising_unavailable():
-            yield BUSY_SECONDS
-
-    pool = PostgresPool({**engine.dialect.create_connect_args(engine.url)[1], **connect_args()}, 1)
-    try:
-        leases = PostgresLeases(pool, in_time)
-        await leases.create_table()
-        yield leases
-    finally:
-        await pool.close()

@@ -73,15 +73,14 @@ def connect_args(*, patient: bool = False) -> dict[str, object]:
     """Return the arguments of asyncpg.connect; `patient` sets no time limit on statements, for migrations.
 
     The unit of work limits the time of its commands and closes their connection. The driver's own limit is longer,
-    because after it the connection waits until the server has confirmed the cancellation. The server's limits end the
-    commands of a lost connection, whose locks it would keep until the network reports the loss.
+    because after it the connection waits until the server has confirmed the cancellation. The server's limits belong to
+    the role (`time_limits.py`): every pooler accepts the name of the application, and none other parameters.
     """
-    in_time = {"lock_timeout": "4000", "statement_timeout": "4000", "idle_in_transaction_session_timeout": "5000"}
     return {
         "timeout": BUSY_SECONDS,
         "command_timeout": None if patient else 2 * BUSY_SECONDS,
         "connection_class": DriverConnection,
-        "server_settings": {"application_name": "profilesvc", **({} if patient else in_time)},
+        "server_settings": {"application_name": "profilesvc"},
     }
 
 
