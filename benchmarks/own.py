@@ -22,7 +22,7 @@ from benchmarks.database import Postgres
 from benchmarks.measure import Figures, in_turn, once
 from benchmarks.servers import ROOT, Server
 from benchmarks.work import LOCATION, Access, Request, check, request_of
-from benchmarks.world import prepare_service, service_environment
+from benchmarks.world import peer_environment, prepare_peers, prepare_service, service_environment
 from profilesvc.bootstrap import create_app
 from profilesvc.services.context import Services
 from profilesvc.settings import load as load_settings
@@ -31,6 +31,7 @@ from profilesvc.storage.sync import SyncRow
 
 SERVE = ["-m", "profilesvc", "serve", "--port", "{port}"]
 BUSY = ["-m", "uvicorn", "--port", "{port}", "--log-level", "warning", "--no-access-log", "benchmarks.peers.busy:app"]
+CONTROL = ["-m", "uvicorn", *BUSY[2:-1], "benchmarks.peers.litestar_msgspec:app"]
 WORKS = ("list", "status", "heartbeat")
 _TIMES = 200
 _STEADY_SECONDS = 3
@@ -211,7 +212,8 @@ def _processes(
     """Return {work: figures} of `one` process, and of two with the `same` callers and with `twice` as many.
 
     The database is PostgreSQL, and one or two processes share one core. With `twice` the callers, each process has as
-    many as the one process; `half` is one process with as many callers as each of two has.
+    many as the one process; `half` is one process with as many callers as each of two has. The work `control` is the
+    status read of a peer, which shows what two processes on one core cost on this machine.
     """
     results: dict[str, dict[str, Figures]] = {}
     data = folder / "two"
@@ -220,25 +222,35 @@ def _processes(
     try:
         environment = service_environment(data, postgres.create("own"))
         access = asyncio.run(prepare_service(environment))
+        peers = peer_environment(postgres.create("peers"))
+        peer_access = prepare_peers(peers, access)
         with ExitStack() as stack:
-            servers = {
-                workers: stack.enter_context(Server([*SERVE, "--workers", workers], environment, cores[0], folder))
-                for workers in ("1", "2")
-            }
-            check("heartbeat", servers["1"].port, request_of("heartbeat", access))
-            compared = {
-                "one": (servers["1"], load.CONNECTIONS),
-                "half": (servers["1"], load.CONNECTIONS // 2),
-                "same": (servers["2"], load.CONNECTIONS),
-                "twice": (servers["2"], 2 * load.CONNECTIONS),
-            }
-            for work in WORKS:
-                request = request_of(work, access)
-                measurements = {
-                    name: partial(once, server, request, seconds, cores[1], connections)
-                    for name, (server, connections) in compared.items()
+
+            def start(command: list[str], environment: dict[str, str]) -> dict[str, Server]:
+                return {
+                    workers: stack.enter_context(
+                        Server([*command, "--workers", workers], environment, cores[0], folder)
+                    )
+                    for workers in ("1", "2")
                 }
-                results[work] = in_turn(measurements, rounds)
+
+            servers, control = start(SERVE, environment), start(CONTROL, peers)
+            check("heartbeat", servers["1"].port, request_of("heartbeat", access))
+            compared = [(work, servers, request_of(work, access)) for work in WORKS]
+            for work, pair, request in [*compared, ("control", control, request_of("status", peer_access))]:
+                results[work] = in_turn(_by_callers(pair, request, seconds, cores[1]), rounds)
     finally:
         postgres.stop()
     return results
+
+
+def _by_callers(
+    servers: dict[str, Server], request: Request, seconds: float, core: int | None
+) -> dict[str, Callable[[], Figures]]:
+    callers = {
+        "one": (servers["1"], load.CONNECTIONS),
+        "half": (servers["1"], load.CONNECTIONS // 2),
+        "same": (servers["2"], load.CONNECTIONS),
+        "twice": (servers["2"], 2 * load.CONNECTIONS),
+    }
+    return {name: partial(once, server, request, seconds, core, count) for name, (server, count) in callers.items()}
