@@ -1,11 +1,12 @@
 """List, create, change and delete local posts, and cache those of each location (D-76)."""
 
 import re
+from contextlib import AsyncExitStack
 
 import orjson
 
 from profilesvc.contract.common import location_name, post_id, without_account
-from profilesvc.contract.errors import QUOTA_EXCEEDED
+from profilesvc.contract.errors import QUOTA_EXCEEDED, SERVICE_UNAVAILABLE
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
@@ -29,6 +30,14 @@ _CLOCK_SKEW = 5 * SECOND
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
+class _NotCachedError(ServiceError):
+    """The database could not store what was just read from the provider, the posts in `listed`."""
+
+    def __init__(self, listed: list[StoredPost]) -> None:
+        super().__init__(SERVICE_UNAVAILABLE, retry_after=1)
+        self.listed = listed
+
+
 def prefetch(query: PostListQuery) -> Prefetch | None:
     """Return the prefetch of a first page."""
     if query.pageToken:
@@ -39,7 +48,8 @@ def prefetch(query: PostListQuery) -> Prefetch | None:
 async def list_page(services: Services, caller: Caller, location: AllowedLocation, query: PostListQuery) -> Rendered:
     """Return a page, newest first. Before the first page, a stale cache is read again (D-76).
 
-    While the provider is down, the response is the cached page with the age of the cache.
+    While the provider is down, the response is the cached page with the age of the cache. While the cache cannot be
+    written, it is what the provider has just returned.
 
     Raises:
         ServiceError: PROVIDER_API_ERROR if nothing is cached yet.
@@ -56,9 +66,12 @@ async def list_page(services: Services, caller: Caller, location: AllowedLocatio
             else:
                 page = await posts.page(session, location.name, size, after)
     if after is None and _is_stale(services, age):
-        data_age = await _reread_or_age(services, location)
-        async with services.storage.read() as session:
-            _, page = await posts.first_page(session, location.name, size)
+        try:
+            data_age = await _reread_or_age(services, location)
+            async with services.storage.read() as session:
+                _, page = await posts.first_page(session, location.name, size)
+        except _NotCachedError as error:
+            page = posts.page_of(error.listed, size)
     token = seal(services, location, "posts", page.last) if page.last else ""
     return Rendered(f'{{"localPosts":[{page.documents}],"nextPageToken":"{token}"}}'.encode(), data_age=data_age)
 
@@ -274,6 +287,7 @@ async def _reread(services: Services, location: AllowedLocation) -> None:
 
     Raises:
         ProviderError: the provider could not be read.
+        ServiceError: SERVICE_UNAVAILABLE; _NotCachedError if only the cache could not be written.
     """
     await services.single_flight.run(_work(location.name), lambda: _read(services, location))
 
@@ -292,7 +306,11 @@ def _work(location: str) -> str:
 async def _read(services: Services, location: AllowedLocation) -> None:
     async with services.storage.read() as session:
         read_at = (await posts.cache_age(session, location.name)).posts_read_at
-    async with services.storage.leases.hold(_work(location.name)) as was_free:
+    async with AsyncExitStack() as stack:
+        try:
+            was_free = await stack.enter_async_context(services.storage.leases.hold(_work(location.name)))
+        except ServiceError:  # a database that is read-only has no leases: each process reads by itself
+            was_free = True
         now = services.clock.now()
         async with services.storage.read() as session:
             if not was_free and (await posts.cache_age(session, location.name)).posts_read_at != read_at:
@@ -300,5 +318,8 @@ async def _read(services: Services, location: AllowedLocation) -> None:
             before = await posts.documents(session, location.name)
         listed = await services.provider.posts(location.account, location.name)
         current = {post.post_id: post for post in (stored(location.name, document) for document in listed)}
-        async with services.storage.write() as session:
-            await posts.replace(session, location.name, before, current, now)
+        try:
+            async with services.storage.write() as session:
+                await posts.replace(session, location.name, before, current, now)
+        except ServiceError as error:
+            raise _NotCachedError(list(current.values())) from (error.__cause__ or error)

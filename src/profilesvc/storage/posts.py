@@ -1,5 +1,6 @@
 """Queries on the cached posts and on the monthly quota."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from sqlalchemy import (
@@ -115,6 +116,14 @@ async def page(session: Executor, location: str, size: int, after: Position) -> 
 def _to_page(documents: str | None, ends: str | None) -> Page:
     last, is_more, _ = (ends or "").partition(" ")
     return Page(documents or "", last if is_more else "")
+
+
+def page_of(listed: Iterable[StoredPost], size: int) -> Page:
+    """Return the first page of posts that could not be cached."""
+    newest = sorted(listed, key=lambda post: (post.created_at, post.post_id), reverse=True)
+    shown = newest[:size]
+    last = f"{shown[-1].created_at}.{shown[-1].post_id}" if len(newest) > size else ""
+    return Page(",".join(post.document for post in shown), last)
 
 
 async def find(session: Executor, location: str, post_id: str) -> str | None:
