@@ -55,7 +55,22 @@ def test_every_shared_example_is_used(document: dict[str, Any]) -> None:
         assert f'"#/components/examples/{name}"' in text
 
 
-def test_the_examples_are_what_the_service_returns() -> None:
+def test_every_error_is_recorded(document: dict[str, Any]) -> None:
+    """The document has made up the others, from their code and message."""
+    shared = orjson.loads(examples.RECORDED.read_bytes())["shared"]
+    recorded = {
+        f"{group}.{status}.{name}"
+        for group, errors in shared.items()
+        for status, named in errors.items()
+        for name in named
+    }
+    hint = "add a call to src/profilesvc/lab/examples.py and run `make openapi`"
+    assert document["components"]["examples"].keys() - recorded == set(), hint
+
+
+def test_the_examples_are_what_the_service_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profilesvc.services.sync.LEASE_WAIT_SECONDS", 0.1)  # the responses are the same after 10 s
+    monkeypatch.setattr("profilesvc.api.request.GRACE_SECONDS", 0.5)
     is_current = examples.RECORDED.read_text("utf-8") == examples.record()
     assert is_current, "src/profilesvc/api/examples.json is out of date: run `make openapi` and read the difference"
 

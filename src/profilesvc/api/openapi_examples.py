@@ -52,7 +52,7 @@ class Examples:
                 return {
                     name: self._reference(f"{group}.{kind.status}.{name}", example) for name, example in shared.items()
                 }
-        # Not recorded, because the emulator cannot cause it or it takes long: the body has only code and message.
+        # A new error is not recorded yet, because `make openapi` reads this document. A test rejects what stays so.
         value: JsonObject = {"status": "error", "error": {"code": kind.code, "message": kind.message}}
         if isinstance(declared, OAuthEndpoint):
             value = error_members(kind, kind.message, {})

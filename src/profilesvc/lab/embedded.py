@@ -175,6 +175,11 @@ class Embedded:
         finally:
             other.close()
 
+    def execute(self, statement: str) -> None:
+        """Change the database by SQL, as another program could."""
+        with contextlib.closing(sqlite3.connect(Path(self._folder.name, "profilesvc.db"))) as other, other:
+            other.execute(statement)
+
     def user_token(self, email: str) -> str:
         """Return a user token as `profilesvc users token` issues it.
 

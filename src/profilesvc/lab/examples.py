@@ -4,7 +4,11 @@ The calls are those of a coffee shop's website. They run against the embedded se
 seeded entropy and the demo data, so each run writes the same bytes.
 """
 
+import http.client
 import json
+import re
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -16,7 +20,20 @@ from profilesvc.lab.lab import Lab
 from profilesvc.settings import LabSettings
 
 RECORDED = Path(__file__).parents[1] / "api" / "examples.json"
+PLANS = Path(__file__).parents[1] / "plans.toml"
+WITHOUT_SYNC = """
+[listing]
+display_name = "Listing"
+sync = false
+posts = false
+reviews = false
+monthly_posts = 0
+locations = 1
+live_keys_per_location = 20
+"""
 POSTS_A_MONTH = 5
+IN_FLIGHT = 3  # requests at the same time; `_waiting` and `_slow` send as many
+FORM = "application/x-www-form-urlencoded"
 LOCATION = "locations/111"
 HERE: JsonObject = {"locationId": LOCATION}
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105  a type
@@ -26,17 +43,24 @@ PAIR = ("client_id", "client_secret")
 
 def record() -> str:
     """Make all calls. Return the text of the file."""
-    lab = Lab(LabSettings(), Embedded(POSTS_A_MONTH, separate=False, overrides={"trusted_hops": 1}))
-    try:
-        examples = Examples(lab)
-        _run(examples)
-    finally:
-        lab.close()
+    with tempfile.TemporaryDirectory() as folder:
+        plans = Path(folder, "plans.toml")
+        plans.write_text(
+            re.sub(r"(?<=monthly_posts = )[1-9]\w*", f"{POSTS_A_MONTH}", PLANS.read_text("utf-8")) + WITHOUT_SYNC
+        )
+        settings: JsonObject = {"trusted_hops": 1, "max_in_flight": IN_FLIGHT, "plans_file": plans}
+        embedded = Embedded(None, separate=False, overrides=settings)
+        lab = Lab(LabSettings(), embedded)
+        try:
+            examples = Examples(lab)
+            _run(examples, embedded)
+        finally:
+            lab.close()
     recorded = {"operations": dict(sorted(examples.operations.items())), "shared": examples.shared}
     return json.dumps(recorded, indent=1, ensure_ascii=False) + "\n"
 
 
-def _run(examples: Examples) -> None:
+def _run(examples: Examples, embedded: Embedded) -> None:
     """Make all calls. The order matters: each part builds on what those before it have changed."""
     owner = examples.lab.user("alice")
     key = _keys(examples, owner)
@@ -51,8 +75,12 @@ def _run(examples: Examples) -> None:
     _requests(examples, owner, site)
     _plans(examples)
     _provider(examples, site)
+    _waiting(examples, site, key)
     _changed_keys(examples, owner, key)
     _revocation(examples, owner, site, key)
+    owner = examples.lab.user("alice")  # the earlier token has expired
+    _slow(examples, embedded, owner)
+    _damaged(examples, embedded, owner)
 
 
 def _keys(examples: Examples, owner: httpx.Client) -> JsonObject:
@@ -214,11 +242,13 @@ def _callers(examples: Examples, owner: httpx.Client, site: httpx.Client, key: J
     unknown = {"token": "unknown"}
     examples.fails("introspect_token", "Not an access token", lab.connect("guess", "guess"), unknown, group="oauth")
     pair = {name: key[name] for name in PAIR}
-    examples.fails("introspect_token", "A page of another site", lab.anonymous, {**pair, **unknown}, headers=elsewhere)
+    other = {**pair, **unknown}
+    examples.fails("introspect_token", "A page of another site", lab.anonymous, other, group="oauth", headers=elsewhere)
     lab.operator.deactivate(key["client_id"], "billing_issue")
     grant = {"grant_type": "client_credentials", **{name: key[name] for name in PAIR}}
     examples.fails("get_location", "A deactivated key", site, group="key", **HERE)
     examples.fails("send_heartbeat", "A deactivated key", site, {})
+    examples.fails("validate_credentials", "A deactivated key", lab.anonymous, pair)
     examples.fails("issue_token", "A deactivated key", lab.anonymous, grant)
     examples.fails("issue_oauth_token", "A deactivated key", lab.anonymous, grant)
     examples.fails("reactivate_key", "A hold that the service has set", owner, client_id=key["client_id"])
@@ -238,11 +268,11 @@ def _requests(examples: Examples, owner: httpx.Client, site: httpx.Client) -> No
     text = {"Content-Type": "text/plain"}
     examples.failed("", "A body that is not JSON", site.post(path, content=b"{}", headers=text), "all")
     examples.failed("", "A header of 20 KB", site.post(path, headers={"X-Long": "x" * 20_000}), "all")
-    path, form = "/oauth2/token", "application/x-www-form-urlencoded"
+    path = "/oauth2/token"
     examples.failed("", "GET of an endpoint for forms", lab.anonymous.get(path), "oauth")
-    large = lab.anonymous.post(path, content=b" " * 70_000, headers={"Content-Type": form})
+    large = lab.anonymous.post(path, content=b" " * 70_000, headers={"Content-Type": FORM})
     examples.failed("", "A form of 70 KB", large, "oauth")
-    compressed = {"Content-Type": form, "Content-Encoding": "gzip"}
+    compressed = {"Content-Type": FORM, "Content-Encoding": "gzip"}
     examples.failed("", "A compressed form", lab.anonymous.post(path, content=b"x", headers=compressed), "oauth")
     examples.failed("", "A header of 20 KB", lab.anonymous.post(path, headers={"X-Long": "x" * 20_000}), "oauth")
     while (response := examples.call("send_heartbeat", site, {})).is_success:
@@ -269,6 +299,9 @@ def _plans(examples: Examples) -> None:
     examples.fails("create_key", "The plan has one location", lab.user("bob"), second)
     reply = {"comment": "Thank you."}
     examples.fails("reply_to_review", "The plan has no reviews", owner, reply, **other, reviewId="311001")
+    lab.operator.assign_plan("carol", "listing")
+    examples.fails("switch_sync", "The plan has no sync", owner, {"syncEnabled": True}, **other)
+    examples.fails("sync_profile", "The plan has no sync", owner, {"title": "Kites"}, **other)
 
 
 def _provider(examples: Examples, site: httpx.Client) -> None:
@@ -281,6 +314,31 @@ def _provider(examples: Examples, site: httpx.Client) -> None:
     hours = {"specialHours": {"specialHourPeriods": []}, "profile": {"description": "See https://harbour.example"}}
     examples.fails("sync_profile", "The provider rejects a field", site, hours, **HERE)
     lab.provider.behave(strict=False)
+
+
+def _waiting(examples: Examples, site: httpx.Client, key: JsonObject) -> None:
+    """Record the errors of requests that arrive while others wait for the provider."""
+    lab, sync = examples.lab, "/api/v1/sync/111"
+    grant = {"grant_type": "client_credentials", **{name: key[name] for name in PAIR}}
+    once, body = {"X-Idempotency-Key": "opening-2026"}, {"websiteUri": "https://harbour.example/opening"}
+    with ThreadPoolExecutor(IN_FLIGHT) as others:
+        lab.fault("hold")
+        others.submit(site.post, sync, headers=once, json=body)
+        lab.provider.wait_for_faults()
+        examples.fails("sync_profile", "The first is still running", site, body, group="all", headers=once, **HERE)
+        lab.provider.heal()
+    with ThreadPoolExecutor(IN_FLIGHT) as others:
+        lab.fault("hold", times=IN_FLIGHT)
+        for _ in range(IN_FLIGHT):
+            others.submit(site.get, "/api/v1/sync/comparison/111")
+        lab.provider.wait_for_faults()
+        examples.fails("send_heartbeat", "Too many requests at the same time", site, {}, group="all")
+        examples.fails("issue_oauth_token", "Too many requests at the same time", lab.anonymous, grant, group="oauth")
+        lab.provider.heal()
+    wrong = {**grant, "client_secret": "wrong"}
+    while (response := examples.call("issue_oauth_token", lab.anonymous, wrong)).status_code != 429:
+        continue
+    examples.failed("issue_oauth_token", "Too many wrong secrets", response, "oauth")
 
 
 def _changed_keys(examples: Examples, owner: httpx.Client, key: JsonObject) -> None:
@@ -301,6 +359,37 @@ def _revocation(examples: Examples, owner: httpx.Client, site: httpx.Client, key
     examples.ok("revoke_key", "A revoked key", owner, **of_key)
     examples.lab.advance(days=8)
     examples.fails("get_location", "An expired token", owner, group="all", **HERE)
+
+
+def _slow(examples: Examples, embedded: Embedded, owner: httpx.Client) -> None:
+    """Record the errors after 5 and 10 seconds of waiting, all at the same time."""
+    embedded.execute("UPDATE locations SET sync_lease = 'another process', sync_lease_until = 9999999999999")
+    with ThreadPoolExecutor(IN_FLIGHT) as requests:
+        json = requests.submit(_never_sent, examples.lab.url, "/api/v1/auth/token", "application/json")
+        form = requests.submit(_never_sent, examples.lab.url, "/oauth2/token", FORM)
+        examples.fails("sync_profile", "Another sync is running", owner, {"title": "Pier"}, **HERE)
+    examples.failed("", "A body that does not arrive", json.result(), "all")
+    examples.failed("", "A form that does not arrive", form.result(), "oauth")
+
+
+def _never_sent(url: str, path: str, media_type: str) -> httpx.Response:
+    """Announce a body, send none, and return the response."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"))
+    connection.putrequest("POST", path)
+    connection.putheader("Content-Type", media_type)
+    connection.putheader("Content-Length", "2")
+    connection.endheaders()
+    response = connection.getresponse()
+    return httpx.Response(response.status, content=response.read())
+
+
+def _damaged(examples: Examples, embedded: Embedded, owner: httpx.Client) -> None:
+    """Record an internal error. The service has no known defect, so damage its database."""
+    embedded.execute("UPDATE locations SET profile = '{', source = '{'")
+    examples.fails("get_location", "A defect", owner, group="all", **HERE)
+    embedded.execute("DROP TABLE keys")
+    grant = {"grant_type": "client_credentials", "client_id": "svcid_1_1_unknown", "client_secret": "wrong"}
+    examples.fails("issue_oauth_token", "A defect", examples.lab.anonymous, grant, group="oauth")
 
 
 if __name__ == "__main__":
