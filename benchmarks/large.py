@@ -65,9 +65,9 @@ async def _pages(services: Services) -> Pages:
     own_posts = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == locations.c.name)
     largest = (
         select(locations.c.name, locations.c.account, users.c.id, users.c.email, users.c.plan)
-        .join(users, users.c.id == locations.c.user_id)
+        .join(users, users.c.id == locations.c.owner_id)
         .where(users.c.email.like(f"%@{generate.DOMAIN}"), own_posts.exists())
-        .order_by(locations.c.user_id, locations.c.name)
+        .order_by(locations.c.owner_id, locations.c.name)
         .limit(1)
     )
     async with services.storage.read() as session:

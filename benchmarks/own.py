@@ -22,7 +22,7 @@ from benchmarks.database import Postgres
 from benchmarks.measure import Figures, in_turn, once
 from benchmarks.servers import ROOT, Server
 from benchmarks.work import LOCATION, Access, Request, check, request_of
-from benchmarks.world import peer_environment, prepare_peers, prepare_service, service_environment
+from benchmarks.world import OWNER_ID, peer_environment, prepare_peers, prepare_service, service_environment
 from profilesvc.bootstrap import create_app
 from profilesvc.services.context import Services
 from profilesvc.settings import load as load_settings
@@ -99,20 +99,22 @@ async def _cost(work: Callable[[], Awaitable[Any]]) -> float:
 async def _lease(services: Services) -> None:
     now = services.clock.now()
     async with services.storage.write() as session:
-        await sync.take_lease(session, LOCATION, "bench", now, now + 60_000)
+        await sync.take_lease(session, OWNER_ID, LOCATION, "bench", now, now + 60_000)
     async with services.storage.write() as session:
-        await sync.end_lease(session, LOCATION, "bench")
+        await sync.end_lease(session, OWNER_ID, LOCATION, "bench")
 
 
 async def _write(services: Services, body: str) -> None:
     async with services.storage.read() as session:
-        row = await locations.state(session, LOCATION)
+        row = await locations.state(session, OWNER_ID, LOCATION)
     assert row is not None
     now = services.clock.now()
     entry = SyncRow(services.entropy.token_bytes(16).hex(), now, "success", "push", 1)
     async with services.storage.write() as session:
-        await locations.change(session, LOCATION, source=body, last_sync=body, profile=row.profile, profile_read_at=now)
-        await sync.add(session, LOCATION, entry)
+        await locations.change(
+            session, OWNER_ID, LOCATION, source=body, last_sync=body, profile=row.profile, profile_read_at=now
+        )
+        await sync.add(session, OWNER_ID, LOCATION, entry)
 
 
 async def _send(app: Quart, request: Request) -> None:

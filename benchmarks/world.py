@@ -25,7 +25,7 @@ from profilesvc.storage import posts as post_cache
 from profilesvc.storage import users
 from profilesvc.storage.posts import StoredPost
 
-OWNER = "alice@example.com"
+OWNER, OWNER_ID = "alice@example.com", 1
 KEY_FILE = fixture_path("signing_key.pem")
 BASE_URL = "http://bench.test"
 
@@ -80,7 +80,7 @@ async def _store_posts(services: Services) -> None:
         text = json.dumps(post, separators=(",", ":"))
         rows[post_id] = StoredPost(post_id, parse_iso(post["createTime"].replace("Z", ".000Z")), "LIVE", text)
     async with services.storage.write() as session:
-        await post_cache.replace(session, LOCATION, {}, rows, services.clock.now())
+        await post_cache.replace(session, OWNER_ID, LOCATION, {}, rows, services.clock.now())
 
 
 async def _create_key(services: Services) -> Access:

@@ -50,7 +50,7 @@ async def test_A080_tokens_from_before_a_security_concern_never_work_again(
 ) -> None:
     await key_service.deactivate(services, plugin.key["client_id"], "security_concern")
     async with services.storage.write() as session:
-        await lift(session, of_key(plugin.key["service_client_id"]), "security_concern")
+        await lift(session, 1, of_key(plugin.key["service_client_id"]), "security_concern")
     response = await plugin.http.get(LOCATIONS)
     assert assert_error(response, 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}
     refresh = {"grant_type": "refresh_token", "refresh_token": plugin.tokens["refresh_token"]}
@@ -123,5 +123,5 @@ async def test_a_changed_plan_counts_from_the_next_request(as_user: AsUser, serv
 
 async def test_A078_a_raised_epoch_ends_a_keys_tokens(plugin: Site, services: Services) -> None:
     async with services.storage.write() as session:
-        await raise_epoch(session, plugin.key["service_client_id"])
+        await raise_epoch(session, 1, plugin.key["service_client_id"])
     assert assert_error(await plugin.http.get(LOCATIONS), 401, "AUTH_INVALID_TOKEN") == {"reason": "revoked"}

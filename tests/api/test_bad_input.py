@@ -155,6 +155,7 @@ class TestBodies:
         extra = {
             "plan": "agency",
             "user_id": 2,
+            "owner_id": 2,
             "client_id": "mine",
             "isVerified": True,
             "__proto__": {"x": 1},

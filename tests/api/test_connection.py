@@ -97,7 +97,7 @@ class TestHeartbeat:
     ) -> None:
         now = clock.now()
         for at, version in [(now, "new"), (now - 5_000, "old")]:
-            beat = beats.Beat(plugin.key["service_client_id"], at, version)
+            beat = beats.Beat(1, plugin.key["service_client_id"], at, version)
             await services.storage.commit(beats.recording(services.storage.dialect, [beat]))
         status = assert_ok(await alice.get(status_path(plugin)))
         assert (status["last_heartbeat_at"], status["plugin_version"]) == (iso(now), "new")
@@ -272,6 +272,6 @@ class TestSite:
     ) -> None:
         site = await as_service(primary_domain="example.com")
         for at, host in [(clock.now(), "example.com"), (clock.now() - 5_000, "clone.example")]:
-            beat = beats.Beat(site.key["service_client_id"], at, site_host=host, site_host_at=at)
+            beat = beats.Beat(1, site.key["service_client_id"], at, site_host=host, site_host_at=at)
             await services.storage.commit(beats.recording(services.storage.dialect, [beat]))
         assert "warnings" not in assert_ok(await alice.get(status_path(site)))

@@ -21,7 +21,7 @@ PKCE = "a" * 43
 VALUES = {
     "/docs/<name>": {"name": "swagger-ui.css"},
     "/dashboard/static/<name>": {"name": "icon.svg"},
-    "/dashboard/badge/<badge>": {"badge": f"{'x' * 43}.svg"},
+    "/dashboard/badge/<badge>": {"badge": f"1-{'x' * 22}.svg"},
 }
 LOGIN = {
     "response_type": "code",

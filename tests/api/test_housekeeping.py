@@ -24,7 +24,7 @@ async def rows_of(services: Services, table: Table) -> int:
 
 class TestUpkeep:
     async def test_deletes_only_expired_rows(self, plugin: Site, services: Services) -> None:
-        now, key_id = services.clock.now(), plugin.key["service_client_id"]
+        now, of_key = services.clock.now(), {"owner_id": 1, "key_id": plugin.key["service_client_id"]}
         await services.pending_events.write(services)
 
         def old(kept: int) -> list[int]:
@@ -36,26 +36,28 @@ class TestUpkeep:
         seeded = {name: tables.metadata.tables[name] for name in housekeeping.KEPT}
         before = await remaining()
         rows: dict[str, list[dict[str, Any]]] = {
-            "audit": [{"at": at, "event": "user.login", "user_id": 1, "actor": "user"} for at in old(400 * DAY)],
+            "audit": [{"at": at, "event": "user.login", "owner_id": 1, "actor": "user"} for at in old(400 * DAY)],
             "syncs": [
-                {"sync_id": str(at), "location_name": "locations/111", "created_at": at}
+                {"owner_id": 1, "sync_id": str(at), "location_name": "locations/111", "created_at": at}
                 | {"status": "success", "direction": "push", "fields_updated": 1}
                 for at in old(400 * DAY)
             ],
             "idempotency": [
-                {"scope": str(at), "fingerprint": "x", "fence": 1, "lease_until": 0, "created_at": at}
+                {"owner_id": 1, "scope": str(at), "fingerprint": "x", "fence": 1, "lease_until": 0, "created_at": at}
                 for at in old(2 * DAY)
             ],
-            "contacts": [{"key_id": key_id, "started_at": at - 5, "ended_at": at} for at in old(30 * DAY)],
-            "revocations": [{"id": str(at), "kind": "token", "revoked_at": 0, "expires_at": at} for at in old(HOUR)],
+            "contacts": [{**of_key, "started_at": at - 5, "ended_at": at} for at in old(30 * DAY)],
+            "revocations": [
+                {"owner_id": 1, "id": str(at), "kind": "token", "revoked_at": 0, "expires_at": at} for at in old(HOUR)
+            ],
             "exchanges": [{"digest": str(at), "expires_at": at} for at in old(HOUR)],
-            "secrets": [{"key_id": key_id, "digest": "x", "created_at": 0, "expires_at": at} for at in old(HOUR)],
-            "key_domains": [{"domain": "x.example", "until": at, "key_id": key_id} for at in old(HOUR)],
+            "secrets": [{**of_key, "digest": str(at), "created_at": 0, "expires_at": at} for at in old(HOUR)],
+            "key_domains": [{"domain": "x.example", "until": at, **of_key} for at in old(HOUR)],
             "leases": [{"name": str(at), "holder": "x", "until": at} for at in old(HOUR)],
             "families": [
                 {
+                    **of_key,
                     "id": str(at),
-                    "key_id": key_id,
                     "generation": 1,
                     "rotated_at": 0,
                     "expires_at": at,
@@ -71,7 +73,7 @@ class TestUpkeep:
         assert await remaining() == {name: count + 1 for name, count in before.items()}
 
     async def test_deletes_more_than_one_piece(self, plugin: Site, services: Services) -> None:
-        row = {"event": "user.login", "user_id": 1, "actor": "user", "at": services.clock.now() - 401 * DAY}
+        row = {"event": "user.login", "owner_id": 1, "actor": "user", "at": services.clock.now() - 401 * DAY}
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row] * (2 * PIECE + 1))
         await housekeeping.run_round(services)
@@ -92,7 +94,7 @@ class TestUpkeep:
 
     async def test_continues_after_a_failed_round(self, services: Services, clock: FrozenClock) -> None:
         """The pauses are passed in: the third one ends the test."""
-        row = {"event": "user.login", "user_id": 1, "actor": "user", "at": clock.now() - 401 * DAY}
+        row = {"event": "user.login", "owner_id": 1, "actor": "user", "at": clock.now() - 401 * DAY}
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row])
         pauses: list[float] = []

@@ -68,7 +68,7 @@ class TestCreate:
         from profilesvc.storage.tables import locations
 
         async with services.storage.write() as session:
-            moved = update(locations).where(locations.c.name == "locations/219").values(user_id=3)
+            moved = update(locations).where(locations.c.name == "locations/219").values(owner_id=3)
             await session.execute(moved)
         carol = await as_user(CAROL)
         request = body(business_id=30, assigned_location_id="219")

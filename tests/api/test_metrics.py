@@ -234,7 +234,7 @@ async def test_counts_rejections_by_limit(
 async def test_counts_a_post_beyond_the_plan(http: httpx.AsyncClient, plugin: Site, services: Services) -> None:
     async with services.storage.write() as session:
         month = month_start(services.clock.now())
-        await session.execute(insert(post_usage).values(user_id=1, month=month, used=1_000))  # all that `pro` has
+        await session.execute(insert(post_usage).values(owner_id=1, month=month, used=1_000))  # all that `pro` has
     before, told = await scraped(http), ("profilesvc_limit_refusals_total", {"limit": "posts-per-month"})
     post = {"summary": "Fresh bread from six"}
     assert_error(await plugin.http.post(PATH, params=PIER, json=post), 429, "QUOTA_EXCEEDED")

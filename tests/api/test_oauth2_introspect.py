@@ -10,7 +10,7 @@ from conftest import AsService, AsUser
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
-from profilesvc.storage import keys, revocations, users
+from profilesvc.storage import keys, revocations, signing_keys, users
 from support.api import ALICE, BOB, CAROL, Site, assert_ok
 from support.oauth import (
     INACTIVE,
@@ -109,7 +109,10 @@ class TestFresh:
         assert isinstance(revoked, str)
         assert (await introspected(http, plugin, token))["active"] is True
         async with services.storage.write() as session:
-            await revocations.add(session, "token", revoked, clock.now(), clock.now() + DAY)
+            if end == "kid":
+                await signing_keys.remove(session, revoked, clock.now())
+            else:
+                await revocations.add(session, 1, "token", revoked, clock.now(), clock.now() + DAY)
         assert await introspected(http, plugin, token) == INACTIVE
         other = await introspected(http, plugin, plugin.tokens["refresh_token"])
         assert other["active"] is not refresh_token_too
@@ -119,7 +122,7 @@ class TestFresh:
     ) -> None:
         kid = services.signer.verify(plugin.tokens["refresh_token"], "rt+jwt", clock.now())["kid"]
         async with services.storage.write() as session:
-            await revocations.add(session, "signing_key", kid, clock.now(), clock.now() + DAY)
+            await signing_keys.remove(session, kid, clock.now())
         assert await introspected(http, plugin, plugin.tokens["refresh_token"]) == INACTIVE
         assert (await introspected(http, plugin, plugin.tokens["access_token"]))["active"] is True
 
@@ -127,7 +130,7 @@ class TestFresh:
         async with services.storage.write() as session:
             key = await keys.state(session, plugin.key["client_id"])
             assert key is not None
-            await keys.raise_epoch(session, key.id)
+            await keys.raise_epoch(session, key.owner_id, key.id)
         for token in (plugin.tokens["access_token"], plugin.tokens["refresh_token"]):
             assert await introspected(http, plugin, token) == INACTIVE
 

@@ -385,9 +385,10 @@ class TestPreflight:
         statement = LIVE_KEY.params(domain="example.com", now=1)
         compiled = str(statement.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
         async with services.storage.write() as session:
-            key = (await session.execute(select(keys.c.id))).scalars().first()
-            ended = [{"domain": "example.com", "until": until, "key_id": key} for until in range(-5, 0)]
-            others = [{"domain": f"{number}.example", "until": 9, "key_id": key} for number in range(3_000)]
+            owner, key = (await session.execute(select(keys.c.owner_id, keys.c.id))).first() or (0, 0)
+            of_key = {"owner_id": owner, "key_id": key}
+            ended = [{"domain": "example.com", "until": until, **of_key} for until in range(-5, 0)]
+            others = [{"domain": f"{number}.example", "until": 9, **of_key} for number in range(3_000)]
             await session.execute(insert(key_domains), ended + others)
             await session.execute(text("ANALYZE key_domains"))  # rows of few domains can be read by any index
             if database == "sqlite":

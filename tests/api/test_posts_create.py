@@ -33,7 +33,7 @@ async def spend(services: Services, used: int, user_id: int = 1) -> None:
     """Let a user have created posts this month."""
     month = month_start(services.clock.now())
     async with services.storage.write() as session:
-        await session.execute(insert(post_usage).values(user_id=user_id, month=month, used=used))
+        await session.execute(insert(post_usage).values(owner_id=user_id, month=month, used=used))
 
 
 async def spent(services: Services) -> int:

@@ -6,6 +6,7 @@ import asyncpg
 import httpx
 import pytest
 from quart import Quart
+from sqlalchemy import select
 
 from conftest import START, AsService
 from profilesvc.domain.time import DAY
@@ -24,8 +25,8 @@ Scans = Callable[[str], Awaitable[set[str]]]
 ONCE_AN_HOUR = {"contacts"}
 # Tables without generated rows, because their rows are short-lived: the first column is the primary key.
 TRANSIENT = [
-    (tables.idempotency, "scope fingerprint fence lease_until created_at", ("f", 1, START, START)),
-    (tables.revocations, "id kind revoked_at expires_at", ("token", START, START + DAY)),
+    (tables.idempotency, "scope owner_id fingerprint fence lease_until created_at", (1, "f", 1, START, START)),
+    (tables.revocations, "id owner_id kind revoked_at expires_at", (1, "token", START, START + DAY)),
     (tables.exchanges, "digest expires_at", (START + DAY,)),
 ]
 
@@ -38,8 +39,10 @@ async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIter
         rows = ((f"row-{number}", *values) for number in range(1_000))
         await bulk.load(services.storage, table, columns.split(), rows)
     await generate.load(services, demo, Amounts(keys=500, posts=3_000, history=3_000), seed=1)
-    families = ((f"family-{number}", 100 + number % 300, 1, START, START + DAY, "{}") for number in range(1_000))
-    names = ["id", "key_id", "generation", "rotated_at", "expires_at", "successor"]
+    async with services.storage.read() as session:
+        some = (await session.execute(select(tables.keys.c.owner_id, tables.keys.c.id).limit(300))).all()
+    families = ((f"family-{number}", *some[number % len(some)], 1, START, START + DAY, "{}") for number in range(1_000))
+    names = ["id", "owner_id", "key_id", "generation", "rotated_at", "expires_at", "successor"]
     await bulk.load(services.storage, tables.families, names, families)
     path = services.storage.engine.url.database or ""
     if services.storage.is_sqlite:

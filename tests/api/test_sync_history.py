@@ -107,7 +107,7 @@ class TestHistory:
         async with services.storage.write() as session:
             for number in range(130):
                 row = SyncRow(f"sync_{number:03d}", 1_800_000_000_000 + number, "success", "push", 1)
-                await sync.add(session, PIER, row)
+                await sync.add(session, 1, PIER, row)
         assert [e["syncId"] for e in await history(alice)] == [f"sync_{n:03d}" for n in range(129, 109, -1)]
         seen: list[str] = []
         for page in range(1, 6):
@@ -122,8 +122,8 @@ class TestHistory:
         self, alice: httpx.AsyncClient, services: Services
     ) -> None:
         """So that the last page costs what a page may cost, however long a history is."""
-        rows = ((f"s{n:05d}", PIER, 1_800_000_000_000 + n, "success", "push", 1) for n in range(10_050))
-        columns = ("sync_id", "location_name", "created_at", "status", "direction", "fields_updated")
+        rows = ((1, f"s{n:05d}", PIER, 1_800_000_000_000 + n, "success", "push", 1) for n in range(10_050))
+        columns = ("owner_id", "sync_id", "location_name", "created_at", "status", "direction", "fields_updated")
         await bulk.load(services.storage, syncs, columns, rows)
         assert [entry["syncId"] for entry in await history(alice, page=100, limit=100)][-1] == "s00050"
         assert await history(alice, page=101, limit=100) == []

@@ -184,8 +184,8 @@ async def test_another_tenants_rows_are_not_even_locked(as_user: AsUser, victim:
 
     async def versions() -> list[Any]:
         async with services.storage.read() as session:
-            rows = text("SELECT client_id, xmin::text, xmax::text FROM keys WHERE user_id = 1 ORDER BY id")
-            places = text("SELECT name, xmin::text, xmax::text FROM locations WHERE user_id = 1 ORDER BY name")
+            rows = text("SELECT client_id, xmin::text, xmax::text FROM keys WHERE owner_id = 1 ORDER BY id")
+            places = text("SELECT name, xmin::text, xmax::text FROM locations WHERE owner_id = 1 ORDER BY name")
             return [*map(tuple, await session.execute(rows)), *map(tuple, await session.execute(places))]
 
     bob = await as_user(BOB)

@@ -4,6 +4,7 @@ import asyncio
 
 import httpx
 import pytest
+from sqlalchemy import update
 
 from conftest import AsService, AsUser
 from profilesvc.contract.keys import KeyListQuery
@@ -12,7 +13,7 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services import keys, tokens
 from profilesvc.services.context import Services
-from profilesvc.storage import locations
+from profilesvc.storage.tables import locations
 from support.api import ALICE, BUSINESSES, CAROL, Site, assert_error, assert_ok
 
 KEYS = "/api/v1/developer/credentials"
@@ -140,7 +141,7 @@ class TestPlans:
         names = ["locations/119", "locations/219"]
         async with services.storage.write() as session:
             for name in names:
-                await locations.change(session, name, user_id=zoe.id)
+                await session.execute(update(locations).where(locations.c.name == name).values(owner_id=zoe.id))
         client = await as_user(zoe.email)
         bodies = [{"name": "Site", "business_id": business, "assigned_location_id": name} for name in names]
         answers = await asyncio.gather(*(client.post(KEYS, json=body) for body in bodies))

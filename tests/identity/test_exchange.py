@@ -56,7 +56,7 @@ async def test_an_id_token_becomes_a_user_token(dial: Dial, http: httpx.AsyncCli
     async with dial(token) as alice:
         assert assert_ok(await alice.get("/api/v1/businesses"))["businesses"][0]["name"] == "Harbour Coffee"
     (event,) = await rows(services, audit)
-    assert (event.event, event.user_id, json.loads(event.details)) == ("user.login", 1, {"issuer": ISSUER})
+    assert (event.event, event.owner_id, json.loads(event.details)) == ("user.login", 1, {"issuer": ISSUER})
 
 
 async def test_additional_claims_are_ignored(http: httpx.AsyncClient) -> None:

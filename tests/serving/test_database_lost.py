@@ -249,7 +249,7 @@ async def test_after_a_restart_of_the_server_the_first_request_of_each_kind_succ
     await restarted()
     key = await _key(services, plugin)
     await restarted()
-    await services.beats.add(Beat(key.id, services.clock.now()))
+    await services.beats.add(Beat(key.owner_id, key.id, services.clock.now()))
     await restarted()
     services.pending_events.token_issued(services, key, [])
     await services.pending_events.write(services)

@@ -54,7 +54,7 @@ async def test_A140_the_quota_is_exact_at_its_edge(deployment: Deployment, alice
         await deployment.sql("UPDATE post_usage SET used = 0")
         assert_ok(await user.post(POSTS, json={"summary": "The row of the month"}), 201)
         for _ in range(effort(1, 50)):
-            await deployment.sql("UPDATE post_usage SET used = 995 WHERE user_id = 1")
+            await deployment.sql("UPDATE post_usage SET used = 995 WHERE owner_id = 1")
             before = await deployment.provider_calls("POST")
             answers = await at_once(200, lambda: user.post(POSTS, json={"summary": "Edge"}))
             assert collections.Counter(answer.status_code for answer in answers) == {201: 5, 429: 195}

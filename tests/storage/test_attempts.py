@@ -21,12 +21,12 @@ async def storage(settings: Settings) -> AsyncIterator[Storage]:
 
 async def insert(storage: Storage, scope: str = "s", now: int = 10) -> bool:
     async with storage.write() as session:
-        return await idempotency.insert_first(session, scope, "print", now, now + 50)
+        return await idempotency.insert_first(session, 1, scope, "print", now, now + 50)
 
 
 async def find(storage: Storage, scope: str = "s") -> Attempt | None:
     async with storage.read() as session:
-        return await idempotency.find(session, scope)
+        return await idempotency.find(session, 1, scope)
 
 
 SECOND = Attempt("other", 2, 120, 10, None, None)
@@ -34,23 +34,23 @@ SECOND = Attempt("other", 2, 120, 10, None, None)
 
 async def take_over(storage: Storage) -> bool:
     async with storage.write() as session:
-        return await idempotency.take_over(session, "s", FIRST.fence, SECOND)
+        return await idempotency.take_over(session, 1, "s", FIRST.fence, SECOND)
 
 
 async def finish(storage: Storage, fence: int, scope: str = "s") -> bool:
     async with storage.write() as session:
-        return await idempotency.finish(session, scope, fence, 200, "{}")
+        return await idempotency.finish(session, 1, scope, fence, 200, "{}")
 
 
 async def end_lease(storage: Storage, fence: int, can_be_corrected: bool | None = None) -> None:
     async with storage.write() as session:
         given = {} if can_be_corrected is None else {"can_be_corrected": can_be_corrected}
-        await idempotency.end_lease(session, "s", fence, 20, **given)
+        await idempotency.end_lease(session, 1, "s", fence, 20, **given)
 
 
 async def remove(storage: Storage, fence: int) -> None:
     async with storage.write() as session:
-        await idempotency.remove(session, "s", fence)
+        await idempotency.remove(session, 1, "s", fence)
 
 
 async def test_only_one_insert_succeeds(storage: Storage) -> None:

@@ -14,16 +14,18 @@ from profilesvc.storage.tables import (
     businesses,
     connections,
     contacts,
+    emails,
     holds,
     idempotency,
     keys,
+    location_owners,
     locations,
     post_usage,
     posts,
     secrets,
     syncs,
-    users,
 )
+from support.api import BOB
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ async def storage(settings: Settings) -> AsyncIterator[Storage]:
 KEY = {
     "id": 1,
     "client_id": "svcid_1_1_a",
-    "user_id": 1,
+    "owner_id": 1,
     "business_id": 10,
     "location_name": "locations/111",
     "name": "a",
@@ -48,7 +50,7 @@ KEY = {
 
 LOCATION = {
     "name": "locations/1",
-    "user_id": 1,
+    "owner_id": 1,
     "account": "accounts/1",
     "title": "x",
     "profile": "{}",
@@ -60,6 +62,7 @@ LOCATION = {
 
 
 POST = {
+    "owner_id": 1,
     "location_name": "locations/111",
     "post_id": "p",
     "created_at": 0,
@@ -70,6 +73,7 @@ POST = {
 
 
 SYNC = {
+    "owner_id": 1,
     "sync_id": "sync_1",
     "location_name": "locations/111",
     "created_at": 0,
@@ -79,7 +83,7 @@ SYNC = {
 }
 
 
-USER = {"email": "new@example.com", "name": "New", "plan": "pro", "created_at": START}
+BEAT = {"owner_id": 1, "key_id": 1, "last_heartbeat_at": 0}
 
 
 # (what must not be, the table, a row that may be, what makes it wrong)
@@ -87,24 +91,45 @@ INVARIANTS: list[tuple[str, Table, dict[str, Any], dict[str, Any]]] = [
     ("sync without verification", locations, LOCATION, {"sync_enabled": True}),
     ("an assignment without its time", locations, LOCATION, {"business_id": 10}),
     ("a time without its assignment", locations, LOCATION, {"assigned_at": START}),
-    ("a location without a user", locations, LOCATION, {"user_id": 999}),
+    ("a location without a user", locations, LOCATION, {"owner_id": 999}),
     ("a location of no business", locations, LOCATION, {"business_id": 999, "assigned_at": START}),
     ("a second location of the name", locations, LOCATION, {"name": "locations/111"}),
-    ("a key without a user", keys, KEY, {"user_id": 999}),
+    ("a key without a user", keys, KEY, {"owner_id": 999}),
     ("a key of no business", keys, KEY, {"business_id": 999}),
     ("a key of no location", keys, KEY, {"location_name": "locations/999"}),
     ("a key without a location", keys, KEY, {"location_name": None}),
     ("a key without an id", keys, KEY, {"client_id": None}),
-    ("a business without a user", businesses, {"user_id": 1, "name": "x", "created_at": 0}, {"user_id": 999}),
-    ("a second user of the address", users, USER, {"email": "alice@example.com"}),
-    ("a secret of no key", secrets, {"key_id": 1, "digest": "d", "created_at": 0}, {"key_id": 999}),
-    ("a hold of no key", holds, {"key_id": 1, "reason": "billing_issue", "severity": 3, "set_at": 0}, {"key_id": 999}),
-    ("a fifth reason", holds, {"key_id": 1, "reason": "plan_downgrade", "severity": 2, "set_at": 0}, {"reason": "x"}),
-    ("a heartbeat of no key", connections, {"key_id": 1, "last_heartbeat_at": 0}, {"key_id": 999}),
-    ("a contact of no key", contacts, {"key_id": 1, "started_at": 0, "ended_at": 0}, {"key_id": 999}),
+    ("a business without a user", businesses, {"owner_id": 1, "name": "x", "created_at": 0}, {"owner_id": 999}),
+    ("a second user of the address", emails, {"email": "new@example.com", "owner_id": 4}, {"email": BOB}),
+    (
+        "a second owner of a location",
+        location_owners,
+        {"name": "locations/1", "owner_id": 1},
+        {"name": "locations/211"},
+    ),
+    ("a key at another owner's location", keys, KEY, {"location_name": "locations/211"}),
+    ("a key of another owner's business", keys, KEY, {"business_id": 20}),
+    ("a location of another owner's business", locations, LOCATION, {"business_id": 20, "assigned_at": START}),
+    ("a post at another owner's location", posts, POST, {"location_name": "locations/211"}),
+    ("a heartbeat of another owner's key", connections, BEAT, {"owner_id": 2}),
+    ("a secret of no key", secrets, {"owner_id": 1, "key_id": 1, "digest": "d", "created_at": 0}, {"key_id": 999}),
+    (
+        "a hold of no key",
+        holds,
+        {"owner_id": 1, "key_id": 1, "reason": "billing_issue", "severity": 3, "set_at": 0},
+        {"key_id": 999},
+    ),
+    (
+        "a fifth reason",
+        holds,
+        {"owner_id": 1, "key_id": 1, "reason": "plan_downgrade", "severity": 2, "set_at": 0},
+        {"reason": "x"},
+    ),
+    ("a heartbeat of no key", connections, BEAT, {"key_id": 999}),
+    ("a contact of no key", contacts, {"owner_id": 1, "key_id": 1, "started_at": 0, "ended_at": 0}, {"key_id": 999}),
     ("a post of no location", posts, POST, {"location_name": "locations/999"}),
-    ("a negative count of posts", post_usage, {"user_id": 1, "month": 0, "used": 0}, {"used": -1}),
-    ("posts used without a user", post_usage, {"user_id": 2, "month": 0, "used": 0}, {"user_id": 999}),
+    ("a negative count of posts", post_usage, {"owner_id": 1, "month": 0, "used": 0}, {"used": -1}),
+    ("posts used without a user", post_usage, {"owner_id": 2, "month": 0, "used": 0}, {"owner_id": 999}),
     ("a sync of no location", syncs, SYNC, {"location_name": "locations/999"}),
     ("another sync status", syncs, SYNC | {"sync_id": "sync_2"}, {"status": "done"}),
     ("another direction", syncs, SYNC | {"sync_id": "sync_3"}, {"direction": "sideways"}),
@@ -128,14 +153,14 @@ async def test_constraints_reject_invalid_rows(storage: Storage) -> None:
 
 async def test_unique_constraints_reject_duplicates(storage: Storage) -> None:
     """Unique: client id, post per location, hold per reason, idempotency scope, usage per month."""
-    once = {"scope": "s", "fingerprint": "f", "fence": 1, "lease_until": 0, "created_at": 0}
+    once = {"owner_id": 1, "scope": "s", "fingerprint": "f", "fence": 1, "lease_until": 0, "created_at": 0}
     rows: list[tuple[Table, dict[str, Any], dict[str, Any]]] = [
         (keys, KEY, {"id": 2}),
         (posts, POST, {}),
-        (holds, {"key_id": 1, "reason": "user_requested", "severity": 1, "set_at": 0}, {"set_at": 5}),
+        (holds, {"owner_id": 1, "key_id": 1, "reason": "user_requested", "severity": 1, "set_at": 0}, {"set_at": 5}),
         (idempotency, once, {"fingerprint": "g"}),
-        (post_usage, {"user_id": 1, "month": 0, "used": 0}, {"used": 1}),
-        (connections, {"key_id": 1, "last_heartbeat_at": 0}, {"last_heartbeat_at": 1}),
+        (post_usage, {"owner_id": 1, "month": 0, "used": 0}, {"used": 1}),
+        (connections, {"owner_id": 1, "key_id": 1, "last_heartbeat_at": 0}, {"last_heartbeat_at": 1}),
         (syncs, SYNC, {"created_at": 1}),
     ]
     for table, row, other in rows:

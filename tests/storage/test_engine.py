@@ -168,7 +168,7 @@ class TestOutage:
             async with storage.write() as session:
                 pages = (await session.execute(text("PRAGMA page_count"))).scalar_one()
                 await session.execute(text(f"PRAGMA max_page_count = {pages}"))
-                await session.execute(insert(businesses).values(user_id=1, name="x" * 10_000_000, created_at=START))
+                await session.execute(insert(businesses).values(owner_id=1, name="x" * 10_000_000, created_at=START))
 
         with pytest.raises(ServiceError) as refusal:
             await fill()

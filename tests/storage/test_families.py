@@ -16,7 +16,7 @@ NOW = 1_000
 KEY = {
     "id": 1,
     "client_id": "svcid_1_1_site",
-    "user_id": 1,
+    "owner_id": 1,
     "business_id": 10,
     "location_name": "locations/111",
     "name": "Site",
@@ -36,14 +36,14 @@ async def storage(settings: Settings) -> AsyncIterator[Storage]:
 
 
 async def advance(storage: Storage, of: int, family: str = "f", now: int = NOW, expires_at: int = 5_000) -> bool:
-    exchange = Exchange(family, 1, of, f"{family} after {of}", expires_at)
+    exchange = Exchange(1, family, 1, of, f"{family} after {of}", expires_at)
     async with storage.write() as session:
         return await families.advance(session, exchange, now)
 
 
 async def find(storage: Storage, family: str = "f") -> Family | None:
     async with storage.read() as session:
-        return await families.find(session, family)
+        return await families.find(session, 1, family)
 
 
 async def expiry(storage: Storage, family: str = "f") -> int:

@@ -33,8 +33,9 @@ async def test_adds_the_requested_rows_to_existing_ones_repeatedly(services: Ser
         loaded = await generate.load(services, DEMO, AMOUNTS, seed=1)
         assert loaded == {
             "users": 3,
+            "emails": 3,
             "businesses": 3,
-            **dict.fromkeys(("locations", "keys", "secrets", "connections", "contacts"), 25),
+            **dict.fromkeys(("location_owners", "locations", "keys", "secrets", "connections", "contacts"), 25),
             "key_domains": 50,
             "posts": 300,
             "syncs": 203,
@@ -83,7 +84,7 @@ async def test_rejects_a_database_with_other_users(services: Services) -> None:
 async def test_another_seed_makes_other_secrets(services: Services) -> None:
     async def digests() -> list[str]:
         async with services.storage.read() as session:
-            return list((await session.execute(select(secrets.c.digest).order_by(secrets.c.id))).scalars())
+            return list((await session.execute(select(secrets.c.digest).order_by(secrets.c.key_id))).scalars())
 
     few = Amounts(keys=2, posts=0, history=0)
     for seed in (1, 2):

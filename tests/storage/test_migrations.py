@@ -1,8 +1,9 @@
 """Migrations on both databases: they say what the tables say, and run twice, down and up again."""
 
 import asyncio
+import shutil
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,29 +15,29 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from conftest import Postgres
 from profilesvc.database import migrate
 from profilesvc.database.engine import create_engine
-from profilesvc.storage.domains import ANY, NEVER
-from profilesvc.storage.tables import businesses, key_domains, keys, locations, metadata, users
+from profilesvc.storage.tables import TENANTS, metadata, users
 
 TABLES = set(metadata.tables)
-LOCATION = {
-    "name": "locations/1",
-    "user_id": 1,
-    "account": "accounts/1",
-    "title": "x",
-    "profile": "{}",
-    "profile_read_at": 0,
-    "is_verified": True,
-    "verification_state": "VERIFIED",
-    "sync_enabled": False,
-}
-KEY = {
-    "user_id": 1,
-    "business_id": 1,
-    "location_name": "locations/1",
-    "name": "a",
-    "permissions": "business.read",
-    "created_at": 0,
-}
+STEP = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision, branch_labels, depends_on = "{revision}", "{before}", None, None
+
+
+def upgrade() -> None:
+    {work}
+
+
+def downgrade() -> None:
+    pass
+"""
+WORKS = 'op.add_column("keys", sa.Column("later", sa.Integer(), nullable=True))'
+BREAKS = [
+    ('op.drop_column("users", "unpaid_since")', "unpaid_since"),
+    ('op.add_column("users", sa.Column("later", sa.Integer(), nullable=False))', "later"),
+]
+NextStep = Callable[[str], None]
 
 
 @pytest.fixture
@@ -60,25 +61,73 @@ async def engine(url: str) -> AsyncIterator[AsyncEngine]:
     await made.dispose()
 
 
+@pytest.fixture
+def next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NextStep]:
+    """Adds a migration of the next version, and forgets it afterwards."""
+
+    def add(work: str) -> None:
+        before = migrate.head()
+        copy = tmp_path / "migrations"
+        shutil.copytree(migrate.MIGRATIONS, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        revision = f"{int(before) + 1:04}"
+        (copy / "versions" / f"{revision}_next.py").write_text(STEP.format(revision=revision, before=before, work=work))
+        monkeypatch.setattr(migrate, "MIGRATIONS", copy)
+        migrate.head.cache_clear()
+
+    yield add
+    monkeypatch.undo()
+    migrate.head.cache_clear()
+
+
 async def tables(engine: AsyncEngine) -> set[str]:
     async with engine.connect() as connection:
         return set(await connection.run_sync(lambda sync: inspect(sync).get_table_names()))
 
 
-async def downgrade(engine: AsyncEngine, to: str = "base") -> None:
-    def to_base(connection: Connection) -> None:
+async def downgrade(engine: AsyncEngine) -> None:
+    await _alembic(engine, lambda config: command.downgrade(config, "base"))
+
+
+async def step_to(engine: AsyncEngine, revision: str) -> None:
+    await _alembic(engine, lambda config: command.upgrade(config, revision))
+
+
+async def _alembic(engine: AsyncEngine, action: Callable[[Config], None]) -> None:
+    def act(connection: Connection) -> None:
         config = Config()
         config.set_main_option("script_location", str(migrate.MIGRATIONS))
         config.attributes["connection"] = connection
-        command.downgrade(config, to)
+        action(config)
 
     async with engine.execution_options(sqlite_begin="IMMEDIATE").begin() as connection:
-        await connection.run_sync(to_base)
+        await connection.run_sync(act)
 
 
 async def test_match_the_tables(engine: AsyncEngine) -> None:
     await migrate.check(engine)
     assert await tables(engine) == TABLES | {"alembic_version"}
+
+
+async def test_every_key_of_a_tenant_starts_with_its_owner(engine: AsyncEngine) -> None:
+    """Primary keys, unique constraints and foreign keys (D-101); the number of a row is SQLite's own key."""
+
+    def without_owner(connection: Connection) -> list[str]:
+        inspector, found = inspect(connection), list[str]()
+        for table in sorted(TENANTS - {"users"}):
+            own: list[Sequence[str | None]] = [inspector.get_pk_constraint(table)["constrained_columns"]]
+            own += [unique["column_names"] for unique in inspector.get_unique_constraints(table)]
+            own += [index["column_names"] for index in inspector.get_indexes(table) if index["unique"]]
+            if connection.dialect.name == "sqlite" and own[0] == ["id"]:
+                assert list(metadata.tables[table].primary_key.columns.keys()) in own[1:]
+                del own[0]
+            own += [key["constrained_columns"] for key in inspector.get_foreign_keys(table)]
+            found += [f"{table}: {key}" for key in own if key[0] != "owner_id"]
+            theirs = [key["referred_columns"] for key in inspector.get_foreign_keys(table)]
+            found += [f"{table}: {key}" for key in theirs if key[0] != "owner_id" and key != ["id"]]
+        return found
+
+    async with engine.connect() as connection:
+        assert await connection.run_sync(without_owner) == []
 
 
 async def test_an_empty_database_has_no_revision(engine: AsyncEngine) -> None:
@@ -113,8 +162,8 @@ async def test_two_that_start_at_once_do_it_once(url: str) -> None:
 
 
 @pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
-async def test_one_that_must_wait_pauses_for_other_statements(engine: AsyncEngine) -> None:
-    await downgrade(engine, "0001")
+async def test_one_that_must_wait_pauses_for_other_statements(engine: AsyncEngine, next_step: NextStep) -> None:
+    next_step(WORKS)
     async with engine.connect() as reader:
         await reader.exec_driver_sql("SELECT 1 FROM keys")  # and its transaction goes on
         upgrading = asyncio.create_task(migrate.upgrade(engine))
@@ -133,25 +182,6 @@ async def test_go_down_to_nothing_and_up_again(engine: AsyncEngine) -> None:
     assert await migrate.current(engine) is None
     await migrate.upgrade(engine)
     await migrate.check(engine)
-
-
-async def test_older_keys_are_found_by_their_domains(engine: AsyncEngine) -> None:
-    """Preflights look them up (D-30); a key without domains accepts all, a revoked key none."""
-    async with engine.begin() as connection:
-        user = {"id": 1, "email": "a@example.com", "name": "A", "plan": "pro", "created_at": 0}
-        await connection.execute(users.insert().values(user))
-        await connection.execute(businesses.insert().values(id=1, user_id=1, name="B", created_at=0))
-        await connection.execute(locations.insert().values(LOCATION))
-        for number, (domains, expires_at, revoked_at) in enumerate(
-            [('["a.example", "www.a.example"]', None, None), ("[]", 5, None), ('["b.example"]', None, 1)], 1
-        ):
-            ended = {"allowed_domains": domains, "expires_at": expires_at, "revoked_at": revoked_at}
-            await connection.execute(keys.insert().values({**KEY, "id": number, "client_id": f"k{number}", **ended}))
-    await downgrade(engine, "0001")
-    await migrate.upgrade(engine)
-    async with engine.connect() as connection:
-        rows = {tuple(row) for row in await connection.execute(key_domains.select())}
-    assert rows == {("a.example", NEVER, 1), ("www.a.example", NEVER, 1), (ANY, 5, 2)}
 
 
 async def test_that_fail_are_rolled_back(engine: AsyncEngine) -> None:
@@ -182,25 +212,41 @@ async def test_names_are_the_same_on_both_databases(engine: AsyncEngine) -> None
         assert await connection.run_sync(unnamed) == []
 
 
+def columns(connection: Connection) -> dict[tuple[str, str], bool]:
+    """(table, column): whether a row can be written without it."""
+    inspector = inspect(connection)
+    return {
+        (table, column["name"]): column["nullable"] or column["default"] is not None
+        for table in inspector.get_table_names()
+        for column in inspector.get_columns(table)
+    }
+
+
+async def broken_for_the_version_before(engine: AsyncEngine) -> list[tuple[str, str]]:
+    """The columns that the newest migration takes away, or without which older processes cannot write."""
+    await downgrade(engine)
+    steps = sorted(path.name[:4] for path in (migrate.MIGRATIONS / "versions").glob("[0-9]*.py"))
+    broken: list[tuple[str, str]] = []
+    before: dict[tuple[str, str], bool] = {}
+    for step in steps:
+        await step_to(engine, step)
+        async with engine.connect() as connection:
+            after = await connection.run_sync(columns)
+        old_tables = {table for table, _ in before}
+        broken += [name for name, free in before.items() if after.get(name) != free]
+        broken += [name for name, free in after.items() if name[0] in old_tables and name not in before and not free]
+        before = after
+    return broken
+
+
 async def test_remain_usable_by_the_previous_version(engine: AsyncEngine) -> None:
     """So that its processes go on while the next version's come up (docs/operations.md)."""
+    assert await broken_for_the_version_before(engine) == []
 
-    def columns(connection: Connection) -> dict[tuple[str, str], bool]:
-        """(table, column): whether a row can be written without it."""
-        inspector = inspect(connection)
-        return {
-            (table, column["name"]): column["nullable"] or column["default"] is not None
-            for table in inspector.get_table_names()
-            for column in inspector.get_columns(table)
-        }
 
-    await downgrade(engine, "0001")
-    async with engine.connect() as connection:
-        before = await connection.run_sync(columns)
-    await migrate.upgrade(engine)
-    async with engine.connect() as connection:
-        after = await connection.run_sync(columns)
-    old_tables = {table for table, _ in before}
-    assert before.items() <= after.items()
-    assert all(free for (table, name), free in after.items() if table in old_tables and (table, name) not in before)
-    assert len(after) > len(before)
+@pytest.mark.parametrize(("work", "broken"), [(WORKS, []), *((work, [("users", name)]) for work, name in BREAKS)])
+async def test_a_step_that_breaks_the_previous_version_is_seen(
+    engine: AsyncEngine, next_step: NextStep, work: str, broken: list[tuple[str, str]]
+) -> None:
+    next_step(work)
+    assert await broken_for_the_version_before(engine) == broken

@@ -47,8 +47,8 @@ async def test_two_processes_work_behind_it(restored: Postgres, tmp_path: Path, 
         for _ in range(5):
             async with services.storage.read() as session:
                 assert await list_users(session)
-                assert await locations.state(session, "locations/111")
-                await posts.first_page(session, "locations/111", 10)
+                assert await locations.state(session, 1, "locations/111")
+                await posts.first_page(session, 1, "locations/111", 10)
             async with services.storage.write() as session:
                 await session.execute(update(users).where(users.c.id == 1).values(name=f"N{number}"))
             async with services.storage.leases.hold("turn"):

@@ -29,17 +29,17 @@ async def storage(settings: Settings) -> AsyncIterator[Storage]:
 async def put(storage: Storage, *items: StoredPost, location: str = HERE, now: int = 1) -> None:
     async with storage.write() as session:
         for item in items:
-            await posts.put(session, location, item, now)
+            await posts.put(session, 1, location, item, now)
 
 
 async def held(storage: Storage, location: str = HERE) -> dict[str, str]:
     async with storage.read() as session:
-        return await posts.documents(session, location)
+        return await posts.documents(session, 1, location)
 
 
 async def refresh(storage: Storage, before: dict[str, str], *found: StoredPost, now: int = 2) -> None:
     async with storage.write() as session:
-        await posts.replace(session, HERE, before, {item.post_id: item for item in found}, now)
+        await posts.replace(session, 1, HERE, before, {item.post_id: item for item in found}, now)
 
 
 class TestCache:
@@ -55,7 +55,7 @@ class TestCache:
         before = await held(storage)
         await put(storage, post("changed", text="[1]"), post("created"))
         async with storage.write() as session:
-            await posts.remove(session, HERE, "deleted")
+            await posts.remove(session, 1, HERE, "deleted")
         await refresh(storage, before, post("changed", text="[0]"), post("deleted"))
         assert await held(storage) == {"changed": "[1]", "created": "{}"}
         await refresh(storage, before)
@@ -64,7 +64,7 @@ class TestCache:
     async def test_has_the_age_of_the_last_reading(self, storage: Storage) -> None:
         async def ages() -> tuple[int | None, int | None]:
             async with storage.read() as session:
-                age = await posts.cache_age(session, HERE)
+                age = await posts.cache_age(session, 1, HERE)
             return age.posts_read_at, age.processing_read_at
 
         assert await ages() == (None, None)
@@ -82,26 +82,26 @@ class TestPage:
         await put(storage, post("other", 5), location=ELSEWHERE)
         seen: list[str] = []
         async with storage.read() as session:
-            age, page = await posts.first_page(session, HERE, 2)
-            assert age == await posts.cache_age(session, HERE)
+            age, page = await posts.first_page(session, 1, HERE, 2)
+            assert age == await posts.cache_age(session, 1, HERE)
             seen.append(page.documents)
             while page.last:
                 at, _, ident = page.last.partition(".")
-                page = await posts.page(session, HERE, 2, (int(at), ident))
+                page = await posts.page(session, 1, HERE, 2, (int(at), ident))
                 seen.append(page.documents)
         assert seen == [",".join(post(ident).document for ident in pair) for pair in (("new", "c"), ("b", "a"), ("z",))]
 
     async def test_ends_with_the_last_post_also_where_that_fills_the_page(self, storage: Storage) -> None:
         await put(storage, post("a", 5), post("b", 6))
         async with storage.read() as session:
-            assert (await posts.first_page(session, HERE, 2))[1].last == ""
-            assert (await posts.first_page(session, HERE, 1))[1].last == "6.b"
-            assert (await posts.page(session, HERE, 1, (6, "b"))) == (post("a", 5).document, "")
+            assert (await posts.first_page(session, 1, HERE, 2))[1].last == ""
+            assert (await posts.first_page(session, 1, HERE, 1))[1].last == "6.b"
+            assert (await posts.page(session, 1, HERE, 1, (6, "b"))) == (post("a", 5).document, "")
 
     async def test_has_the_age_of_the_cache_where_there_is_no_post(self, storage: Storage) -> None:
         await refresh(storage, {}, now=12)
         async with storage.read() as session:
-            assert await posts.first_page(session, HERE, 2) == ((12, None), ("", ""))
+            assert await posts.first_page(session, 1, HERE, 2) == ((12, None), ("", ""))
 
 
 class TestQuota:

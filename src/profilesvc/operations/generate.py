@@ -41,7 +41,7 @@ class _Site(NamedTuple):
     """A generated key, by its number."""
 
     key_id: int
-    user_id: int
+    owner_id: int
     business_id: int
     location: str
     host: str
@@ -78,8 +78,14 @@ class _Generator:
     def users(self) -> Rows:
         return ((n, f"user{n}@{DOMAIN}", f"User {n}", "agency", self._now - 365 * DAY) for n in self._owners())
 
+    def emails(self) -> Rows:
+        return ((f"user{n}@{DOMAIN}", n) for n in self._owners())
+
     def businesses(self) -> Rows:
         return ((n, n, f"Business {n}", self._now - 365 * DAY) for n in self._owners())
+
+    def location_owners(self) -> Rows:
+        return ((site.location, site.owner_id) for site in self._sites())
 
     def locations(self) -> Rows:
         for site in self._sites():
@@ -98,7 +104,7 @@ class _Generator:
                 "metadata": {"hasVoiceOfMerchant": True},
             }
             text = orjson.dumps(profile).decode()
-            owner = (site.location, site.user_id, site.business_id, site.created_at, f"accounts/{site.user_id}")
+            owner = (site.location, site.owner_id, site.business_id, site.created_at, f"accounts/{site.owner_id}")
             yield (*owner, title, text, self._now, True, "COMPLETED", True, self._now)
 
     def keys(self) -> Rows:
@@ -106,27 +112,27 @@ class _Generator:
         for site in self._sites():
             name = f"Site {site.key_id}"
             allowed = orjson.dumps(allowed_domains(site.host, [], development=False)).decode()
-            named = (site.key_id, new_client_id(site.user_id, site.created_at, name), site.user_id, site.business_id)
+            named = (site.key_id, new_client_id(site.owner_id, site.created_at, name), site.owner_id, site.business_id)
             yield (*named, site.location, name, permissions, site.host, allowed, site.created_at, self._now - HOUR)
 
     def secrets(self) -> Rows:
         for site in self._sites():
-            yield site.key_id, secret_digest(new_secret(self._chance), self._pepper), site.created_at
+            yield site.owner_id, site.key_id, secret_digest(new_secret(self._chance), self._pepper), site.created_at
 
     def key_domains(self) -> Rows:
         for site in self._sites():
             for domain in allowed_domains(site.host, [], development=False):
-                yield domain, NEVER, site.key_id
+                yield domain, NEVER, site.owner_id, site.key_id
 
     def connections(self) -> Rows:
         for site in self._sites():
             last = self._now - _SILENCE[site.key_id % len(_SILENCE)]
-            yield site.key_id, last, "2.4.1", "6.8", "8.3", site.host, last
+            yield site.owner_id, site.key_id, last, "2.4.1", "6.8", "8.3", site.host, last
 
     def contacts(self) -> Rows:
         for site in self._sites():
             ended = self._now - _SILENCE[site.key_id % len(_SILENCE)]
-            yield site.key_id, min(site.created_at, ended), ended
+            yield site.owner_id, site.key_id, min(site.created_at, ended), ended
 
     def posts(self) -> Rows:
         for site, count in self._shares(self._amounts.posts):
@@ -142,37 +148,39 @@ class _Generator:
                     "state": "LIVE",
                     "topicType": "STANDARD",
                 }
-                yield site.location, ident, made, "LIVE", self._now, orjson.dumps(document).decode()
+                yield site.owner_id, site.location, ident, made, "LIVE", self._now, orjson.dumps(document).decode()
 
     def syncs(self) -> Rows:
         for site, count in self._shares(self._amounts.history):
             for number in range(count):
                 at = self._now - 350 * DAY + number * MINUTE
                 status = "success" if number % 9 else "skipped"
-                yield new_sync_id(at, self._chance), site.location, at, status, "push", number % 9
+                yield site.owner_id, new_sync_id(at, self._chance), site.location, at, status, "push", number % 9
 
     def audit(self) -> Rows:
         for site in self._sites():
             for number in range(EVENTS_PER_KEY):
                 event = "token.issued" if number else "key.created"
-                yield site.created_at + number * DAY, event, site.user_id, site.key_id, f"user:{site.user_id}"
+                yield site.created_at + number * DAY, event, site.owner_id, site.key_id, f"user:{site.owner_id}"
 
 
 # In the order of their foreign keys.
 _COLUMNS: dict[str, str] = {
     "users": "id email name plan created_at",
-    "businesses": "id user_id name created_at",
-    "locations": "name user_id business_id assigned_at account title profile profile_read_at is_verified "
+    "emails": "email owner_id",
+    "businesses": "id owner_id name created_at",
+    "location_owners": "name owner_id",
+    "locations": "name owner_id business_id assigned_at account title profile profile_read_at is_verified "
     "verification_state sync_enabled posts_read_at",
-    "keys": "id client_id user_id business_id location_name name permissions primary_domain allowed_domains "
+    "keys": "id client_id owner_id business_id location_name name permissions primary_domain allowed_domains "
     "created_at last_used_at",
-    "secrets": "key_id digest created_at",
-    "key_domains": "domain until key_id",
-    "connections": "key_id last_heartbeat_at plugin_version wp_version php_version site_host site_host_at",
-    "contacts": "key_id started_at ended_at",
-    "posts": "location_name post_id created_at state read_at document",
-    "syncs": "sync_id location_name created_at status direction fields_updated",
-    "audit": "at event user_id key_id actor",
+    "secrets": "owner_id key_id digest created_at",
+    "key_domains": "domain until owner_id key_id",
+    "connections": "owner_id key_id last_heartbeat_at plugin_version wp_version php_version site_host site_host_at",
+    "contacts": "owner_id key_id started_at ended_at",
+    "posts": "owner_id location_name post_id created_at state read_at document",
+    "syncs": "owner_id sync_id location_name created_at status direction fields_updated",
+    "audit": "at event owner_id key_id actor",
 }
 
 

@@ -139,8 +139,8 @@ async def list_businesses(services: Services, email: str | None = None) -> list[
         ServiceError: NOT_FOUND.
     """
     async with services.storage.read() as session:
-        user_id = None if email is None else (await find_user(session, email)).id
-        return await users.list_businesses(session, user_id)
+        owner_id = None if email is None else (await find_user(session, email)).id
+        return await users.list_businesses(session, owner_id)
 
 
 async def assign_plan(services: Services, email: str, plan: str) -> PlanChange:
@@ -168,13 +168,13 @@ async def unassign_location(services: Services, name: str) -> list[str]:
         ServiceError: NOT_FOUND for an unknown or unassigned location, CONFLICT while it has live keys.
     """
     async with services.storage.write() as session:
-        row = await locations.state(session, name)
+        row = await locations.found(session, name)
         if row is None or row.business_id is None:
             raise ServiceError(NOT_FOUND, f"There is no assigned location {name}.")
-        user = await users.lock_user(session, row.user_id)
-        if await keys.count_live(session, name, services.clock.now()):
+        user = await users.lock_user(session, row.owner_id)
+        if await keys.count_live(session, row.owner_id, name, services.clock.now()):
             raise ServiceError(CONFLICT, f"{name} has live keys. Revoke them first.")
-        await locations.change(session, name, business_id=None, assigned_at=None)
+        await locations.change(session, row.owner_id, name, business_id=None, assigned_at=None)
         return (await fit_plan(services, session, user)).lifted
 
 

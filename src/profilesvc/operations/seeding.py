@@ -44,7 +44,7 @@ async def _location(services: Services, session: AsyncSession, location: JsonObj
     await locations.add(
         session,
         name=profile["name"],
-        user_id=location["user_id"],
+        owner_id=location["user_id"],
         business_id=business_id,
         assigned_at=None if business_id is None else now,
         account=location["account"],
@@ -60,4 +60,6 @@ async def _location(services: Services, session: AsyncSession, location: JsonObj
     if last_sync is not None:
         synced_at = parse_iso(location["last_synced_at"])
         sync_id, count = new_sync_id(synced_at, services.entropy), len(profiles.leaves(last_sync))
-        await sync.add(session, profile["name"], SyncRow(sync_id, synced_at, "success", "push", count))
+        await sync.add(
+            session, location["user_id"], profile["name"], SyncRow(sync_id, synced_at, "success", "push", count)
+        )

@@ -105,10 +105,10 @@ async def admit(
         raise invalid_token("invalid")
     _note_caller(services, request, caller.scope, key)
     if kind is not None:
-        await services.limiter.by_caller(kind, None if key is None else key.id, caller.user_id, caller.plan.reads)
+        await services.limiter.by_caller(kind, None if key is None else key.id, caller.owner_id, caller.plan.reads)
     if key is not None and key.hold is not None:
         if access.records_contact:
-            await services.beats.add(Beat(key.id, services.clock.now()))
+            await services.beats.add(Beat(key.owner_id, key.id, services.clock.now()))
         raise deactivated(services, key.hold)
     access.require(caller)
     require_origin(request)
@@ -217,7 +217,7 @@ async def _service(services: Services, claims: ServiceClaims, prefetch: Prefetch
     if key.hold is None:
         record_use(services, key)
     granted = frozenset(key.permissions.split()).intersection(claims["permissions"])
-    return Caller(key.user_id, services.plans[key.plan], granted, key, prefetched)
+    return Caller(key.owner_id, services.plans[key.plan], granted, key, prefetched)
 
 
 async def _ended(services: Services, claims: AccessClaims) -> ServiceError:
@@ -235,7 +235,7 @@ def record_use(services: Services, key: KeyState) -> None:
 
 async def _store_use(services: Services, key: KeyState, now: int) -> None:
     async with services.storage.write() as session:
-        await keys.set_last_used(session, key.id, now)
+        await keys.set_last_used(session, key.owner_id, key.id, now)
 
 
 async def require_location(services: Services, caller: Caller, name: str) -> AllowedLocation:
@@ -248,12 +248,12 @@ async def require_location(services: Services, caller: Caller, name: str) -> All
     if caller.key is not None:
         if caller.key.location_name != name:
             raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The key is bound to another location.")
-        return AllowedLocation(name, caller.user_id, caller.plan, caller.key.account)
+        return AllowedLocation(name, caller.owner_id, caller.plan, caller.key.account)
     async with services.storage.read() as session:
-        account = await locations.account_of(session, name, caller.user_id)
+        account = await locations.account_of(session, caller.owner_id, name)
     if account is None:
         raise missing("location")
-    return AllowedLocation(name, caller.user_id, caller.plan, account)
+    return AllowedLocation(name, caller.owner_id, caller.plan, account)
 
 
 def require_plan(location: AllowedLocation, feature: Feature) -> None:
@@ -277,7 +277,7 @@ async def own_key(services: Services, session: AsyncSession, caller: Caller | No
     Raises:
         ServiceError: NOT_FOUND.
     """
-    key = await keys.locked(session, client_id, None if caller is None else caller.user_id)
+    key = await keys.locked(session, client_id, None if caller is None else caller.owner_id)
     if key is None or not key.is_live(services.clock.now()):
         raise missing("API key")
     return key

@@ -29,28 +29,28 @@ async def record(
     services: "Services",
     session: AsyncSession,
     event: Event,
-    user_id: int,
+    owner_id: int,
     key_id: int | None = None,
     **details: object,
 ) -> None:
     """Append an event in the transaction of the change that it records."""
-    await audit.add(session, [_row(services.clock.now(), event, user_id, key_id, details)])
+    await audit.add(session, [_row(services.clock.now(), event, owner_id, key_id, details)])
 
 
 async def record_each(
-    services: "Services", session: AsyncSession, event: Event, user_id: int, key_ids: list[int], **details: object
+    services: "Services", session: AsyncSession, event: Event, owner_id: int, key_ids: list[int], **details: object
 ) -> None:
     """Append an event for each of a user's keys, in one statement."""
     now = services.clock.now()
-    await audit.add(session, [_row(now, event, user_id, key_id, details) for key_id in key_ids])
+    await audit.add(session, [_row(now, event, owner_id, key_id, details) for key_id in key_ids])
 
 
-def _row(at: int, event: Event, user_id: int, key_id: int | None, details: JsonObject) -> EventRow:
+def _row(at: int, event: Event, owner_id: int, key_id: int | None, details: JsonObject) -> EventRow:
     request = current_request()
     return {
         "at": at,
         "event": event,
-        "user_id": user_id,
+        "owner_id": owner_id,
         "key_id": key_id,
         "actor": request.actor,
         "ip_prefix": None if request.address is None else network(request.address, 24, 48),
@@ -63,7 +63,7 @@ class _Slot(NamedTuple):
     """What the events have in common that are counted together. Their addresses differ within a network."""
 
     event: Event
-    user_id: int
+    owner_id: int
     key_id: int
     start: int
     actor: str
@@ -72,7 +72,7 @@ class _Slot(NamedTuple):
     @classmethod
     def of(cls, event: Event, key: KeyState, now: int, period: int, actor: str | None = None) -> Self:
         request = current_request()
-        return cls(event, key.user_id, key.id, now - now % period, actor or request.actor, request.address)
+        return cls(event, key.owner_id, key.id, now - now % period, actor or request.actor, request.address)
 
 
 class _Count:
@@ -97,7 +97,7 @@ def _counted(slot: _Slot, count: _Count) -> CountedRow:
     return {
         "at": count.first,
         "event": slot.event,
-        "user_id": slot.user_id,
+        "owner_id": slot.owner_id,
         "key_id": slot.key_id,
         "actor": slot.actor,
         "ip_prefix": prefix,
@@ -186,25 +186,25 @@ async def of_key(services: "Services", caller: "Caller | None", client_id: str, 
         if caller is None:
             key = await keys.state(session, client_id)
         else:
-            key = await keys.own(session, client_id, caller.user_id)
+            key = await keys.own(session, client_id, caller.owner_id)
     if key is None:
         raise ServiceError(NOT_FOUND, "There is no such API key.")
     if key.expires_at is not None and key.expires_at <= now:
-        await record_expired(services)
-    return await _page(services, {"key_id": key.id}, query)
+        await record_expired(services, key.owner_id)
+    return await _page(services, {"owner_id": key.owner_id, "key_id": key.id}, query)
 
 
-async def of_user(services: "Services", user_id: int | None, query: AuditQuery) -> AuditTrail:
+async def of_user(services: "Services", owner_id: int | None, query: AuditQuery) -> AuditTrail:
     """Return the events of a user and all of their keys, newest first; without a user, those of all users."""
     await services.pending_events.write(services)
-    return await _page(services, {} if user_id is None else {"user_id": user_id}, query)
+    return await _page(services, {} if owner_id is None else {"owner_id": owner_id}, query)
 
 
-async def record_expired(services: "Services") -> None:
-    """Record each expired key once."""
+async def record_expired(services: "Services", owner_id: int | None = None) -> None:
+    """Record each expired key of an owner (None: of all) once."""
     now = services.clock.now()
     async with services.storage.write() as session:
-        await audit.record_expired(session, now, now - KEPT)
+        await audit.record_expired(session, owner_id, now, now - KEPT)
 
 
 async def _page(services: "Services", filters: dict[str, int], query: AuditQuery) -> AuditTrail:

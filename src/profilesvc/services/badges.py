@@ -1,5 +1,7 @@
 """The status badge of a key, which anyone who has its link can see."""
 
+import re
+
 from profilesvc.domain import connection
 from profilesvc.domain.keys import secret_digest
 from profilesvc.services import audit
@@ -7,6 +9,8 @@ from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import keys, overview
 from profilesvc.tokens.signer import random_id
+
+_LINK = re.compile(r"([1-9][0-9]{0,17})-[A-Za-z0-9_-]{22}", re.ASCII)  # the owner and the random part
 
 
 async def show(services: Services, caller: Caller, client_id: str, shown: bool) -> str | None:
@@ -17,12 +21,12 @@ async def show(services: Services, caller: Caller, client_id: str, shown: bool) 
     Raises:
         ServiceError: NOT_FOUND.
     """
-    secret = random_id(services.entropy) if shown else None
+    secret = f"{caller.owner_id}-{random_id(services.entropy)}" if shown else None
     digest = None if secret is None else secret_digest(secret, services.pepper)
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
-        await keys.set_badge(session, key.id, digest)
-        await audit.record(services, session, "key.badge", key.user_id, key.id, shown=shown)
+        await keys.set_badge(session, key.owner_id, key.id, digest)
+        await audit.record(services, session, "key.badge", key.owner_id, key.id, shown=shown)
     return secret
 
 
@@ -32,9 +36,10 @@ async def read(services: Services, secret: str) -> tuple[str, str, int | None]:
     Raises:
         ServiceError: NOT_FOUND if there is no badge with this secret.
     """
-    now = services.clock.now()
-    async with services.storage.read() as session:
-        row = await overview.of_badge(session, secret_digest(secret, services.pepper), now)
+    now, row = services.clock.now(), None
+    if link := _LINK.fullmatch(secret):
+        async with services.storage.read() as session:
+            row = await overview.of_badge(session, int(link[1]), secret_digest(secret, services.pepper), now)
     if row is None:
         raise missing("badge")
     state = "deactivated" if row.hold_reason is not None else connection.state(row.last_heartbeat_at, now)

@@ -42,7 +42,9 @@ async def heartbeat(services: Services, caller: Caller, body: Heartbeat, user_ag
         reported["detected_plugins"] = json.dumps(reported["detected_plugins"])
     now, site = services.clock.now(), site_host(user_agent)
     await services.beats.add(
-        Beat(caller.key.id, now, **reported, site_host=site, site_host_at=None if site is None else now)
+        Beat(
+            caller.owner_id, caller.key.id, now, **reported, site_host=site, site_host_at=None if site is None else now
+        )
     )
     return HeartbeatReceived(next_heartbeat_in=rules.NEXT_HEARTBEAT_SECONDS)
 
@@ -65,10 +67,10 @@ async def status(
         if caller.prefetched:
             key = connection.from_row(caller.prefetched)
         else:
-            key = await connection.watched(session, client_id, caller.user_id)
+            key = await connection.watched(session, client_id, caller.owner_id)
         if key is None or key.revoked_at is not None:
             raise missing("API key")
-        spans = await connection.spans(session, key.id, now - rules.HISTORY) if history else []
+        spans = await connection.spans(session, caller.owner_id, key.id, now - rules.HISTORY) if history else []
     sites, last_seen = (key.site_host, key.other_site_host), key.last_heartbeat_at
     mismatch = rules.site_mismatch(sites, key.other_site_host_at, keys.domains_of(key.allowed_domains), now)
     fields = {
@@ -107,9 +109,9 @@ async def validate(services: Services, body: CredentialCheck) -> CredentialsVali
 
 async def _valid(services: Services, key: KeyState) -> CredentialsValid:
     async with services.storage.read() as session:
-        user = await users.user(session, key.user_id)
-        business = await users.business_name(session, key.business_id, key.user_id)
-        location = await locations.state(session, key.location_name)
+        user = await users.user(session, key.owner_id)
+        business = await users.business_name(session, key.business_id, key.owner_id)
+        location = await locations.state(session, key.owner_id, key.location_name)
     assert user is not None and business is not None and location is not None, "foreign keys guarantee it"  # noqa: PT018
     profile, plan = json.loads(location.profile), services.plans[key.plan]
     return CredentialsValid(

@@ -115,7 +115,7 @@ class Services:
 class Caller:
     """A user, or a key that acts for its owner. `prefetched` was read in the same statement."""
 
-    user_id: int
+    owner_id: int
     plan: Plan
     permissions: frozenset[str]
     key: KeyState | None = None
@@ -124,7 +124,7 @@ class Caller:
     @property
     def scope(self) -> str:
         """The name of the caller, for idempotency keys and the audit trail."""
-        return f"user:{self.user_id}" if self.key is None else f"key:{self.key.id}"
+        return f"user:{self.owner_id}" if self.key is None else f"key:{self.key.id}"
 
 
 @dataclass(frozen=True, slots=True)

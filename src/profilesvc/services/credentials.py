@@ -36,18 +36,18 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
     if invalid_values := problems(services, fields):
         raise invalid_many(invalid_values)
     new, secret = _new_key(services, caller, body, _allowed(services, fields)), new_secret(services.entropy)
-    await services.limiter.creation(caller.user_id)
+    await services.limiter.creation(caller.owner_id)
     async with services.storage.write() as session:
-        business = await users.business_name(session, body.business_id, caller.user_id)
+        business = await users.business_name(session, body.business_id, caller.owner_id)
         if business is None:
             raise missing("business or location")
         owner = await _assign_location(services, session, caller, body)
-        client_id = await _free_client_id(session, caller.user_id, new.created_at, new.name)
+        client_id = await _free_client_id(session, caller.owner_id, new.created_at, new.name)
         new = new._replace(client_id=client_id, billing_version=owner.billing_version)
         key_id = await keys.add(session, new, secret_digest(secret, services.pepper))
-        await audit.record(services, session, "key.created", caller.user_id, key_id, location=new.location_name)
+        await audit.record(services, session, "key.created", caller.owner_id, key_id, location=new.location_name)
         if owner.unpaid_since is not None:  # while an invoice is unpaid, new keys are held too
-            await hold(services, session, caller.user_id, holds.of_key(key_id), "billing_issue")
+            await hold(services, session, caller.owner_id, holds.of_key(key_id), "billing_issue")
     return KeyCreated(
         client_id=new.client_id,
         client_secret=secret,
@@ -70,7 +70,7 @@ def _new_key(services: Services, caller: Caller, body: KeyCreate, allowed: list[
     """Return the row of a key before its client id and its owner's billing version are known."""
     now = services.clock.now()
     return NewKey(
-        user_id=caller.user_id,
+        owner_id=caller.owner_id,
         business_id=body.business_id,
         location_name=body.assigned_location_id,
         name=clean_name(body.name),
@@ -119,11 +119,14 @@ def _expiry(text: str | None, now: int) -> int | None:
 async def _assign_location(services: Services, session: AsyncSession, caller: Caller, body: KeyCreate) -> UserState:
     """Check that the location is the caller's, assign it if it is unassigned, and return its owner."""
     name = body.assigned_location_id
-    location = await locations.own(session, name, caller.user_id)
+    location = await locations.state(session, caller.owner_id, name)
     if location is None:
         raise missing("business or location")
     owner = await assign_within_plan(services, session, location, body.business_id)
-    if await keys.count_live(session, name, services.clock.now()) >= caller.plan.live_keys_per_location:
+    if (
+        await keys.count_live(session, caller.owner_id, name, services.clock.now())
+        >= caller.plan.live_keys_per_location
+    ):
         raise ServiceError(
             CONFLICT,
             f"The location already has {caller.plan.live_keys_per_location} live keys. Revoke one first.",
@@ -132,9 +135,9 @@ async def _assign_location(services: Services, session: AsyncSession, caller: Ca
     return owner
 
 
-async def _free_client_id(session: AsyncSession, user_id: int, now: int, name: str) -> str:
+async def _free_client_id(session: AsyncSession, owner_id: int, now: int, name: str) -> str:
     """Return a free id, because two keys of the same name may be created in the same millisecond."""
-    while await keys.client_id_taken(session, candidate := new_client_id(user_id, now, name)):
+    while await keys.client_id_taken(session, candidate := new_client_id(owner_id, now, name)):
         now += 1
     return candidate
 
@@ -160,7 +163,7 @@ async def roll(services: Services, caller: Caller | None, client_id: str, body: 
 async def renew(services: Services, session: AsyncSession, key: KeyState, overlap_seconds: int) -> KeyRolled:
     """Replace the secret of a key that this transaction has locked."""
     now, secret = services.clock.now(), new_secret(services.entropy)
-    retiring = await keys.retiring_until(session, key.id, now)
+    retiring = await keys.retiring_until(session, key.owner_id, key.id, now)
     if overlap_seconds and retiring is not None:  # without an overlap all previous secrets end now
         raise ServiceError(
             CONFLICT,
@@ -168,10 +171,10 @@ async def renew(services: Services, session: AsyncSession, key: KeyState, overla
             previous_secret_expires_at=iso(retiring),
         )
     until = now + overlap_seconds * SECOND
-    await keys.replace_secret(session, key.id, secret_digest(secret, services.pepper), now, until)
+    await keys.replace_secret(session, key.owner_id, key.id, secret_digest(secret, services.pepper), now, until)
     if not overlap_seconds:
-        await keys.raise_epoch(session, key.id)
-    await audit.record(services, session, "key.rolled", key.user_id, key.id, overlap_seconds=overlap_seconds)
+        await keys.raise_epoch(session, key.owner_id, key.id)
+    await audit.record(services, session, "key.rolled", key.owner_id, key.id, overlap_seconds=overlap_seconds)
     return KeyRolled(
         client_id=key.client_id,
         client_secret=secret,

@@ -19,19 +19,19 @@ class Effect(NamedTuple):
     lifted: list[str]
 
 
-async def hold(services: Services, session: AsyncSession, user_id: int, which: Which, reason: str) -> list[str]:
+async def hold(services: Services, session: AsyncSession, owner_id: int, which: Which, reason: str) -> list[str]:
     """Put a hold on keys of a user, and return the client ids of those that did not have it."""
-    changed = await holds.put(session, which, reason, services.clock.now())
+    changed = await holds.put(session, owner_id, which, reason, services.clock.now())
     ids = [key.id for key in changed]
-    await audit.record_each(services, session, "key.deactivated", user_id, ids, reason=reason)
+    await audit.record_each(services, session, "key.deactivated", owner_id, ids, reason=reason)
     return [key.client_id for key in changed]
 
 
-async def lift(services: Services, session: AsyncSession, user_id: int, which: Which, reason: str) -> list[str]:
+async def lift(services: Services, session: AsyncSession, owner_id: int, which: Which, reason: str) -> list[str]:
     """Lift a hold from keys of a user, and return the client ids of those that had it."""
-    changed = await holds.lift(session, which, reason)
+    changed = await holds.lift(session, owner_id, which, reason)
     ids = [key.id for key in changed]
-    await audit.record_each(services, session, "key.reactivated", user_id, ids, reason=reason)
+    await audit.record_each(services, session, "key.reactivated", owner_id, ids, reason=reason)
     return [key.client_id for key in changed]
 
 
@@ -64,7 +64,7 @@ async def billing_event(services: Services, email: str, paid: bool, version: int
             return Effect([], [])
         unpaid_since = None if paid else services.clock.now()
         await users.update_user(session, user.id, billing_version=version, unpaid_since=unpaid_since)
-        which = holds.of_keys(await keys.advance_billing(session, holds.of_user(user.id), version))
+        which = holds.of_keys(await keys.advance_billing(session, user.id, holds.of_every_key(), version))
         if paid:
             return Effect([], await lift(services, session, user.id, which, "billing_issue"))
         return Effect(await hold(services, session, user.id, which, "billing_issue"), [])

@@ -32,6 +32,7 @@ class IdempotencyKey:
 class Claim:
     """The right to run and to store the response; its fence is higher than that of all previous holders."""
 
+    owner_id: int
     scope: str
     fence: int
     since: int
@@ -42,7 +43,7 @@ class Claim:
         Raises:
             ServiceError: IDEMPOTENCY_IN_PROGRESS, because another holder has taken over.
         """
-        if not await idempotency.finish(session, self.scope, self.fence, status, response.decode()):
+        if not await idempotency.finish(session, self.owner_id, self.scope, self.fence, status, response.decode()):
             raise _in_progress()
 
 
@@ -86,7 +87,7 @@ async def run_once(
     claim: Claim | Rendered | None = None
     if key is not None:
         scope = hashlib.sha256("\n".join([caller.scope, target[0], target[1].name, key.value]).encode()).hexdigest()
-        claim = await _claim(services, scope, key.fingerprint, lock)
+        claim = await _claim(services, caller.owner_id, scope, key.fingerprint, lock)
     if isinstance(claim, Rendered):
         return claim
     try:
@@ -96,20 +97,22 @@ async def run_once(
         raise
 
 
-async def _claim(services: Services, scope: str, fingerprint: str, lock: Lock | None) -> Claim | Rendered:
+async def _claim(
+    services: Services, owner_id: int, scope: str, fingerprint: str, lock: Lock | None
+) -> Claim | Rendered:
     now = services.clock.now()
     async with services.storage.write() as session:
-        claim: Claim | Rendered = Claim(scope, 1, now)
-        if not await idempotency.insert_first(session, scope, fingerprint, now, now + LEASE):
-            claim = await _repeated(session, scope, fingerprint, now)
+        claim: Claim | Rendered = Claim(owner_id, scope, 1, now)
+        if not await idempotency.insert_first(session, owner_id, scope, fingerprint, now, now + LEASE):
+            claim = await _repeated(session, owner_id, scope, fingerprint, now)
         if lock is not None and isinstance(claim, Claim):
             await lock.take(session)
     return claim
 
 
-async def _repeated(session: AsyncSession, scope: str, fingerprint: str, now: int) -> Claim | Rendered:
+async def _repeated(session: AsyncSession, owner_id: int, scope: str, fingerprint: str, now: int) -> Claim | Rendered:
     """Replay the response of an earlier attempt, or take over from one that has ended without a response."""
-    previous = await idempotency.find(session, scope)
+    previous = await idempotency.find(session, owner_id, scope)
     if previous is None:  # it has just been removed
         raise _in_progress()
     is_forgotten = previous.created_at <= now - KEPT
@@ -121,9 +124,9 @@ async def _repeated(session: AsyncSession, scope: str, fingerprint: str, now: in
         raise _in_progress()
     since = now if is_forgotten else previous.created_at  # nothing older can be the effect of this request
     successor = Attempt(fingerprint, previous.fence + 1, now + LEASE, since, None, None)
-    if not await idempotency.take_over(session, scope, previous.fence, successor):
+    if not await idempotency.take_over(session, owner_id, scope, previous.fence, successor):
         raise _in_progress()
-    return Claim(scope, successor.fence, since)
+    return Claim(owner_id, scope, successor.fence, since)
 
 
 def _replay(status: int, response: str) -> Rendered:
@@ -154,18 +157,18 @@ async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now
         False if the rejection could not be kept, because another holder has taken over.
     """
     if not isinstance(error, ServiceError):
-        await idempotency.end_lease(session, claim.scope, claim.fence, now)
+        await idempotency.end_lease(session, claim.owner_id, claim.scope, claim.fence, now)
         return True
     cause = error.__cause__
     is_unknown = cause.effect_unknown if isinstance(cause, ProviderError) else error.kind.status >= 500
     is_rejected = error.kind is PROVIDER_API_ERROR and error.details["reason"] == "rejected"
     if is_rejected and not error.details["retryable"]:
         response = json.dumps({"message": error.message, "details": error.details})
-        return await idempotency.finish(session, claim.scope, claim.fence, error.kind.status, response)
+        return await idempotency.finish(session, claim.owner_id, claim.scope, claim.fence, error.kind.status, response)
     if is_unknown or error.kind.status >= 500 or claim.fence > 1:
         # A failure may have had its effect, and so may an earlier attempt, however this one ended.
         can_be_corrected = not is_unknown and claim.fence == 1
-        await idempotency.end_lease(session, claim.scope, claim.fence, now, can_be_corrected)
+        await idempotency.end_lease(session, claim.owner_id, claim.scope, claim.fence, now, can_be_corrected)
     else:
-        await idempotency.remove(session, claim.scope, claim.fence)
+        await idempotency.remove(session, claim.owner_id, claim.scope, claim.fence)
     return True

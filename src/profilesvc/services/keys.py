@@ -70,13 +70,13 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
     Live keys are returned at once unless the caller sets a limit, because the plan limits their number.
     """
     now, revoked = services.clock.now(), query.include_revoked == "true"
-    user_id = None if caller is None else caller.user_id
+    owner_id = None if caller is None else caller.owner_id
     before = None if query.before is None else int(query.before)
     limit = None
     if revoked or query.limit is not None or before is not None:
         limit = min(query.limit or MAX_LIMIT, MAX_LIMIT)
     async with services.storage.read() as session:
-        rows = await keys.listing(session, user_id, None if revoked else now, before, limit and limit + 1)
+        rows = await keys.listing(session, owner_id, None if revoked else now, before, limit and limit + 1)
     shown = rows[:limit]
     return KeyList(
         credentials=[_entry(row, now) for row in shown],
@@ -91,7 +91,7 @@ async def get(services: Services, caller: Caller, client_id: str) -> KeyEntry:
         ServiceError: NOT_FOUND.
     """
     async with services.storage.read() as session:
-        row = await keys.listed(session, caller.user_id, client_id)
+        row = await keys.listed(session, caller.owner_id, client_id)
     if row is None:
         raise missing("API key")
     return _entry(row, services.clock.now())
@@ -108,14 +108,14 @@ async def revoke(services: Services, caller: Caller | None, client_id: str) -> K
     now = services.clock.now()
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
-        await keys.revoke(session, key.id, now)
-        await audit.record(services, session, "key.revoked", key.user_id, key.id)
+        await keys.revoke(session, key, now)
+        await audit.record(services, session, "key.revoked", key.owner_id, key.id)
     return KeyRevoked(client_id=client_id, revoked_at=iso(now))
 
 
 async def businesses(services: Services, caller: Caller) -> BusinessList:
     async with services.storage.read() as session:
-        rows = await users.list_businesses(session, caller.user_id)
+        rows = await users.list_businesses(session, caller.owner_id)
     return BusinessList(businesses=[BusinessEntry(id=row[0], name=row[2]) for row in rows])
 
 
@@ -132,10 +132,10 @@ async def deactivate(
     async with services.storage.write() as session:
         key = await own_key(services, session, caller, client_id)
         changed = False
-        if version is None or await keys.advance_billing(session, holds.of_key(key.id), version):
-            changed = bool(await hold(services, session, key.user_id, holds.of_key(key.id), reason))
+        if version is None or await keys.advance_billing(session, key.owner_id, holds.of_key(key.id), version):
+            changed = bool(await hold(services, session, key.owner_id, holds.of_key(key.id), reason))
         if changed and reason == "security_concern":
-            await keys.raise_epoch(session, key.id)
+            await keys.raise_epoch(session, key.owner_id, key.id)
         return Deactivated(await _standing(session, key), changed)
 
 
@@ -150,7 +150,7 @@ async def reactivate_own(services: Services, caller: Caller, client_id: str) -> 
         # `key.hold` is the most severe hold, and the owner's is the least severe one.
         if key.hold is not None and key.hold.reason != "user_requested":
             raise deactivated(services, key.hold)
-        await lift(services, session, key.user_id, holds.of_key(key.id), "user_requested")
+        await lift(services, session, key.owner_id, holds.of_key(key.id), "user_requested")
         return await _standing(session, key)
 
 
@@ -167,9 +167,9 @@ async def reactivate(
     """
     async with services.storage.write() as session:
         key = await _locked_with_owner(services, session, client_id)
-        present = [each.reason for each in await holds.on_key(session, key.id)]
+        present = [each.reason for each in await holds.on_key(session, key.owner_id, key.id)]
         to_lift = [name for name in present if reason in (None, name)]
-        if version is not None and not await keys.advance_billing(session, holds.of_key(key.id), version):
+        if version is not None and not await keys.advance_billing(session, key.owner_id, holds.of_key(key.id), version):
             to_lift = []
         if "security_concern" in to_lift and not roll:
             raise ServiceError(CONFLICT, "A key that is held for a security concern needs a new secret. Add --roll.")
@@ -179,7 +179,7 @@ async def reactivate(
                 CONFLICT, "The location is beyond its owner's plan. Assign a larger plan, or unassign another location."
             )
         for name in lifted:
-            await lift(services, session, key.user_id, holds.of_key(key.id), name)
+            await lift(services, session, key.owner_id, holds.of_key(key.id), name)
         rolled = await renew(services, session, key, 0) if roll else None
         remaining = [name for name in present if name not in lifted]
         return Reactivated(await _standing(session, key), lifted, remaining, rolled)
@@ -189,17 +189,17 @@ async def _locked_with_owner(services: Services, session: AsyncSession, client_i
     """Lock the owner before the key, in the order of a plan change, so that the two cannot deadlock."""
     key = await keys.state(session, client_id)
     if key is not None:
-        await users.lock_user(session, key.user_id)
+        await users.lock_user(session, key.owner_id)
     return await own_key(services, session, None, client_id)
 
 
 async def _within_plan(services: Services, session: AsyncSession, key: KeyState) -> bool:
-    within, _ = await covered(services, session, await users.lock_user(session, key.user_id))
+    within, _ = await covered(services, session, await users.lock_user(session, key.owner_id))
     return key.location_name in within
 
 
 async def _standing(session: AsyncSession, key: KeyState) -> KeyStanding:
-    worst = next(iter(await holds.on_key(session, key.id)), None)
+    worst = next(iter(await holds.on_key(session, key.owner_id, key.id)), None)
     if worst is None:
         return KeyStanding(client_id=key.client_id, status="active", deactivation_reason=None, deactivated_at=None)
     return KeyStanding(

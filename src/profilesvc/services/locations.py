@@ -33,8 +33,8 @@ async def list_page(services: Services, caller: Caller, query: LocationListQuery
     unassigned = query.type == "unassigned"
     offset = (query.page - 1) * limit
     async with services.storage.read() as session:
-        total = await locations.count(session, caller.user_id, only, unassigned)
-        rows = await locations.page(session, caller.user_id, only, unassigned, (offset, limit))
+        total = await locations.count(session, caller.owner_id, only, unassigned)
+        rows = await locations.page(session, caller.owner_id, only, unassigned, (offset, limit))
     entries = [_entry(row) for row in rows]
     more = offset + len(entries) < total
     pagination = {"page": query.page, "limit": limit, "totalCount": total, "hasMore": more}
@@ -65,7 +65,9 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
             age = (now - cached.profile_read_at) // SECOND
         else:
             async with services.storage.write() as session:
-                await locations.keep_profile(session, location.name, json.dumps(profile), title_of(profile), now)
+                await locations.keep_profile(
+                    session, location.owner_id, location.name, json.dumps(profile), title_of(profile), now
+                )
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
     return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": cached.is_verified}}), data_age=age)
 
@@ -73,7 +75,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
 async def load(services: Services, location: AllowedLocation) -> LocationState:
     """Return the row of a location with its cached profile."""
     async with services.storage.read() as session:
-        row = await locations.state(session, location.name)
+        row = await locations.state(session, location.owner_id, location.name)
     assert row is not None, "an allowed location exists"
     return row
 
@@ -94,9 +96,9 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
         require_plan(location, "sync")
     async with services.storage.write() as session:
         if not enabled:
-            await locations.change(session, location.name, sync_enabled=False)
-        elif not await locations.enable_sync(session, location.name):
-            row = await locations.state(session, location.name)
+            await locations.change(session, location.owner_id, location.name, sync_enabled=False)
+        elif not await locations.enable_sync(session, location.owner_id, location.name):
+            row = await locations.state(session, location.owner_id, location.name)
             assert row is not None, "an allowed location exists"
             raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
@@ -124,7 +126,7 @@ async def store_verification(
     if not is_verified:
         values["sync_enabled"] = False
     async with services.storage.write() as session:
-        await locations.change(session, location.name, **values)
+        await locations.change(session, location.owner_id, location.name, **values)
     return VerificationRefreshed(locationId=location.name, isVerified=is_verified, verificationState=state)
 
 
@@ -135,8 +137,8 @@ async def assign(services: Services, name: str, business_id: int) -> None:
         ServiceError: NOT_FOUND, PLAN_RESTRICTION, CONFLICT.
     """
     async with services.storage.write() as session:
-        row = await locations.state(session, name)
-        if row is None or await users.business_name(session, business_id, row.user_id) is None:
+        row = await locations.found(session, name)
+        if row is None or await users.business_name(session, business_id, row.owner_id) is None:
             raise ServiceError(NOT_FOUND, "There is no such location, or its owner has no such business.")
         await assign_within_plan(services, session, row, business_id)
 
@@ -153,14 +155,16 @@ async def assign_within_plan(
     """
     if row.business_id not in {None, business_id}:
         raise ServiceError(CONFLICT, "The location belongs to another business of its owner.")
-    owner = await users.lock_user(session, row.user_id)
+    owner = await users.lock_user(session, row.owner_id)
     plan = services.plans[owner.plan]
-    assigned = await locations.assigned(session, row.user_id)
+    assigned = await locations.assigned(session, row.owner_id)
     position = assigned.index(row.name) if row.name in assigned else len(assigned)
     if position >= plan.locations:
         message = f"The plan {plan.display_name} includes {counted(plan.locations, 'location')}."
         raise ServiceError(PLAN_RESTRICTION, message, limit=plan.locations)
-    if row.business_id is None and not await locations.assign(session, row.name, business_id, services.clock.now()):
+    if row.business_id is None and not await locations.assign(
+        session, row.owner_id, row.name, business_id, services.clock.now()
+    ):
         raise ServiceError(CONFLICT, "The location has just been assigned.")
     return owner
 
@@ -179,7 +183,7 @@ async def import_account(services: Services, email: str, account: str) -> list[s
         raise provider_failure(error) from error
     async with services.storage.write() as session:
         for profile, state in imported:
-            await _import_one(services, session, {"user_id": user.id, "account": account, **state}, profile)
+            await _import_one(services, session, user.id, {"account": account, **state}, profile)
     return [profile["name"] for profile, _ in imported]
 
 
@@ -189,20 +193,27 @@ async def _read(services: Services, profile: JsonObject) -> tuple[JsonObject, Js
     return profile, {"is_verified": is_verified, "verification_state": state}
 
 
-async def _import_one(services: Services, session: AsyncSession, values: JsonObject, profile: JsonObject) -> None:
+async def _import_one(
+    services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
+) -> None:
     name, now = profile["name"], services.clock.now()
-    old = await locations.state(session, name)
-    if old is not None and old.user_id != values["user_id"]:
+    old = await locations.found(session, name)
+    if old is not None and old.owner_id != owner_id:
         raise ServiceError(CONFLICT, f"{name} belongs to another user.")
     desired = json.dumps(profiles.split(profile, None)[0])
     cached = {"profile": json.dumps(profile), "title": title_of(profile), "profile_read_at": now, **values}
     changed = profiles.leaves(profile)
     if old is None:
-        await locations.add(session, name=name, source=desired, sync_enabled=False, **cached)
+        await locations.add(session, owner_id=owner_id, name=name, source=desired, sync_enabled=False, **cached)
     else:
         before = dict(profiles.leaves(json.loads(old.profile)))
         changed = [(path, value) for path, value in changed if before.get(path) != value]
         source = {} if old.last_sync is not None else {"source": desired}
         sync_off = {} if values["is_verified"] else {"sync_enabled": False}
-        await locations.change(session, name, **cached, **source, **sync_off)
-    await sync.add(session, name, SyncRow(new_sync_id(now, services.entropy), now, "success", "pull", len(changed)))
+        await locations.change(session, owner_id, name, **cached, **source, **sync_off)
+    await sync.add(
+        session,
+        owner_id,
+        name,
+        SyncRow(new_sync_id(now, services.entropy), now, "success", "pull", len(changed)),
+    )

@@ -47,7 +47,7 @@ async def authenticate_client(services: Services, client_id: str, client_secret:
     if key is None:
         raise ServiceError(AUTH_INVALID_TOKEN, "Invalid client credentials.")
     access.admit_key(services, current_request(), key)
-    return Caller(key.user_id, services.plans[key.plan], frozenset(key.permissions.split()), key)
+    return Caller(key.owner_id, services.plans[key.plan], frozenset(key.permissions.split()), key)
 
 
 async def introspect(services: Services, caller: Caller, token: str) -> Introspection:
@@ -83,9 +83,9 @@ async def revoke(services: Services, caller: Caller, token: str) -> None:
     now = services.clock.now()
     async with services.storage.write() as session:
         if claims["scope"] == "service" and _is_refresh(services, claims):
-            await revocations.add(session, "family", claims["fam"], now, now + LONGEST_TOKEN)
+            await revocations.add(session, caller.owner_id, "family", claims["fam"], now, now + LONGEST_TOKEN)
         else:
-            await revocations.add(session, "token", claims["jti"], now, claims["exp"] * SECOND)
+            await revocations.add(session, caller.owner_id, "token", claims["jti"], now, claims["exp"] * SECOND)
 
 
 def _claims_of(services: Services, token: str) -> AccessClaims:
@@ -105,11 +105,11 @@ def _is_refresh(services: Services, claims: AccessClaims) -> bool:
 async def _belongs(services: Services, caller: Caller, claims: AccessClaims) -> bool:
     """Return whether a token is the caller's. This is checked before its state is read."""
     if claims["scope"] == "user":
-        return caller.key is None and claims["sub"] == str(caller.user_id)
+        return caller.key is None and claims["sub"] == str(caller.owner_id)
     if caller.key is not None:
         return claims["client_id"] == caller.key.client_id
     async with services.storage.read() as session:
-        return await keys.own(session, claims["client_id"], caller.user_id) is not None
+        return await keys.own(session, claims["client_id"], caller.owner_id) is not None
 
 
 async def _current_scope(services: Services, claims: AccessClaims) -> str | None:
@@ -121,7 +121,7 @@ async def _current_scope(services: Services, claims: AccessClaims) -> str | None
         return None
     if _is_refresh(services, claims):
         async with services.storage.read() as session:
-            family = await families.find(session, claims["fam"])
+            family = await families.find(session, key.owner_id, claims["fam"])
         if claims["gen"] != (0 if family is None else family.generation):
             return None  # exchanged before
     return " ".join(name for name in ALL if name in key.permissions.split() and name in claims["permissions"])

@@ -79,7 +79,7 @@ async def keys_of(services: Services, caller: Caller) -> list[KeyView]:
     """Return the caller's live keys with their connections, oldest first."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        rows = await overview.of_keys(session, caller.user_id, now)
+        rows = await overview.of_keys(session, caller.owner_id, now)
     views: dict[int, KeyView] = {}
     for row in rows:
         views.setdefault(row.id, _key(row, now))  # the most severe hold comes first
@@ -90,8 +90,8 @@ async def sites(services: Services, caller: Caller) -> list[SiteView]:
     """Return the caller's locations, the most urgent first. The provider is not called."""
     keys = await keys_of(services, caller)
     async with services.storage.read() as session:
-        rows = await overview.of_locations(session, caller.user_id)
-        in_review = await overview.of_posts(session, caller.user_id)
+        rows = await overview.of_locations(session, caller.owner_id)
+        in_review = await overview.of_posts(session, caller.owner_id)
     bound: dict[str, list[KeyView]] = {}
     for key in keys:
         bound.setdefault(key.row.location_name, []).append(key)
@@ -136,9 +136,9 @@ async def choices(services: Services, caller: Caller) -> list[Choice]:
     """Return the caller's locations by title, and whether a new key may be bound to each (D-23)."""
     now, plan = services.clock.now(), caller.plan
     async with services.storage.read() as session:
-        rows = await overview.of_locations(session, caller.user_id)
-        assigned = await locations.assigned(session, caller.user_id)
-        keys = {row.id: row.location_name for row in await overview.of_keys(session, caller.user_id, now)}
+        rows = await overview.of_locations(session, caller.owner_id)
+        assigned = await locations.assigned(session, caller.owner_id)
+        keys = {row.id: row.location_name for row in await overview.of_keys(session, caller.owner_id, now)}
     bound = list(keys.values())
     choices_by_title = []
     for row in rows:
@@ -156,9 +156,9 @@ async def usage(services: Services, caller: Caller) -> Usage:
     """Return how much of the caller's plan is used, and all plans, the cheapest first."""
     now = services.clock.now()
     async with services.storage.read() as session:
-        used = await posts.used(session, caller.user_id, month_start(now))
-        assigned = await locations.assigned(session, caller.user_id)
-        keys = {row.id for row in await overview.of_keys(session, caller.user_id, now)}
+        used = await posts.used(session, caller.owner_id, month_start(now))
+        assigned = await locations.assigned(session, caller.owner_id)
+        keys = {row.id for row in await overview.of_keys(session, caller.owner_id, now)}
     plans = list(services.plans.values())
     return Usage(caller.plan, plans, used, month_start(now, 1), len(assigned), len(keys))
 
@@ -166,6 +166,6 @@ async def usage(services: Services, caller: Caller) -> Usage:
 async def person(services: Services, caller: Caller) -> tuple[str, str]:
     """Return the name and e-mail address of the user who is calling."""
     async with services.storage.read() as session:
-        user = await users.user(session, caller.user_id)
+        user = await users.user(session, caller.owner_id)
     assert user is not None, "an authenticated user exists"
     return user.name, user.email

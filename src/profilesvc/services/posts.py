@@ -62,14 +62,14 @@ async def list_page(services: Services, caller: Caller, location: AllowedLocatio
     else:
         async with services.storage.read() as session:
             if after is None:
-                age, page = await posts.first_page(session, location.name, size)
+                age, page = await posts.first_page(session, location.owner_id, location.name, size)
             else:
-                page = await posts.page(session, location.name, size, after)
+                page = await posts.page(session, location.owner_id, location.name, size, after)
     if after is None and _is_stale(services, age):
         try:
             data_age = await _reread_or_age(services, location)
             async with services.storage.read() as session:
-                _, page = await posts.first_page(session, location.name, size)
+                _, page = await posts.first_page(session, location.owner_id, location.name, size)
         except _NotCachedError as error:
             page = posts.page_of(error.listed, size)
     token = seal(services, location, "posts", page.last) if page.last else ""
@@ -81,7 +81,7 @@ async def _reread_or_age(services: Services, location: AllowedLocation) -> int |
         await _reread(services, location)
     except ProviderError as error:
         async with services.storage.read() as session:
-            read_at = (await posts.cache_age(session, location.name)).posts_read_at
+            read_at = (await posts.cache_age(session, location.owner_id, location.name)).posts_read_at
         if read_at is None:
             raise provider_failure(error) from error
         return (services.clock.now() - read_at) // SECOND
@@ -124,7 +124,7 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
     async with services.storage.write() as session:
         if adopted:  # it was counted by the attempt that created it
             await posts.give_back(session, location.owner_id, month_start(now))
-        await posts.put(session, location.name, created, now)
+        await posts.put(session, location.owner_id, location.name, created, now)
         if claim is not None:
             await claim.finish(session, _CREATED, response)
     return Rendered(response)
@@ -168,7 +168,7 @@ async def _created_before(
     Media is not compared, because the provider changes it. The provider's clock may be a little behind ours.
     """
     async with services.storage.read() as session:
-        earlier = await posts.read_before(session, location.name, since)
+        earlier = await posts.read_before(session, location.owner_id, location.name, since)
     for document in await services.provider.posts(location.account, location.name):
         candidate = stored(location.name, document)
         if (
@@ -210,14 +210,14 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
     except ProviderError as error:
         raise await _rejected(services, location, post_id, error) from error
     async with services.storage.write() as session:
-        await posts.change(session, location.name, changed, now)
+        await posts.change(session, location.owner_id, location.name, changed, now)
     return Rendered(changed.document.encode())
 
 
 async def _find(services: Services, location: AllowedLocation, post_id: str) -> str | None:
     """Return a post. If it is not cached, read all posts again, unless the plan is rejected next."""
     async with services.storage.read() as session:
-        existing = await posts.find(session, location.name, post_id)
+        existing = await posts.find(session, location.owner_id, location.name, post_id)
     if existing is not None or not location.plan.posts:
         return existing
     try:
@@ -225,7 +225,7 @@ async def _find(services: Services, location: AllowedLocation, post_id: str) -> 
     except ProviderError as error:
         raise provider_failure(error) from error
     async with services.storage.read() as session:
-        return await posts.find(session, location.name, post_id)
+        return await posts.find(session, location.owner_id, location.name, post_id)
 
 
 async def delete(services: Services, location: AllowedLocation, post_id: str) -> PostDeleted:
@@ -238,7 +238,7 @@ async def delete(services: Services, location: AllowedLocation, post_id: str) ->
         await services.provider.delete_post(location.account, location.name, post_id)
     except ProviderError as error:
         raise await _rejected(services, location, post_id, error) from error
-    await _forget(services, location.name, post_id)
+    await _forget(services, location, post_id)
     return PostDeleted()
 
 
@@ -246,7 +246,7 @@ async def _rejected(services: Services, location: AllowedLocation, post_id: str,
     """Return the error to raise, and remove a post that the provider no longer has."""
     if not error.not_found:
         return provider_failure(error)
-    await _forget(services, location.name, post_id)
+    await _forget(services, location, post_id)
     return missing("post")
 
 
@@ -292,11 +292,11 @@ async def _reread(services: Services, location: AllowedLocation) -> None:
     await services.single_flight.run(_work(location.name), lambda: _read(services, location))
 
 
-async def _forget(services: Services, location: str, post_id: str) -> None:
+async def _forget(services: Services, location: AllowedLocation, post_id: str) -> None:
     """Remove a post that the provider no longer has, after any read in progress that may still contain it."""
-    await services.single_flight.wait(_work(location))
-    async with services.storage.leases.hold(_work(location)), services.storage.write() as session:
-        await posts.remove(session, location, post_id)
+    await services.single_flight.wait(_work(location.name))
+    async with services.storage.leases.hold(_work(location.name)), services.storage.write() as session:
+        await posts.remove(session, location.owner_id, location.name, post_id)
 
 
 def _work(location: str) -> str:
@@ -305,7 +305,7 @@ def _work(location: str) -> str:
 
 async def _read(services: Services, location: AllowedLocation) -> None:
     async with services.storage.read() as session:
-        read_at = (await posts.cache_age(session, location.name)).posts_read_at
+        read_at = (await posts.cache_age(session, location.owner_id, location.name)).posts_read_at
     async with AsyncExitStack() as stack:
         try:
             was_free = await stack.enter_async_context(services.storage.leases.hold(_work(location.name)))
@@ -313,13 +313,16 @@ async def _read(services: Services, location: AllowedLocation) -> None:
             was_free = True
         now = services.clock.now()
         async with services.storage.read() as session:
-            if not was_free and (await posts.cache_age(session, location.name)).posts_read_at != read_at:
+            if (
+                not was_free
+                and (await posts.cache_age(session, location.owner_id, location.name)).posts_read_at != read_at
+            ):
                 return  # another process has just read them
-            before = await posts.documents(session, location.name)
+            before = await posts.documents(session, location.owner_id, location.name)
         listed = await services.provider.posts(location.account, location.name)
         current = {post.post_id: post for post in (stored(location.name, document) for document in listed)}
         try:
             async with services.storage.write() as session:
-                await posts.replace(session, location.name, before, current, now)
+                await posts.replace(session, location.owner_id, location.name, before, current, now)
         except ServiceError as error:
             raise _NotCachedError(list(current.values())) from (error.__cause__ or error)

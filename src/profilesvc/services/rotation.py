@@ -116,6 +116,7 @@ async def exchange(
         {"fam": presented["fam"], "gen": presented["gen"] + 1, "auth_time": presented["auth_time"]},
     )
     exchange = Exchange(
+        owner_id=key.owner_id,
         family=presented["fam"],
         key_id=key.id,
         generation=presented["gen"],
@@ -136,16 +137,16 @@ async def exchange(
 
 async def _repeated(services: Services, session: AsyncSession, key: KeyState, exchange: Exchange) -> Pair | None:
     """Return the existing pair within the grace period. After that, end the family."""
-    family, now = await families.find(session, exchange.family), services.clock.now()
+    family, now = await families.find(session, exchange.owner_id, exchange.family), services.clock.now()
     if family is None:
         return None
     if _is_within_grace(services, family, exchange.generation):
         await audit.count(services, session, "token.refresh_replayed", key)
         return Pair(**orjson.loads(family.successor))
     if exchange.generation < family.generation:
-        await revocations.add(session, "family", exchange.family, now, now + LONGEST_TOKEN)
+        await revocations.add(session, exchange.owner_id, "family", exchange.family, now, now + LONGEST_TOKEN)
         await audit.record(
-            services, session, "token.refresh_reuse", key.user_id, key.id, generation=exchange.generation
+            services, session, "token.refresh_reuse", key.owner_id, key.id, generation=exchange.generation
         )
     return None
 

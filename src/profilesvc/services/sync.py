@@ -48,7 +48,7 @@ class _Lease:
     `row` is the location's row from when the lease was taken. No other sync changes it meanwhile.
     """
 
-    def __init__(self, services: Services, location: str) -> None:
+    def __init__(self, services: Services, location: AllowedLocation) -> None:
         self._services, self._location = services, location
         self.holder = services.entropy.token_bytes(16).hex()
         self.row: LocationState | None = None
@@ -58,7 +58,9 @@ class _Lease:
     async def take(self, session: AsyncSession) -> None:
         """Take the lease if it is free."""
         now = self._services.clock.now()
-        self.row = await sync.take_lease(session, self._location, self.holder, now, now + LEASE)
+        self.row = await sync.take_lease(
+            session, self._location.owner_id, self._location.name, self.holder, now, now + LEASE
+        )
         self.must_end = self.row is not None
 
     async def wait(self) -> LocationState:
@@ -87,8 +89,8 @@ class _Lease:
             values["source"] = _desired(self.row, self.failed.body)
             now = self._services.clock.now()
             row = SyncRow(new_sync_id(now, self._services.entropy), now, "failed", "push", 0)
-            await sync.add(session, self._location, row)
-        await sync.end_lease(session, self._location, self.holder, **values)
+            await sync.add(session, self._location.owner_id, self._location.name, row)
+        await sync.end_lease(session, self._location.owner_id, self._location.name, self.holder, **values)
         self.must_end = False
 
 
@@ -104,7 +106,7 @@ async def run(
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
             PROVIDER_API_ERROR, in this order.
     """
-    push, lease = checked(location, body), _Lease(services, location.name)
+    push, lease = checked(location, body), _Lease(services, location)
 
     async def push_once(claim: Claim | None) -> Rendered:
         require_plan(location, "sync")
@@ -207,8 +209,8 @@ async def _finish(
     async with services.storage.write() as session:
         if claim is not None:
             await claim.finish(session, 200, data)
-        await sync.end_lease(session, row.name, lease.holder, **values)
-        await sync.add(session, row.name, SyncRow(sync_id, now, status, "push", len(outcome.changed)))
+        await sync.end_lease(session, row.owner_id, row.name, lease.holder, **values)
+        await sync.add(session, row.owner_id, row.name, SyncRow(sync_id, now, status, "push", len(outcome.changed)))
     lease.must_end = False
     return Rendered(data)
 
@@ -218,7 +220,9 @@ async def history(services: Services, location: AllowedLocation, query: SyncHist
     limit = min(query.limit, MAX_LIMIT)
     offset = (query.page - 1) * limit
     async with services.storage.read() as session:
-        rows = await sync.history(session, location.name, offset, min(limit, SHOWN - offset)) if offset < SHOWN else []
+        rows = []
+        if offset < SHOWN:
+            rows = await sync.history(session, location.owner_id, location.name, offset, min(limit, SHOWN - offset))
     entries = [
         SyncHistoryEntry(
             syncId=row.sync_id,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, TypedDict
 
-from sqlalchemy import String, case, cast, exists, insert, literal, select, tuple_
+from sqlalchemy import String, and_, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.audit import Event
@@ -16,7 +16,7 @@ class EventRow(TypedDict):
 
     at: int
     event: Event
-    user_id: int
+    owner_id: int
     key_id: int | None
     actor: str
     ip_prefix: str | None
@@ -48,7 +48,7 @@ def _counting(statement: Insert) -> Insert:
         "at": case((new.at < audit.c.at, new.at), else_=audit.c.at),
         "details": case((audit.c.details > new.details, audit.c.details), else_=new.details),
     }
-    return statement.on_conflict_do_update(index_elements=[audit.c.once], set_=counted)
+    return statement.on_conflict_do_update(index_elements=[audit.c.owner_id, audit.c.once], set_=counted)
 
 
 _COUNT = PreparedWrite(lambda dialect: _counting(insert_by(dialect, audit).inline()), tuple(CountedRow.__annotations__))
@@ -64,14 +64,19 @@ def counting(dialect: str, events: list[CountedRow]) -> list[Executions]:
     return [_COUNT.executions(dialect, events)]
 
 
-async def record_expired(session: AsyncSession, now: int, since: int) -> None:
-    """Append the end of each key that expired after `since` and by now, unless it is recorded already."""
+async def record_expired(session: AsyncSession, owner_id: int | None, now: int, since: int) -> None:
+    """Append the end of each key of an owner (None: of all) that expired after `since`, unless it is recorded."""
     once = literal("expired:") + cast(keys.c.id, String)
     has_expired = keys.c.revoked_at.is_(None) & (keys.c.expires_at <= now) & (keys.c.expires_at > since)
-    ends = select(keys.c.expires_at, literal("key.expired"), keys.c.user_id, keys.c.id, literal("service"), once).where(
-        has_expired, ~exists().where(audit.c.once == once)
+    recorded = exists().where(
+        audit.c.owner_id == (keys.c.owner_id if owner_id is None else owner_id), audit.c.once == once
     )
-    columns = ["at", "event", "user_id", "key_id", "actor", "once"]
+    ends = select(
+        keys.c.expires_at, literal("key.expired"), keys.c.owner_id, keys.c.id, literal("service"), once
+    ).where(has_expired, ~recorded)
+    if owner_id is not None:
+        ends = ends.where(keys.c.owner_id == owner_id)
+    columns = ["at", "event", "owner_id", "key_id", "actor", "once"]
     await session.execute(insert_into(session, audit).from_select(columns, ends).on_conflict_do_nothing())
 
 
@@ -90,10 +95,12 @@ class StoredEvent(NamedTuple):
 
 
 async def page(session: Executor, of: dict[str, int], before: Position | None, limit: int) -> list[StoredEvent]:
-    """Return events older than a position, newest first; `of` selects a `key_id` or `user_id`, or is empty for all."""
+    """Return events older than a position, newest first; `of` selects an `owner_id` and perhaps
+    a `key_id`, or is empty for all.
+    """
     query = (
         select(*(audit.c[name] for name in StoredEvent._fields[:-1]), keys.c.client_id)
-        .outerjoin(keys, keys.c.id == audit.c.key_id)
+        .outerjoin(keys, and_(keys.c.owner_id == audit.c.owner_id, keys.c.id == audit.c.key_id))
         .where(*(audit.c[name] == value for name, value in of.items()))
         .order_by(audit.c.at.desc(), audit.c.id.desc())
         .limit(limit)

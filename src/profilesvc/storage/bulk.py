@@ -5,7 +5,7 @@ from itertools import islice
 from typing import cast
 
 import asyncpg
-from sqlalchemy import Table, func, insert, literal, select, text
+from sqlalchemy import Table, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.engine import Storage
@@ -38,8 +38,9 @@ async def _insert(session: AsyncSession, table: Table, columns: Sequence[str], r
         driver = cast(asyncpg.Connection, (await connection.get_raw_connection()).driver_connection)
         await driver.copy_records_to_table(table.name, columns=columns, records=rows)
     else:
-        statement = insert(table).values({name: literal(None) for name in columns})
-        await connection.exec_driver_sql(str(statement.compile(dialect=connection.dialect)), rows)
+        places = ", ".join("?" * len(columns))
+        statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  our own names
+        await connection.exec_driver_sql(statement, rows)
 
 
 async def next_ids(session: Executor) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from sqlalchemy import Update, and_, bindparam, case, exists, func, select, upda
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
 from profilesvc.domain.connection import ONLINE_FOR, Span
-from profilesvc.storage.tables import connections, contacts, holds, keys
+from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys
 
 
 class Watched(NamedTuple):
@@ -30,11 +30,13 @@ class Watched(NamedTuple):
 _WATCHED = Prepared(
     select(
         *(keys.c[name] for name in Watched._fields[:4]),
-        exists().where(holds.c.key_id == keys.c.id),
+        exists().where(holds.c.owner_id == OWNER, holds.c.key_id == keys.c.id),
         *(connections.c[name] for name in Watched._fields[5:]),
     )
-    .select_from(keys.outerjoin(connections, connections.c.key_id == keys.c.id))
-    .where(keys.c.client_id == bindparam("client_id"), keys.c.user_id == bindparam("user_id"))
+    .select_from(
+        keys.outerjoin(connections, and_(connections.c.owner_id == keys.c.owner_id, connections.c.key_id == keys.c.id))
+    )
+    .where(keys.c.owner_id == OWNER, keys.c.client_id == bindparam("client_id"))
 )
 
 
@@ -43,9 +45,9 @@ def prefetch(client_id: str) -> Prefetch:
     return Prefetch(_WATCHED, {"client_id": client_id})
 
 
-async def watched(session: Executor, client_id: str, user_id: int) -> Watched | None:
+async def watched(session: Executor, client_id: str, owner_id: int) -> Watched | None:
     """Return a key of a user and its last heartbeat, in one statement."""
-    rows = await fetch(session, _WATCHED, client_id=client_id, user_id=user_id)
+    rows = await fetch(session, _WATCHED, client_id=client_id, owner_id=owner_id)
     return from_row(rows[0]) if rows else None
 
 
@@ -57,6 +59,7 @@ def from_row(columns: Row) -> Watched | None:
 class Beat(NamedTuple):
     """A heartbeat as it is stored; a field that is None keeps its old value."""
 
+    owner_id: int
     key_id: int
     last_heartbeat_at: int
     plugin_version: str | None = None
@@ -70,7 +73,7 @@ class Beat(NamedTuple):
 def _upsert(dialect: str) -> Insert:
     insert = insert_by(dialect, connections)
     new, old = insert.excluded, connections.c
-    kept = {name: func.coalesce(new[name], old[name]) for name in Beat._fields[2:]}
+    kept = {name: func.coalesce(new[name], old[name]) for name in Beat._fields[3:]}
     # When a heartbeat names a new site, the old one moves to other_site; one statement, so that no race loses it.
     moved = and_(old.site_host.is_not(None), new.site_host.is_not(None), old.site_host != new.site_host)
     sites = {
@@ -78,7 +81,7 @@ def _upsert(dialect: str) -> Insert:
         "other_site_host_at": case((moved, old.site_host_at), else_=old.other_site_host_at),
     }
     return insert.on_conflict_do_update(
-        index_elements=[old.key_id],
+        index_elements=[old.owner_id, old.key_id],
         set_={"last_heartbeat_at": new.last_heartbeat_at, **kept, **sites},
         where=old.last_heartbeat_at <= new.last_heartbeat_at,
     )
@@ -86,7 +89,12 @@ def _upsert(dialect: str) -> Insert:
 
 _KEY = bindparam("key_id", type_=contacts.c.key_id.type)
 _NOW = bindparam("last_heartbeat_at", type_=contacts.c.ended_at.type)
-_RUNNING = and_(contacts.c.key_id == _KEY, contacts.c.ended_at >= _NOW - ONLINE_FOR, contacts.c.started_at <= _NOW)
+_RUNNING = and_(
+    contacts.c.owner_id == OWNER,
+    contacts.c.key_id == _KEY,
+    contacts.c.ended_at >= _NOW - ONLINE_FOR,
+    contacts.c.started_at <= _NOW,
+)
 
 
 def _extend(_dialect: str) -> Update:
@@ -95,9 +103,9 @@ def _extend(_dialect: str) -> Update:
 
 def _start(dialect: str) -> Insert:
     """Start a run of contact after a gap of more than the online window, unless one is running."""
-    new = select(_KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
+    new = select(OWNER, _KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
     insert = insert_by(dialect, contacts)
-    return insert.from_select(["key_id", "started_at", "ended_at"], new).on_conflict_do_nothing()
+    return insert.from_select(["owner_id", "key_id", "started_at", "ended_at"], new).on_conflict_do_nothing()
 
 
 _UPSERT, _EXTEND, _START = PreparedWrite(_upsert, Beat._fields), PreparedWrite(_extend), PreparedWrite(_start)
@@ -106,16 +114,16 @@ _UPSERT, _EXTEND, _START = PreparedWrite(_upsert, Beat._fields), PreparedWrite(_
 def recording(dialect: str, beats: list[Beat]) -> list[Executions]:
     """Return the statements that record heartbeats: the later one wins, fields not reported keep their value."""
     # Two processes that lock rows in the same order cannot deadlock.
-    rows = [beat._asdict() for beat in sorted(beats, key=lambda beat: beat[:2])]
+    rows = [beat._asdict() for beat in sorted(beats, key=lambda beat: beat[:3])]
     latest = list({row["key_id"]: row for row in rows}.values())
     return [_UPSERT.executions(dialect, rows), _EXTEND.executions(dialect, latest), _START.executions(dialect, latest)]
 
 
-async def spans(session: Executor, key_id: int, since: int) -> list[Span]:
+async def spans(session: Executor, owner_id: int, key_id: int, since: int) -> list[Span]:
     """Return the runs of contact that ended after an instant, oldest first."""
     query = (
         select(contacts.c.started_at, contacts.c.ended_at)
-        .where(contacts.c.key_id == key_id, contacts.c.ended_at >= since)
+        .where(contacts.c.owner_id == owner_id, contacts.c.key_id == key_id, contacts.c.ended_at >= since)
         .order_by(contacts.c.started_at)
     )
     return [Span(row.started_at, row.ended_at) for row in await session.execute(query)]

@@ -1,6 +1,6 @@
 """Queries that count over whole tables for the operator's metrics, and the counts stored last."""
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prepared, fetch, insert_into
@@ -14,7 +14,7 @@ _STORED = Prepared(select(stored.c.name, stored.c.state, stored.c.amount, stored
 
 async def keys_by_state(session: Executor, now: int) -> dict[str, int]:
     """Return {active, deactivated, revoked}; expired keys count as revoked."""
-    held = select(holds.c.key_id).where(holds.c.key_id == keys.c.id).exists()
+    held = select(holds.c.key_id).where(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id).exists()
     counts = (func.count(), func.count().filter(live(now)), func.count().filter(live(now), held))
     total, live_keys, deactivated = map(int, (await session.execute(select(*counts).select_from(keys))).one())
     return {"active": live_keys - deactivated, "deactivated": deactivated, "revoked": total - live_keys}
@@ -23,9 +23,10 @@ async def keys_by_state(session: Executor, now: int) -> dict[str, int]:
 async def connections_by_state(session: Executor, now: int, online_from: int, offline_before: int) -> dict[str, int]:
     """Return {online, idle} of live keys."""
     last_at = connections.c.last_heartbeat_at
+    is_connected = and_(keys.c.owner_id == connections.c.owner_id, keys.c.id == connections.c.key_id)
     query = (
         select(func.count().filter(last_at >= online_from), func.count().filter(last_at < online_from))
-        .select_from(connections.join(keys, keys.c.id == connections.c.key_id))
+        .select_from(connections.join(keys, is_connected))
         .where(last_at > offline_before, live(now))
     )
     online, idle = map(int, (await session.execute(query)).one())

@@ -1,6 +1,8 @@
 """Queries on the domains from which keys accept requests, so that a preflight costs one look-up in an index."""
 
-from sqlalchemy import BigInteger, String, bindparam, delete, insert, literal, select
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, String, and_, bindparam, delete, insert, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor
@@ -12,9 +14,9 @@ NEVER = 2**63 - 1
 LIVE_KEY = (
     select(literal(1))
     .select_from(
-        key_domains.join(keys, keys.c.id == key_domains.c.key_id)
-        .join(users, users.c.id == keys.c.user_id)
-        .outerjoin(holds, holds.c.key_id == keys.c.id)
+        key_domains.join(keys, and_(keys.c.owner_id == key_domains.c.owner_id, keys.c.id == key_domains.c.key_id))
+        .join(users, users.c.id == keys.c.owner_id)
+        .outerjoin(holds, and_(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id))
     )
     .where(
         key_domains.c.domain.in_([bindparam("domain", type_=String), ANY]),
@@ -36,13 +38,25 @@ async def allow(session: Executor, domain: str | None, now: int) -> bool:
     return (await session.execute(query)).first() is not None
 
 
-async def add(session: AsyncSession, key_id: int, allowed: list[str], expires_at: int | None) -> None:
+class Entry(NamedTuple):
+    """What the rows of a key have in common, apart from their domains."""
+
+    owner_id: int
+    key_id: int
+    expires_at: int | None
+
+    def row(self) -> dict[str, int]:
+        """Return the columns besides the domain."""
+        until = NEVER if self.expires_at is None else self.expires_at
+        return {"owner_id": self.owner_id, "key_id": self.key_id, "until": until}
+
+
+async def add(session: AsyncSession, entry: Entry, allowed: list[str]) -> None:
     """Store the domains of a new key."""
-    until = NEVER if expires_at is None else expires_at
-    rows = [{"domain": domain, "until": until, "key_id": key_id} for domain in allowed or [ANY]]
-    await session.execute(insert(key_domains), rows)
+    await session.execute(insert(key_domains), [{"domain": domain, **entry.row()} for domain in allowed or [ANY]])
 
 
-async def drop(session: AsyncSession, key_id: int) -> None:
-    """Delete the domains of a revoked key."""
-    await session.execute(delete(key_domains).where(key_domains.c.key_id == key_id))
+async def drop(session: AsyncSession, entry: Entry, allowed: list[str]) -> None:
+    """Delete the domains of a revoked key. Its whole primary key is known, so that no other index is needed."""
+    is_entry = (key_domains.c[name] == value for name, value in entry.row().items())
+    await session.execute(delete(key_domains).where(key_domains.c.domain.in_(allowed or [ANY]), *is_entry))

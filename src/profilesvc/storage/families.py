@@ -20,6 +20,7 @@ class Family(NamedTuple):
 class Exchange(NamedTuple):
     """An exchange that replaces a generation of a family; `successor` has the claims of the next one."""
 
+    owner_id: int
     family: str
     key_id: int
     generation: int
@@ -35,22 +36,32 @@ async def advance(session: AsyncSession, exchange: Exchange, now: int) -> bool:
     values = {"generation": exchange.generation + 1, "rotated_at": now, "successor": exchange.successor}
     if exchange.generation == 0:
         first = insert_into(session, families).values(
-            id=exchange.family, key_id=exchange.key_id, expires_at=exchange.expires_at, **values
+            owner_id=exchange.owner_id,
+            id=exchange.family,
+            key_id=exchange.key_id,
+            expires_at=exchange.expires_at,
+            **values,
         )
         inserted = await session.execute(first.on_conflict_do_nothing().returning(families.c.id))
         return inserted.first() is not None
     later = case((families.c.expires_at < exchange.expires_at, exchange.expires_at), else_=families.c.expires_at)
     statement = (
         update(families)
-        .where(families.c.id == exchange.family, families.c.generation == exchange.generation)
+        .where(
+            families.c.owner_id == exchange.owner_id,
+            families.c.id == exchange.family,
+            families.c.generation == exchange.generation,
+        )
         .values(expires_at=later, **values)
         .returning(families.c.id)
     )
     return (await session.execute(statement)).first() is not None
 
 
-async def find(session: Executor, family: str) -> Family | None:
+async def find(session: Executor, owner_id: int, family: str) -> Family | None:
     """Return the state of a family, or None before its first exchange."""
-    query = select(families.c.generation, families.c.rotated_at, families.c.successor).where(families.c.id == family)
+    query = select(families.c.generation, families.c.rotated_at, families.c.successor).where(
+        families.c.owner_id == owner_id, families.c.id == family
+    )
     row = (await session.execute(query)).one_or_none()
     return None if row is None else Family._make(row)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy import ColumnElement, and_, delete, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, insert_into
@@ -25,9 +25,9 @@ def of_key(key_id: int) -> Which:
     return keys.c.id == key_id
 
 
-def of_user(user_id: int) -> Which:
-    """Select every key of a user."""
-    return keys.c.user_id == user_id
+def of_every_key() -> Which:
+    """Select every key."""
+    return true()
 
 
 def of_keys(ids: list[int]) -> Which:
@@ -40,34 +40,38 @@ def at_locations(names: list[str]) -> Which:
     return keys.c.location_name.in_(names)
 
 
-async def on_key(session: Executor, key_id: int) -> list[Hold]:
+async def on_key(session: Executor, owner_id: int, key_id: int) -> list[Hold]:
     """Return the holds of a key, the most severe first."""
-    query = select(holds.c.reason, holds.c.set_at).where(holds.c.key_id == key_id).order_by(holds.c.severity.desc())
+    is_on_key = (holds.c.owner_id == owner_id, holds.c.key_id == key_id)
+    query = select(holds.c.reason, holds.c.set_at).where(*is_on_key).order_by(holds.c.severity.desc())
     return [Hold(row.reason, row.set_at) for row in await session.execute(query)]
 
 
-async def put(session: AsyncSession, which: Which, reason: str, now: int) -> list[Changed]:
-    """Add a hold to the live keys among these that do not have it; return these keys."""
-    held = select(holds.c.key_id).where(holds.c.key_id == keys.c.id, holds.c.reason == reason).exists()
-    query = select(keys.c.id, keys.c.client_id).where(which, live(now), ~held).order_by(keys.c.id)
+async def put(session: AsyncSession, owner_id: int, which: Which, reason: str, now: int) -> list[Changed]:
+    """Add a hold to the owner's live keys among these that do not have it; return these keys."""
+    has_reason = (holds.c.owner_id == owner_id, holds.c.key_id == keys.c.id, holds.c.reason == reason)
+    held = select(holds.c.key_id).where(*has_reason).exists()
+    is_free = (keys.c.owner_id == owner_id, which, live(now), ~held)
+    query = select(keys.c.id, keys.c.client_id).where(*is_free).order_by(keys.c.id)
     changed = [Changed(row.id, row.client_id) for row in await session.execute(query)]
     if changed:
-        hold = {"reason": reason, "severity": SEVERITY[reason], "set_at": now}
+        hold = {"owner_id": owner_id, "reason": reason, "severity": SEVERITY[reason], "set_at": now}
         statement = insert_into(session, holds).on_conflict_do_nothing()
         await session.execute(statement, [{"key_id": key.id, **hold} for key in changed])
     return changed
 
 
-async def lift(session: AsyncSession, which: Which, reason: str) -> list[Changed]:
-    """Lift a hold from the keys among these that have it; return these keys."""
+async def lift(session: AsyncSession, owner_id: int, which: Which, reason: str) -> list[Changed]:
+    """Lift a hold from the owner's keys among these that have it; return these keys."""
     query = (
         select(keys.c.id, keys.c.client_id)
-        .join(holds, holds.c.key_id == keys.c.id)
-        .where(which, holds.c.reason == reason)
+        .join(holds, and_(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id))
+        .where(keys.c.owner_id == owner_id, which, holds.c.reason == reason)
         .order_by(keys.c.id)
     )
     changed = [Changed(row.id, row.client_id) for row in await session.execute(query)]
     if changed:
         ids = [key.id for key in changed]
-        await session.execute(delete(holds).where(holds.c.key_id.in_(ids), holds.c.reason == reason))
+        is_lifted = (holds.c.owner_id == owner_id, holds.c.key_id.in_(ids), holds.c.reason == reason)
+        await session.execute(delete(holds).where(*is_lifted))
     return changed

@@ -1,8 +1,8 @@
 """Queries that delete expired and old rows, a batch at a time."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import Column, delete, select, tuple_
+from sqlalchemy import Column, ColumnElement, delete, literal_column, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.storage import tables
@@ -37,6 +37,8 @@ PIECE = 5_000  # rows of one transaction, which take far less than the time limi
 async def prune(session: AsyncSession, kind: Kind, before: int) -> bool:
     """Delete rows that are older than an instant, at most PIECE of them; return True if there may be more."""
     age = _AGES[kind]
-    key = tuple_(*age.table.primary_key)
-    old = select(*age.table.primary_key).where(age < before).limit(PIECE)
+    # SQLite 3.40 finds only one row for a list of several columns if an index has them and the last is the rowid.
+    is_sqlite = session.get_bind().dialect.name == "sqlite"
+    columns: list[ColumnElement[Any]] = [literal_column("rowid")] if is_sqlite else list(age.table.primary_key)
+    key, old = tuple_(*columns), select(*columns).select_from(age.table).where(age < before).limit(PIECE)
     return len((await session.execute(delete(age.table).where(key.in_(old)).returning(age))).all()) == PIECE

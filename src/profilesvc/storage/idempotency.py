@@ -20,42 +20,48 @@ class Attempt(NamedTuple):
     answer: str | None
 
 
-async def insert_first(session: AsyncSession, scope: str, fingerprint: str, now: int, lease_until: int) -> bool:
+def _is(owner_id: int, scope: str) -> ColumnElement[bool]:
+    return and_(idempotency.c.owner_id == owner_id, idempotency.c.scope == scope)
+
+
+async def insert_first(
+    session: AsyncSession, owner_id: int, scope: str, fingerprint: str, now: int, lease_until: int
+) -> bool:
     """Insert the first attempt with a key; return False if there is one already."""
     statement = insert_into(session, idempotency).values(
-        scope=scope, fingerprint=fingerprint, fence=1, lease_until=lease_until, created_at=now
+        owner_id=owner_id, scope=scope, fingerprint=fingerprint, fence=1, lease_until=lease_until, created_at=now
     )
     returned = await session.execute(statement.on_conflict_do_nothing().returning(idempotency.c.scope))
     return returned.first() is not None
 
 
-async def find(session: Executor, scope: str) -> Attempt | None:
+async def find(session: Executor, owner_id: int, scope: str) -> Attempt | None:
     """Return the latest attempt with a key."""
-    query = select(*(idempotency.c[name] for name in Attempt._fields)).where(idempotency.c.scope == scope)
+    query = select(*(idempotency.c[name] for name in Attempt._fields)).where(_is(owner_id, scope))
     row = (await session.execute(query)).one_or_none()
     return None if row is None else Attempt._make(row)
 
 
-async def take_over(session: AsyncSession, scope: str, fence: int, successor: Attempt) -> bool:
+async def take_over(session: AsyncSession, owner_id: int, scope: str, fence: int, successor: Attempt) -> bool:
     """Replace the attempt with that fence; return False if another request was first."""
     statement = (
         update(idempotency)
-        .where(idempotency.c.scope == scope, idempotency.c.fence == fence)
+        .where(_is(owner_id, scope), idempotency.c.fence == fence)
         .values(**successor._asdict())
         .returning(idempotency.c.fence)
     )
     return (await session.execute(statement)).first() is not None
 
 
-def _running(scope: str, fence: int) -> ColumnElement[bool]:
-    return and_(idempotency.c.scope == scope, idempotency.c.fence == fence, idempotency.c.status.is_(None))
+def _running(owner_id: int, scope: str, fence: int) -> ColumnElement[bool]:
+    return and_(_is(owner_id, scope), idempotency.c.fence == fence, idempotency.c.status.is_(None))
 
 
-async def finish(session: AsyncSession, scope: str, fence: int, status: int, answer: str) -> bool:
+async def finish(session: AsyncSession, owner_id: int, scope: str, fence: int, status: int, answer: str) -> bool:
     """Store the response; return False if another holder has taken over."""
     statement = (
         update(idempotency)
-        .where(_running(scope, fence))
+        .where(_running(owner_id, scope, fence))
         .values(status=status, answer=answer)
         .returning(idempotency.c.scope)
     )
@@ -65,12 +71,14 @@ async def finish(session: AsyncSession, scope: str, fence: int, status: int, ans
 ANY_FINGERPRINT = ""  # the fingerprint of an attempt that may be followed by a corrected request
 
 
-async def end_lease(session: AsyncSession, scope: str, fence: int, now: int, can_be_corrected: bool = False) -> None:
+async def end_lease(
+    session: AsyncSession, owner_id: int, scope: str, fence: int, now: int, can_be_corrected: bool = False
+) -> None:
     """End the lease but keep the attempt: its effect is unknown, and the next attempt must take that into account."""
     values = {"lease_until": now} | ({"fingerprint": ANY_FINGERPRINT} if can_be_corrected else {})
-    await session.execute(update(idempotency).where(_running(scope, fence)).values(**values))
+    await session.execute(update(idempotency).where(_running(owner_id, scope, fence)).values(**values))
 
 
-async def remove(session: AsyncSession, scope: str, fence: int) -> None:
+async def remove(session: AsyncSession, owner_id: int, scope: str, fence: int) -> None:
     """Delete an attempt that had no effect."""
-    await session.execute(delete(idempotency).where(_running(scope, fence)))
+    await session.execute(delete(idempotency).where(_running(owner_id, scope, fence)))

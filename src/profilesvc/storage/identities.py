@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, insert_into
 from profilesvc.storage.tables import exchanges, identities, users
-from profilesvc.storage.users import USER, UserState
+from profilesvc.storage.users import UserState, user
 
 
 class Linked(NamedTuple):
@@ -23,16 +23,16 @@ def _matches(issuer: str, subject: str) -> tuple[ColumnElement[bool], ColumnElem
 
 
 async def user_of(session: Executor, issuer: str, subject: str) -> UserState | None:
-    query = USER.join(identities, identities.c.user_id == users.c.id).where(*_matches(issuer, subject))
-    row = (await session.execute(query)).one_or_none()
-    return None if row is None else UserState._make(row)
+    query = select(identities.c.owner_id).where(*_matches(issuer, subject))
+    owner_id = (await session.execute(query)).scalar_one_or_none()
+    return None if owner_id is None else await user(session, owner_id)
 
 
-async def link(session: AsyncSession, issuer: str, subject: str, user_id: int, now: int) -> bool:
+async def link(session: AsyncSession, issuer: str, subject: str, owner_id: int, now: int) -> bool:
     """Link a subject to a user; return False and change nothing if it is linked already."""
-    values = {"issuer": issuer, "subject": subject, "user_id": user_id, "created_at": now}
+    values = {"issuer": issuer, "subject": subject, "owner_id": owner_id, "created_at": now}
     statement = insert_into(session, identities).values(values).on_conflict_do_nothing()
-    return bool((await session.execute(statement.returning(identities.c.user_id))).first())
+    return bool((await session.execute(statement.returning(identities.c.owner_id))).first())
 
 
 async def unlink(session: AsyncSession, issuer: str, subject: str) -> None:
@@ -42,7 +42,7 @@ async def unlink(session: AsyncSession, issuer: str, subject: str) -> None:
 
 async def of_issuer(session: Executor, issuer: str) -> list[Linked]:
     """Return every linked subject of an issuer, ordered by user."""
-    query = select(identities.c.subject, users.c.email, users.c.name).join(users, identities.c.user_id == users.c.id)
+    query = select(identities.c.subject, users.c.email, users.c.name).join(users, identities.c.owner_id == users.c.id)
     rows = await session.execute(query.where(identities.c.issuer == issuer).order_by(users.c.id))
     return [Linked._make(row) for row in rows]
 

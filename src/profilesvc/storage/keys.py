@@ -1,6 +1,7 @@
 """Queries on API keys, their secrets and holds."""
 
 import json
+import re
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, insert, or_, select, update
@@ -10,8 +11,22 @@ from profilesvc.contract.common import DeactivationReason
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, fetch_one, separated
 from profilesvc.domain.keys import Hold
 from profilesvc.storage import domains, signing_keys
+from profilesvc.storage.domains import Entry
 from profilesvc.storage.revocations import NO_TOKEN, TokenIds, any_of
-from profilesvc.storage.tables import holds, keys, locations, secrets, users
+from profilesvc.storage.tables import OWNER, holds, keys, locations, secrets, users
+
+_OWNER = re.compile(r"svcid_([0-9]{1,19})_", re.ASCII)
+_NOBODY = 0  # the number of no user
+
+
+def owner_of(client_id: str) -> int:
+    """Return the number of the owner that a client id contains; _NOBODY if it contains none that a database can store.
+
+    Whether there is such a key is for the database to say.
+    """
+    found = _OWNER.match(client_id)
+    owner = _NOBODY if found is None else int(found[1])
+    return owner if owner < 2**63 else _NOBODY
 
 
 class KeyState(NamedTuple):
@@ -19,7 +34,7 @@ class KeyState(NamedTuple):
 
     id: int
     client_id: str
-    user_id: int
+    owner_id: int
     business_id: int
     location_name: str
     permissions: str
@@ -50,11 +65,12 @@ class KeyState(NamedTuple):
         return self.is_live(now) and self.owner_suspended_at is None
 
 
+_HOLDS = and_(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id)
 _STATES = (
     select(
         keys.c.id,
         keys.c.client_id,
-        keys.c.user_id,
+        keys.c.owner_id,
         keys.c.business_id,
         keys.c.location_name,
         keys.c.permissions,
@@ -72,16 +88,16 @@ _STATES = (
         any_of.label("token_revoked"),
     )
     .select_from(
-        keys.join(users, users.c.id == keys.c.user_id)
-        .join(locations, locations.c.name == keys.c.location_name)
-        .outerjoin(holds, holds.c.key_id == keys.c.id)
+        keys.join(users, users.c.id == keys.c.owner_id)
+        .join(locations, and_(locations.c.owner_id == keys.c.owner_id, locations.c.name == keys.c.location_name))
+        .outerjoin(holds, _HOLDS)
     )
+    .where(keys.c.owner_id == OWNER)
     .order_by(holds.c.severity.desc())
     .limit(1)
 )
 STATE = _STATES.where(keys.c.client_id == bindparam("client_id"))
 _STATE = Prepared(STATE)
-_OWN = Prepared(STATE.where(keys.c.user_id == bindparam("user_id")))
 
 
 async def state(session: Executor, client_id: str, ids: TokenIds = NO_TOKEN) -> KeyState | None:
@@ -89,13 +105,9 @@ async def state(session: Executor, client_id: str, ids: TokenIds = NO_TOKEN) -> 
     return (await token_key(session, client_id, ids))[0]
 
 
-async def own(session: Executor, client_id: str, user_id: int) -> KeyState | None:
-    """Return the state of a key of this user.
-
-    The owner is part of the condition, so that reading another user's key takes as long as reading one that does not
-    exist.
-    """
-    rows = await fetch(session, _OWN, client_id=client_id, user_id=user_id, **NO_TOKEN)
+async def own(session: Executor, client_id: str, owner_id: int) -> KeyState | None:
+    """Return the state of a key of this user. Another user's takes as long to read as one that does not exist."""
+    rows = await fetch(session, _STATE, client_id=client_id, owner_id=owner_id, **NO_TOKEN)
     return KeyState._make(rows[0]) if rows else None
 
 
@@ -103,31 +115,33 @@ async def token_key(
     session: Executor, client_id: str, ids: TokenIds, prefetch: Prefetch | None = None
 ) -> tuple[KeyState | None, Row]:
     """Return the state of a key as `state` does, and the prefetched row."""
-    row, prefetched = await fetch_one(session, _STATE, prefetch, client_id=client_id, **ids)
+    owner_id = owner_of(client_id)
+    row, prefetched = await fetch_one(session, _STATE, prefetch, owner_id=owner_id, client_id=client_id, **ids)
     return (None if row is None else KeyState._make(row)), prefetched
 
 
-async def locked(session: AsyncSession, client_id: str, user_id: int | None) -> KeyState | None:
+async def locked(session: AsyncSession, client_id: str, owner_id: int | None) -> KeyState | None:
     """Lock a user's key (None: anyone's) until the transaction ends, and return its state.
 
     Another user's key is not locked, because a lock is a write to its row. There are two statements, so that the second
     one reads what the previous holder of the lock has committed.
     """
-    lock = select(keys.c.id).where(keys.c.client_id == client_id).with_for_update(key_share=True)
-    if user_id is not None:
-        lock = lock.where(keys.c.user_id == user_id)
-    return None if (await session.execute(lock)).first() is None else await state(session, client_id)
+    owner = owner_of(client_id) if owner_id is None else owner_id
+    lock = select(keys.c.id).where(keys.c.owner_id == owner, keys.c.client_id == client_id)
+    is_found = (await session.execute(lock.with_for_update(key_share=True))).first() is not None
+    return await own(session, client_id, owner) if is_found else None
 
 
 _DIGESTS = (
     select(separated(secrets.c.digest + ":" + func.coalesce(cast(secrets.c.expires_at, String), ""), " "))
-    .where(secrets.c.key_id == keys.c.id)
+    .where(secrets.c.owner_id == OWNER, secrets.c.key_id == keys.c.id)
     .correlate(keys)
     .scalar_subquery()
 )
 _same, _any = keys.alias("same"), keys.alias("any_key")
-_REQUESTED = select(_same.c.client_id).where(_same.c.client_id == bindparam("client_id")).scalar_subquery()
-_DECOY = select(func.min(_any.c.client_id)).scalar_subquery()
+_IS_REQUESTED = (_same.c.owner_id == OWNER, _same.c.client_id == bindparam("client_id"))
+_REQUESTED = select(_same.c.client_id).where(*_IS_REQUESTED).scalar_subquery()
+_DECOY = select(func.min(_any.c.client_id)).where(_any.c.owner_id == OWNER).scalar_subquery()
 _CREDENTIALS = Prepared(
     _STATES.where(keys.c.client_id == func.coalesce(_REQUESTED, _DECOY)).add_columns(_DIGESTS, signing_keys.STAMP)
 )
@@ -136,10 +150,10 @@ _CREDENTIALS = Prepared(
 async def credentials(session: Executor, client_id: str, now: int) -> tuple[KeyState | None, list[str], str | None]:
     """Return the state of a key, the digests of its valid secrets, and the stamp of the signing keys.
 
-    One statement reads all that a grant needs. If the id is unknown, it reads a decoy key and returns its digests
-    without a state, so that timing does not reveal which ids exist.
+    One statement reads all that a grant needs. If the id is unknown, it reads a decoy key of the same owner and returns
+    its digests without a state, so that timing does not reveal which ids exist.
     """
-    rows = await fetch(session, _CREDENTIALS, client_id=client_id, **NO_TOKEN)
+    rows = await fetch(session, _CREDENTIALS, owner_id=owner_of(client_id), client_id=client_id, **NO_TOKEN)
     if not rows:
         return None, [], None
     *state, digests, stamp = rows[0]
@@ -149,10 +163,14 @@ async def credentials(session: Executor, client_id: str, now: int) -> tuple[KeyS
     return (key if key.client_id == client_id else None), valid, stamp
 
 
+def _is(owner_id: int, key_id: int) -> ColumnElement[bool]:
+    return and_(keys.c.owner_id == owner_id, keys.c.id == key_id)
+
+
 class NewKey(NamedTuple):
     """The columns of a new key."""
 
-    user_id: int
+    owner_id: int
     business_id: int
     location_name: str
     name: str
@@ -168,33 +186,39 @@ class NewKey(NamedTuple):
 async def add(session: AsyncSession, new: NewKey, digest: str) -> int:
     """Add a key with its first secret and its domains."""
     key_id = int((await session.execute(insert(keys).values(new._asdict()).returning(keys.c.id))).scalar_one())
-    await session.execute(insert(secrets).values(key_id=key_id, digest=digest, created_at=new.created_at))
-    await domains.add(session, key_id, domains_of(new.allowed_domains), new.expires_at)
+    of_key = {"owner_id": new.owner_id, "key_id": key_id}
+    await session.execute(insert(secrets).values(**of_key, digest=digest, created_at=new.created_at))
+    await domains.add(session, Entry(**of_key, expires_at=new.expires_at), domains_of(new.allowed_domains))
     return key_id
 
 
-async def retiring_until(session: AsyncSession, key_id: int, now: int) -> int | None:
+def _of_key(owner_id: int, key_id: int) -> ColumnElement[bool]:
+    return and_(secrets.c.owner_id == owner_id, secrets.c.key_id == key_id)
+
+
+async def retiring_until(session: AsyncSession, owner_id: int, key_id: int, now: int) -> int | None:
     """Return when the previous secret ends, or None if it has ended or there is none."""
-    query = select(func.max(secrets.c.expires_at)).where(secrets.c.key_id == key_id, secrets.c.expires_at > now)
+    query = select(func.max(secrets.c.expires_at)).where(_of_key(owner_id, key_id), secrets.c.expires_at > now)
     until = (await session.execute(query)).scalar_one()
     return None if until is None else int(until)
 
 
-async def replace_secret(session: AsyncSession, key_id: int, digest: str, now: int, until: int) -> None:
+async def replace_secret(session: AsyncSession, owner_id: int, key_id: int, digest: str, now: int, until: int) -> None:
     """Add a secret; the older ones end at `until`, unless they end before."""
     older = or_(secrets.c.expires_at.is_(None), secrets.c.expires_at > until)
-    await session.execute(update(secrets).where(secrets.c.key_id == key_id, older).values(expires_at=until))
-    await session.execute(insert(secrets).values(key_id=key_id, digest=digest, created_at=now))
+    await session.execute(update(secrets).where(_of_key(owner_id, key_id), older).values(expires_at=until))
+    await session.execute(insert(secrets).values(owner_id=owner_id, key_id=key_id, digest=digest, created_at=now))
 
 
 async def client_id_taken(session: Executor, client_id: str) -> bool:
     """Return whether a key, live or not, has this client id."""
-    return (await session.execute(select(keys.c.id).where(keys.c.client_id == client_id))).first() is not None
+    query = select(keys.c.id).where(keys.c.owner_id == owner_of(client_id), keys.c.client_id == client_id)
+    return (await session.execute(query)).first() is not None
 
 
-async def count_live(session: Executor, location: str, now: int) -> int:
+async def count_live(session: Executor, owner_id: int, location: str, now: int) -> int:
     """Return how many live keys a location has."""
-    query = select(func.count()).where(keys.c.location_name == location, live(now))
+    query = select(func.count()).where(keys.c.owner_id == owner_id, keys.c.location_name == location, live(now))
     return int((await session.execute(query)).scalar_one())
 
 
@@ -218,76 +242,76 @@ class ListedKey(NamedTuple):
     hold_reason: DeactivationReason | None
 
 
-_MOST_SEVERE = (
-    select(holds.c.reason)
-    .where(holds.c.key_id == keys.c.id)
-    .order_by(holds.c.severity.desc())
-    .limit(1)
-    .scalar_subquery()
-)
-_LISTED = select(*(keys.c[name] for name in ListedKey._fields[:-1]), _MOST_SEVERE)
+def _listed(owner_id: int | None) -> Select[*tuple[object, ...]]:
+    """Select the keys of a user (None: of everyone) with their most severe holds."""
+    severest = select(holds.c.reason).where(_HOLDS).order_by(holds.c.severity.desc()).limit(1)
+    columns = [keys.c[name] for name in ListedKey._fields[:-1]]
+    if owner_id is None:
+        return select(*columns, severest.scalar_subquery())
+    held = severest.where(holds.c.owner_id == owner_id).scalar_subquery()
+    return select(*columns, held).where(keys.c.owner_id == owner_id)
 
 
-async def listed(session: Executor, user_id: int, client_id: str) -> ListedKey | None:
+async def listed(session: Executor, owner_id: int, client_id: str) -> ListedKey | None:
     """Return one key of a user, live or not."""
-    query = _LISTED.where(keys.c.client_id == client_id, keys.c.user_id == user_id)
-    row = (await session.execute(query)).first()
+    row = (await session.execute(_listed(owner_id).where(keys.c.client_id == client_id))).first()
     return None if row is None else ListedKey._make(row)
 
 
 async def listing(
-    session: Executor, user_id: int | None, live_at: int | None, before: int | None = None, limit: int | None = None
+    session: Executor, owner_id: int | None, live_at: int | None, before: int | None = None, limit: int | None = None
 ) -> list[ListedKey]:
     """Return the keys of a user (None: of everyone), newest first.
 
     `live_at` restricts them to those live at an instant, `before` to those older than the key with that id, and `limit`
     their number.
     """
-    query = listing_query(user_id, live_at, before, limit)
+    query = listing_query(owner_id, live_at, before, limit)
     return [ListedKey._make(row) for row in await session.execute(query)]
 
 
 def listing_query(
-    user_id: int | None, live_at: int | None, before: int | None, limit: int | None
+    owner_id: int | None, live_at: int | None, before: int | None, limit: int | None
 ) -> Select[*tuple[object, ...]]:
     """Return the statement of `listing`, whose plan a test checks."""
-    query = _LISTED.order_by(keys.c.id.desc()).limit(limit)
+    query = _listed(owner_id).order_by(keys.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(keys.c.id < before)
-    if user_id is not None:
-        query = query.where(keys.c.user_id == user_id)
     return query if live_at is None else query.where(live(live_at))
 
 
-async def revoke(session: AsyncSession, key_id: int, now: int) -> None:
-    await session.execute(update(keys).where(keys.c.id == key_id).values(revoked_at=now))
-    await domains.drop(session, key_id)
+async def revoke(session: AsyncSession, key: KeyState, now: int) -> None:
+    """Revoke a key, and remove it from the directory of preflights."""
+    await session.execute(update(keys).where(_is(key.owner_id, key.id)).values(revoked_at=now))
+    entry = Entry(key.owner_id, key.id, key.expires_at)
+    await domains.drop(session, entry, domains_of(key.allowed_domains))
 
 
-async def set_last_used(session: AsyncSession, key_id: int, now: int) -> None:
+async def set_last_used(session: AsyncSession, owner_id: int, key_id: int, now: int) -> None:
     """Store when a key was used, unless a later use is stored."""
     await session.execute(
         update(keys)
-        .where(keys.c.id == key_id, (keys.c.last_used_at.is_(None)) | (keys.c.last_used_at < now))
+        .where(_is(owner_id, key_id), (keys.c.last_used_at.is_(None)) | (keys.c.last_used_at < now))
         .values(last_used_at=now)
     )
 
 
-async def advance_billing(session: AsyncSession, which: ColumnElement[bool], version: int) -> list[int]:
-    """Store a billing event on the keys that have no newer one; return their ids."""
-    statement = update(keys).where(which, keys.c.billing_version < version).values(billing_version=version)
+async def advance_billing(session: AsyncSession, owner_id: int, which: ColumnElement[bool], version: int) -> list[int]:
+    """Store a billing event on the owner's keys among these that have no newer one; return their ids."""
+    is_older = (keys.c.owner_id == owner_id, which, keys.c.billing_version < version)
+    statement = update(keys).where(*is_older).values(billing_version=version)
     return list((await session.execute(statement.returning(keys.c.id))).scalars())
 
 
-async def raise_epoch(session: AsyncSession, key_id: int) -> None:
+async def raise_epoch(session: AsyncSession, owner_id: int, key_id: int) -> None:
     """End every token issued with the key so far."""
-    await session.execute(update(keys).where(keys.c.id == key_id).values(epoch=keys.c.epoch + 1))
+    await session.execute(update(keys).where(_is(owner_id, key_id)).values(epoch=keys.c.epoch + 1))
 
 
 def domains_of(stored: str) -> list[str]:
     return [str(domain) for domain in json.loads(stored)]
 
 
-async def set_badge(session: AsyncSession, key_id: int, digest: str | None) -> None:
+async def set_badge(session: AsyncSession, owner_id: int, key_id: int, digest: str | None) -> None:
     """Store the digest of a badge's link, or None to remove the badge."""
-    await session.execute(update(keys).where(keys.c.id == key_id).values(badge_digest=digest))
+    await session.execute(update(keys).where(_is(owner_id, key_id)).values(badge_digest=digest))

@@ -1,20 +1,19 @@
 """Queries on the cached locations."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.database.statements import Executor, Prepared, Row, fetch
-from profilesvc.storage.tables import businesses, locations
+from profilesvc.database.statements import Executor, Prepared, fetch
+from profilesvc.storage.tables import OWNER, businesses, location_owners, locations
 
 
 class LocationState(NamedTuple):
     """The columns of a location that the services read; profile, source and last_sync are JSON strings."""
 
     name: str
-    user_id: int
+    owner_id: int
     business_id: int | None
     account: str
     profile: str
@@ -27,41 +26,41 @@ class LocationState(NamedTuple):
     posts_read_at: int | None
 
 
-_STATE = Prepared(
-    select(*(locations.c[name] for name in LocationState._fields)).where(locations.c.name == bindparam("location"))
+with_business = locations.outerjoin(
+    businesses, and_(businesses.c.owner_id == locations.c.owner_id, businesses.c.id == locations.c.business_id)
 )
-_OWN = Prepared(_STATE.statement.where(locations.c.user_id == bindparam("user_id")))
-_ACCOUNT = Prepared(
-    select(locations.c.account).where(
-        locations.c.name == bindparam("location"), locations.c.user_id == bindparam("user_id")
+_STATE = Prepared(
+    select(*(locations.c[name] for name in LocationState._fields)).where(
+        locations.c.owner_id == OWNER, locations.c.name == bindparam("location")
     )
 )
+_ACCOUNT = Prepared(
+    select(locations.c.account).where(locations.c.owner_id == OWNER, locations.c.name == bindparam("location"))
+)
 
 
-async def account_of(session: Executor, name: str, user_id: int) -> str | None:
+def is_location(owner_id: int, name: str) -> ColumnElement[bool]:
+    """Return the condition that selects one location."""
+    return and_(locations.c.owner_id == owner_id, locations.c.name == name)
+
+
+async def account_of(session: Executor, owner_id: int, name: str) -> str | None:
     """Return the provider's account of a location, or None if the location is not the user's."""
-    rows = await fetch(session, _ACCOUNT, location=name, user_id=user_id)
+    rows = await fetch(session, _ACCOUNT, location=name, owner_id=owner_id)
     return str(rows[0][0]) if rows else None
 
 
-async def state(session: Executor, name: str) -> LocationState | None:
-    return _state(await fetch(session, _STATE, location=name))
-
-
-async def own(session: Executor, name: str, user_id: int) -> LocationState | None:
-    """Return a location of this user; reading another user's takes as long as reading one that does not exist."""
-    return _state(await fetch(session, _OWN, location=name, user_id=user_id))
-
-
-def _state(rows: Sequence[Row]) -> LocationState | None:
+async def state(session: Executor, owner_id: int, name: str) -> LocationState | None:
+    """Return a location of this owner; reading another's takes as long as reading one that does not exist."""
+    rows = await fetch(session, _STATE, owner_id=owner_id, location=name)
     if not rows:
         return None
     row = LocationState._make(rows[0])  # the driver of SQLite returns integers
     return row._replace(is_verified=bool(row.is_verified), sync_enabled=bool(row.sync_enabled))
 
 
-def _visible(user_id: int, only: str | None, unassigned: bool) -> ColumnElement[bool]:
-    conditions = [locations.c.user_id == user_id]
+def _visible(owner_id: int, only: str | None, unassigned: bool) -> ColumnElement[bool]:
+    conditions = [locations.c.owner_id == owner_id]
     if only is not None:
         conditions.append(locations.c.name == only)
     if unassigned:
@@ -69,9 +68,16 @@ def _visible(user_id: int, only: str | None, unassigned: bool) -> ColumnElement[
     return and_(*conditions)
 
 
-async def count(session: Executor, user_id: int, only: str | None, unassigned: bool) -> int:
+async def found(session: Executor, name: str) -> LocationState | None:
+    """Return a location of any owner, for the operator."""
+    query = select(location_owners.c.owner_id).where(location_owners.c.name == name)
+    owner_id = (await session.execute(query)).scalar_one_or_none()
+    return None if owner_id is None else await state(session, owner_id, name)
+
+
+async def count(session: Executor, owner_id: int, only: str | None, unassigned: bool) -> int:
     """Return how many locations a caller sees; `only` restricts them to one name."""
-    query = select(func.count()).select_from(locations).where(_visible(user_id, only, unassigned))
+    query = select(func.count()).select_from(locations).where(_visible(owner_id, only, unassigned))
     return int((await session.execute(query)).scalar_one())
 
 
@@ -87,13 +93,13 @@ class ListedLocation(NamedTuple):
 
 
 async def page(
-    session: Executor, user_id: int, only: str | None, unassigned: bool, window: tuple[int, int]
+    session: Executor, owner_id: int, only: str | None, unassigned: bool, window: tuple[int, int]
 ) -> list[ListedLocation]:
     """Return one page ordered by title, then name; `window` is (offset, limit)."""
     query = (
         select(*(locations.c[name] for name in ListedLocation._fields[:-1]), businesses.c.name)
-        .select_from(locations.outerjoin(businesses, businesses.c.id == locations.c.business_id))
-        .where(_visible(user_id, only, unassigned))
+        .select_from(with_business)
+        .where(_visible(owner_id, only, unassigned))
         .order_by(locations.c.title, locations.c.name)
         .offset(window[0])
         .limit(window[1])
@@ -102,51 +108,53 @@ async def page(
 
 
 async def add(session: AsyncSession, **values: object) -> None:
+    """Add a location, with its owner and name in the directory; names are unique across owners."""
+    await session.execute(insert(location_owners).values(name=values["name"], owner_id=values["owner_id"]))
     await session.execute(insert(locations).values(**values))
 
 
-async def change(session: AsyncSession, name: str, **values: object) -> None:
+async def change(session: AsyncSession, owner_id: int, name: str, **values: object) -> None:
     """Set columns of a location."""
-    await session.execute(update(locations).where(locations.c.name == name).values(**values))
+    await session.execute(update(locations).where(is_location(owner_id, name)).values(**values))
 
 
-async def enable_sync(session: AsyncSession, name: str) -> bool:
+async def enable_sync(session: AsyncSession, owner_id: int, name: str) -> bool:
     """Switch sync on if the location is verified; return False if it is not."""
     statement = (
         update(locations)
-        .where(locations.c.name == name, locations.c.is_verified)
+        .where(is_location(owner_id, name), locations.c.is_verified)
         .values(sync_enabled=True)
         .returning(locations.c.name)
     )
     return (await session.execute(statement)).first() is not None
 
 
-async def keep_profile(session: AsyncSession, name: str, profile: str, title: str, read_at: int) -> None:
+async def keep_profile(session: AsyncSession, owner_id: int, name: str, profile: str, title: str, read_at: int) -> None:
     """Store a profile, unless a later reading is stored."""
     statement = (
         update(locations)
-        .where(locations.c.name == name, locations.c.profile_read_at <= read_at)
+        .where(is_location(owner_id, name), locations.c.profile_read_at <= read_at)
         .values(profile=profile, title=title, profile_read_at=read_at)
     )
     await session.execute(statement)
 
 
-async def assign(session: AsyncSession, name: str, business_id: int, now: int) -> bool:
+async def assign(session: AsyncSession, owner_id: int, name: str, business_id: int, now: int) -> bool:
     """Assign an unassigned location to a business; return False if it was assigned meanwhile."""
     statement = (
         update(locations)
-        .where(locations.c.name == name, locations.c.business_id.is_(None))
+        .where(is_location(owner_id, name), locations.c.business_id.is_(None))
         .values(business_id=business_id, assigned_at=now)
         .returning(locations.c.name)
     )
     return (await session.execute(statement)).first() is not None
 
 
-async def assigned(session: Executor, user_id: int) -> list[str]:
+async def assigned(session: Executor, owner_id: int) -> list[str]:
     """Return the assigned locations of a user, the first assigned first; a plan counts them in this order."""
     query = (
         select(locations.c.name)
-        .where(locations.c.user_id == user_id, locations.c.business_id.is_not(None))
+        .where(locations.c.owner_id == owner_id, locations.c.business_id.is_not(None))
         .order_by(locations.c.assigned_at, locations.c.name)
     )
     return list((await session.execute(query)).scalars())

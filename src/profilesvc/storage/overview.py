@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, func, select
+from sqlalchemy import BigInteger, and_, bindparam, func, select
 
 from profilesvc.database.statements import Executor, Prepared, fetch
 from profilesvc.storage.keys import live
-from profilesvc.storage.tables import businesses, connections, holds, keys, locations, posts
+from profilesvc.storage.locations import with_business
+from profilesvc.storage.tables import OWNER, businesses, connections, holds, keys, locations, posts
 
 
 class SiteRow(NamedTuple):
@@ -42,18 +43,23 @@ class KeyRow(NamedTuple):
     hold_reason: str | None
 
 
-async def of_locations(session: Executor, user_id: int) -> list[SiteRow]:
+_KEYS = keys.outerjoin(
+    connections, and_(connections.c.owner_id == keys.c.owner_id, connections.c.key_id == keys.c.id)
+).outerjoin(holds, and_(holds.c.owner_id == keys.c.owner_id, holds.c.key_id == keys.c.id))
+
+
+async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
     """Return a user's locations by title."""
     query = (
         select(*(locations.c[name] for name in SiteRow._fields[:-1]), businesses.c.name)
-        .select_from(locations.outerjoin(businesses, businesses.c.id == locations.c.business_id))
-        .where(locations.c.user_id == user_id)
+        .select_from(with_business)
+        .where(locations.c.owner_id == owner_id)
         .order_by(locations.c.title, locations.c.name)
     )
     return [SiteRow._make(row) for row in await session.execute(query)]
 
 
-async def of_keys(session: Executor, user_id: int, now: int) -> list[KeyRow]:
+async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
     """Return a user's live keys, oldest first. A key with several holds has a row for each, the most severe first."""
     key, contact = KeyRow._fields[:5], KeyRow._fields[6:-1]
     query = (
@@ -63,21 +69,19 @@ async def of_keys(session: Executor, user_id: int, now: int) -> list[KeyRow]:
             *(connections.c[name] for name in contact),
             holds.c.reason,
         )
-        .select_from(
-            keys.outerjoin(connections, connections.c.key_id == keys.c.id).outerjoin(holds, holds.c.key_id == keys.c.id)
-        )
-        .where(keys.c.user_id == user_id, live(now))
+        .select_from(_KEYS)
+        .where(keys.c.owner_id == owner_id, live(now))
         .order_by(keys.c.id, holds.c.severity.desc())
     )
     return [KeyRow._make(row) for row in await session.execute(query)]
 
 
-async def of_posts(session: Executor, user_id: int) -> dict[tuple[str, str], int]:
+async def of_posts(session: Executor, owner_id: int) -> dict[tuple[str, str], int]:
     """Return how many cached posts of a user are rejected or in review, by (location, state)."""
     query = (
         select(posts.c.location_name, posts.c.state, func.count().label("amount"))
-        .join(locations, locations.c.name == posts.c.location_name)
-        .where(locations.c.user_id == user_id, posts.c.state.in_(("REJECTED", "PROCESSING")))
+        .join(locations, and_(locations.c.owner_id == posts.c.owner_id, locations.c.name == posts.c.location_name))
+        .where(locations.c.owner_id == owner_id, posts.c.state.in_(("REJECTED", "PROCESSING")))
         .group_by(posts.c.location_name, posts.c.state)
     )
     return {(row.location_name, row.state): row.amount for row in await session.execute(query)}
@@ -93,16 +97,16 @@ class BadgeState(NamedTuple):
 
 _BADGE = Prepared(
     select(keys.c.name, connections.c.last_heartbeat_at, holds.c.reason)
-    .select_from(
-        keys.outerjoin(connections, connections.c.key_id == keys.c.id).outerjoin(holds, holds.c.key_id == keys.c.id)
+    .select_from(_KEYS)
+    .where(
+        keys.c.owner_id == OWNER, keys.c.badge_digest == bindparam("digest"), live(bindparam("now", type_=BigInteger))
     )
-    .where(keys.c.badge_digest == bindparam("digest"), live(bindparam("now", type_=BigInteger)))
     .order_by(holds.c.severity.desc())
     .limit(1)
 )
 
 
-async def of_badge(session: Executor, digest: str, now: int) -> BadgeState | None:
-    """Return the live key whose badge link has this digest."""
-    rows = await fetch(session, _BADGE, digest=digest, now=now)
+async def of_badge(session: Executor, owner_id: int, digest: str, now: int) -> BadgeState | None:
+    """Return the owner's live key whose badge link has this digest."""
+    rows = await fetch(session, _BADGE, owner_id=owner_id, digest=digest, now=now)
     return BadgeState(*rows[0]) if rows else None

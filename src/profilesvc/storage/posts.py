@@ -7,6 +7,7 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     String,
+    and_,
     bindparam,
     cast,
     delete,
@@ -18,7 +19,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch, insert_into, joined
-from profilesvc.storage.tables import locations, post_usage, posts
+from profilesvc.storage.locations import is_location
+from profilesvc.storage.tables import OWNER, locations, post_usage, posts
 
 Position = tuple[int, str]
 
@@ -46,24 +48,21 @@ class StoredPost(NamedTuple):
     document: str
 
 
+_LISTED = (posts.c.owner_id == OWNER, posts.c.location_name == bindparam("location"))
 _AGE_COLUMNS = (
     locations.c.posts_read_at,
-    select(func.min(posts.c.read_at))
-    .where(posts.c.location_name == bindparam("location"), posts.c.state == "PROCESSING")
-    .correlate(None)
-    .scalar_subquery(),
+    select(func.min(posts.c.read_at)).where(*_LISTED, posts.c.state == "PROCESSING").correlate(None).scalar_subquery(),
 )
-_IS_LOCATION = locations.c.name == bindparam("location")
+_IS_LOCATION = and_(locations.c.owner_id == OWNER, locations.c.name == bindparam("location"))
 _AGE = Prepared(select(*_AGE_COLUMNS).where(_IS_LOCATION))
 
 
 def _page(*after: ColumnElement[bool]) -> tuple[ColumnElement[str], ColumnElement[str]]:
     """Return the documents of a page as one string, and the positions of its last post and of the one after it."""
     order = (posts.c.created_at.desc(), posts.c.post_id.desc())
-    is_listed = posts.c.location_name == bindparam("location")
     position = cast(posts.c.created_at, String) + "." + posts.c.post_id
-    listed = select(posts.c.document).where(is_listed, *after).order_by(*order).limit(bindparam("size", type_=Integer))
-    ends = select(position.label("position")).where(is_listed, *after).order_by(*order)
+    listed = select(posts.c.document).where(*_LISTED, *after).order_by(*order).limit(bindparam("size", type_=Integer))
+    ends = select(position.label("position")).where(*_LISTED, *after).order_by(*order)
     ends = ends.limit(2).offset(bindparam("last", type_=Integer))
     return joined(listed, ","), joined(ends, " ")
 
@@ -81,25 +80,27 @@ _NEXT_PAGE = Prepared(
     )
 )
 _UNCHANGED = (
+    posts.c.owner_id == bindparam("its_owner"),
     posts.c.location_name == bindparam("its_location"),
     posts.c.post_id == bindparam("its_id"),
     posts.c.document == bindparam("before"),
 )
 
 
-async def cache_age(session: Executor, location: str) -> CacheAge:
+async def cache_age(session: Executor, owner_id: int, location: str) -> CacheAge:
     """Return the age of the cache of an existing location's posts."""
-    return CacheAge._make((await fetch(session, _AGE, location=location))[0])
+    return CacheAge._make((await fetch(session, _AGE, owner_id=owner_id, location=location))[0])
 
 
 def prefetch(location: str, size: int) -> Prefetch:
-    """Return the prefetch of `first_page`; `from_row` reads it."""
+    """Return the prefetch of `first_page`; `from_row` reads it. The owner is that of the key."""
     return Prefetch(_FIRST_PAGE, {"location": location, "size": size, "last": size - 1}, location)
 
 
-async def first_page(session: Executor, location: str, size: int) -> tuple[CacheAge, Page]:
+async def first_page(session: Executor, owner_id: int, location: str, size: int) -> tuple[CacheAge, Page]:
     """Return the newest posts of an existing location, and their age."""
-    return from_row((await fetch(session, _FIRST_PAGE, **prefetch(location, size).parameters))[0])
+    parameters = prefetch(location, size).parameters
+    return from_row((await fetch(session, _FIRST_PAGE, owner_id=owner_id, **parameters))[0])
 
 
 def from_row(columns: Row) -> tuple[CacheAge, Page]:
@@ -108,8 +109,8 @@ def from_row(columns: Row) -> tuple[CacheAge, Page]:
     return CacheAge._make(age), _to_page(documents, ends)
 
 
-async def page(session: Executor, location: str, size: int, after: Position) -> Page:
-    position = {"location": location, "before": after[0], "before_id": after[1]}
+async def page(session: Executor, owner_id: int, location: str, size: int, after: Position) -> Page:
+    position = {"owner_id": owner_id, "location": location, "before": after[0], "before_id": after[1]}
     return _to_page(*(await fetch(session, _NEXT_PAGE, **position, size=size, last=size - 1))[0])
 
 
@@ -126,37 +127,46 @@ def page_of(listed: Iterable[StoredPost], size: int) -> Page:
     return Page(",".join(post.document for post in shown), last)
 
 
-async def find(session: Executor, location: str, post_id: str) -> str | None:
-    query = select(posts.c.document).where(posts.c.location_name == location, posts.c.post_id == post_id)
+def _of(owner_id: int, location: str) -> ColumnElement[bool]:
+    return and_(posts.c.owner_id == owner_id, posts.c.location_name == location)
+
+
+async def find(session: Executor, owner_id: int, location: str, post_id: str) -> str | None:
+    query = select(posts.c.document).where(_of(owner_id, location), posts.c.post_id == post_id)
     return (await session.execute(query)).scalar_one_or_none()
 
 
-async def put(session: AsyncSession, location: str, post: StoredPost, now: int) -> None:
+async def put(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
     """Insert a post, or replace it if it is cached."""
     values = {**post._asdict(), "read_at": now}
-    statement = insert_into(session, posts).values(location_name=location, **values)
-    keys = [posts.c.location_name, posts.c.post_id]
+    statement = insert_into(session, posts).values(owner_id=owner_id, location_name=location, **values)
+    keys = [posts.c.owner_id, posts.c.location_name, posts.c.post_id]
     await session.execute(statement.on_conflict_do_update(index_elements=keys, set_=values))
 
 
-async def change(session: AsyncSession, location: str, post: StoredPost, now: int) -> None:
+async def change(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
     """Replace a cached post; one that was deleted meanwhile is not added again."""
-    is_post = (posts.c.location_name == location, posts.c.post_id == post.post_id)
+    is_post = (_of(owner_id, location), posts.c.post_id == post.post_id)
     await session.execute(update(posts).where(*is_post).values(**post._asdict(), read_at=now))
 
 
-async def remove(session: AsyncSession, location: str, post_id: str) -> None:
-    await session.execute(delete(posts).where(posts.c.location_name == location, posts.c.post_id == post_id))
+async def remove(session: AsyncSession, owner_id: int, location: str, post_id: str) -> None:
+    await session.execute(delete(posts).where(_of(owner_id, location), posts.c.post_id == post_id))
 
 
-async def documents(session: Executor, location: str) -> dict[str, str]:
+async def documents(session: Executor, owner_id: int, location: str) -> dict[str, str]:
     """Return every document of a location by post id, for `replace`."""
-    query = select(posts.c.post_id, posts.c.document).where(posts.c.location_name == location)
+    query = select(posts.c.post_id, posts.c.document).where(_of(owner_id, location))
     return {row.post_id: row.document for row in await session.execute(query)}
 
 
 async def replace(
-    session: AsyncSession, location: str, before: dict[str, str], current: dict[str, StoredPost], now: int
+    session: AsyncSession,
+    owner_id: int,
+    location: str,
+    before: dict[str, str],
+    current: dict[str, StoredPost],
+    now: int,
 ) -> None:
     """Replace the cache by what the provider listed from `now` on.
 
@@ -164,13 +174,14 @@ async def replace(
     service since then is left as it is, because the list may not show it yet.
     """
     new = [
-        {**post._asdict(), "location_name": location, "read_at": now}
+        {**post._asdict(), "owner_id": owner_id, "location_name": location, "read_at": now}
         for key, post in current.items()
         if key not in before
     ]
     if new:
         await session.execute(insert_into(session, posts).on_conflict_do_nothing(), new)
-    cached = [{"its_location": location, "its_id": key, "before": text} for key, text in before.items()]
+    of_location = {"its_owner": owner_id, "its_location": location}
+    cached = [{**of_location, "its_id": key, "before": text} for key, text in before.items()]
     gone = [row for row in cached if row["its_id"] not in current]
     if gone:
         await session.execute(delete(posts).where(*_UNCHANGED), gone)
@@ -178,38 +189,38 @@ async def replace(
     changed = [{**row, **post._asdict(), "read_at": now} for row, post in kept if post.document != row["before"]]
     if changed:
         await session.execute(update(posts).where(*_UNCHANGED), changed)
-    await session.execute(update(locations).where(locations.c.name == location).values(posts_read_at=now))
+    await session.execute(update(locations).where(is_location(owner_id, location)).values(posts_read_at=now))
 
 
-async def reserve(session: AsyncSession, user_id: int, month: int, limit: int) -> bool:
+async def reserve(session: AsyncSession, owner_id: int, month: int, limit: int) -> bool:
     """Count one post of a month; return False if the limit is reached. Concurrent callers never exceed it."""
-    first = insert_into(session, post_usage).values(user_id=user_id, month=month, used=0)
+    first = insert_into(session, post_usage).values(owner_id=owner_id, month=month, used=0)
     await session.execute(first.on_conflict_do_nothing())
     statement = (
         update(post_usage)
-        .where(post_usage.c.user_id == user_id, post_usage.c.month == month, post_usage.c.used < limit)
+        .where(post_usage.c.owner_id == owner_id, post_usage.c.month == month, post_usage.c.used < limit)
         .values(used=post_usage.c.used + 1)
         .returning(post_usage.c.used)
     )
     return (await session.execute(statement)).first() is not None
 
 
-async def give_back(session: AsyncSession, user_id: int, month: int) -> None:
+async def give_back(session: AsyncSession, owner_id: int, month: int) -> None:
     """Subtract a post that was counted but not created."""
     await session.execute(
         update(post_usage)
-        .where(post_usage.c.user_id == user_id, post_usage.c.month == month, post_usage.c.used > 0)
+        .where(post_usage.c.owner_id == owner_id, post_usage.c.month == month, post_usage.c.used > 0)
         .values(used=post_usage.c.used - 1)
     )
 
 
-async def used(session: Executor, user_id: int, month: int) -> int:
+async def used(session: Executor, owner_id: int, month: int) -> int:
     """Return how many posts were counted in a month."""
-    query = select(post_usage.c.used).where(post_usage.c.user_id == user_id, post_usage.c.month == month)
+    query = select(post_usage.c.used).where(post_usage.c.owner_id == owner_id, post_usage.c.month == month)
     return (await session.execute(query)).scalar_one_or_none() or 0
 
 
-async def read_before(session: Executor, location: str, instant: int) -> set[str]:
+async def read_before(session: Executor, owner_id: int, location: str, instant: int) -> set[str]:
     """Return the ids of the posts that were cached before an instant."""
-    query = select(posts.c.post_id).where(posts.c.location_name == location, posts.c.read_at < instant)
+    query = select(posts.c.post_id).where(_of(owner_id, location), posts.c.read_at < instant)
     return {row.post_id for row in await session.execute(query)}

@@ -1,22 +1,22 @@
-"""Queries on revoked tokens (jti), families (fam) and signing keys (kid).
+"""Queries on revoked tokens (jti) and families (fam) of an owner, and on removed signing keys (kid).
 
-`any_of` is part of the statement that reads the caller of every request. That costs one more look-up of a primary
-key, and makes a revocation effective in every process as soon as it is committed.
+`any_of` is part of the statement that reads the caller of every request. That costs two more look-ups of a
+primary key, and makes a revocation effective in every process as soon as it is committed.
 """
 
 from typing import Literal, TypedDict
 
-from sqlalchemy import bindparam, exists
+from sqlalchemy import bindparam, exists, or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import insert_into
-from profilesvc.storage.tables import revocations
+from profilesvc.storage.tables import OWNER, revocations, signing_keys
 
-Kind = Literal["token", "family", "signing_key"]
+Kind = Literal["token", "family"]
 
 
 class TokenIds(TypedDict):
-    """The ids by which a token can be revoked: the parameters of `any_of`. "" is never revoked."""
+    """The ids by which a token can be revoked: the parameters of `any_of` besides the owner. "" is never revoked."""
 
     jti: str
     fam: str
@@ -25,10 +25,12 @@ class TokenIds(TypedDict):
 
 NO_TOKEN: TokenIds = {"jti": "", "fam": "", "kid": ""}
 
-any_of = exists().where(revocations.c.id.in_([bindparam(name) for name in NO_TOKEN])).correlate(None)
+_OF_OWNER = revocations.c.owner_id == OWNER, revocations.c.id.in_([bindparam("jti"), bindparam("fam")])
+_KID_REMOVED = signing_keys.c.kid == bindparam("kid"), signing_keys.c.removed_at.is_not(None)
+any_of = or_(exists().where(*_OF_OWNER).correlate(None), exists().where(*_KID_REMOVED).correlate(None))
 
 
-async def add(session: AsyncSession, kind: Kind, revoked_id: str, now: int, expires_at: int) -> None:
+async def add(session: AsyncSession, owner_id: int, kind: Kind, revoked_id: str, now: int, expires_at: int) -> None:
     """Revoke an id until everything with this id has expired. A second call changes nothing."""
-    values = {"id": revoked_id, "kind": kind, "revoked_at": now, "expires_at": expires_at}
+    values = {"owner_id": owner_id, "id": revoked_id, "kind": kind, "revoked_at": now, "expires_at": expires_at}
     await session.execute(insert_into(session, revocations).values(values).on_conflict_do_nothing())

@@ -6,7 +6,7 @@ from sqlalchemy import case, insert, null, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor
-from profilesvc.storage.locations import LocationState
+from profilesvc.storage.locations import LocationState, is_location
 from profilesvc.storage.tables import locations, syncs
 
 
@@ -20,16 +20,16 @@ class SyncRow(NamedTuple):
     fields_updated: int
 
 
-async def add(session: AsyncSession, location: str, row: SyncRow) -> None:
+async def add(session: AsyncSession, owner_id: int, location: str, row: SyncRow) -> None:
     """Add an entry to the history of a location."""
-    await session.execute(insert(syncs).values(location_name=location, **row._asdict()))
+    await session.execute(insert(syncs).values(owner_id=owner_id, location_name=location, **row._asdict()))
 
 
-async def history(session: Executor, location: str, offset: int, limit: int) -> list[SyncRow]:
+async def history(session: Executor, owner_id: int, location: str, offset: int, limit: int) -> list[SyncRow]:
     """Return one page, newest first."""
     query = (
         select(*(syncs.c[name] for name in SyncRow._fields))
-        .where(syncs.c.location_name == location)
+        .where(syncs.c.owner_id == owner_id, syncs.c.location_name == location)
         .order_by(syncs.c.created_at.desc(), syncs.c.id.desc())
         .offset(offset)
         .limit(limit)
@@ -37,11 +37,15 @@ async def history(session: Executor, location: str, offset: int, limit: int) -> 
     return [SyncRow._make(row) for row in await session.execute(query)]
 
 
-async def take_lease(session: AsyncSession, location: str, holder: str, now: int, until: int) -> LocationState | None:
+async def take_lease(
+    session: AsyncSession, owner_id: int, location: str, holder: str, now: int, until: int
+) -> LocationState | None:
     """Take the lease of a location and return its row; return None while another sync holds the lease."""
     statement = (
         update(locations)
-        .where(locations.c.name == location, or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now))
+        .where(
+            is_location(owner_id, location), or_(locations.c.sync_lease.is_(None), locations.c.sync_lease_until <= now)
+        )
         .values(sync_lease=holder, sync_lease_until=until)
         .returning(*(locations.c[name] for name in LocationState._fields))
     )
@@ -49,8 +53,8 @@ async def take_lease(session: AsyncSession, location: str, holder: str, now: int
     return None if row is None else LocationState._make(row)
 
 
-async def end_lease(session: AsyncSession, location: str, holder: str, **values: object) -> None:
+async def end_lease(session: AsyncSession, owner_id: int, location: str, holder: str, **values: object) -> None:
     """Set columns of a location and end its lease, unless another sync has taken the lease over."""
     lease, until = locations.c.sync_lease, locations.c.sync_lease_until
     ended = {column.name: case((lease == holder, null()), else_=column) for column in (lease, until)}
-    await session.execute(update(locations).where(locations.c.name == location).values(**ended, **values))
+    await session.execute(update(locations).where(is_location(owner_id, location)).values(**ended, **values))

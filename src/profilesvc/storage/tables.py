@@ -1,4 +1,8 @@
-"""Every table. Invariants are constraints; instants are milliseconds since the epoch, UTC.
+"""The tables. Invariants are constraints; instants are milliseconds since the epoch, UTC.
+
+A tenant's table has `owner_id`, the number of the user, as the first column of its primary key and in every unique
+constraint and foreign key, and every statement on it names the owner: on a distributed database one shard has all
+rows of an owner (D-101). The tables of no tenant are in `directories.py`.
 
 Provider-shaped data is the provider's JSON document as text; the other columns are those that queries filter or
 sort by and those that decide something. There is no relationship(): queries join explicitly.
@@ -9,32 +13,42 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     String,
     Text,
+    UniqueConstraint,
+    bindparam,
     text,
 )
-from sqlalchemy.orm import registry
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
 from profilesvc.database.schema import metadata as metadata
+from profilesvc.storage.directories import DIRECTORIES, ID, REFERENCES, Table
 
-ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER PRIMARY KEY
+
+def _owner() -> "Column[int]":
+    return Column(ID, primary_key=True, autoincrement=False)
 
 
-class Table(SQLModel, registry=registry(metadata=metadata)):
-    """The service's tables, apart from the emulator's."""
+def _number() -> "Column[int]":
+    """A number that the database generates. On SQLite only a primary key of one column can be one (the migration)."""
+    return Column(ID, primary_key=True, autoincrement=True)
+
+
+def _of_owner(column: str, target: str) -> ForeignKeyConstraint:
+    """A reference to another table of the same owner, such as `keys.id`."""
+    return ForeignKeyConstraint(["owner_id", column], [f"{target.partition('.')[0]}.owner_id", target])
 
 
 class UserRow(Table, table=True):
-    """A dashboard user. A log-out increments `epoch`, which ends the tokens issued before."""
+    """A dashboard user: the owner of rows with this number. A log-out raises `epoch`, which ends the earlier tokens."""
 
     __tablename__ = "users"
 
     id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
-    email: str = Field(sa_column=Column(String(320), nullable=False, unique=True))
+    email: str = Field(sa_column=Column(String(320), nullable=False))
     name: str = Field(sa_column=Column(String(200), nullable=False))
     plan: str = Field(sa_column=Column(String(64), nullable=False))
     epoch: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
@@ -49,9 +63,10 @@ class BusinessRow(Table, table=True):
     """A business of a user; locations and keys belong to one."""
 
     __tablename__ = "businesses"
+    __table_args__ = (ForeignKeyConstraint(["owner_id"], ["users.id"]),)
 
-    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
-    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False, index=True))
+    owner_id: int = Field(sa_column=_owner())
+    id: int | None = Field(default=None, sa_column=_number())
     name: str = Field(sa_column=Column(String(200), nullable=False))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
@@ -61,14 +76,16 @@ class LocationRow(Table, table=True):
 
     __tablename__ = "locations"
     __table_args__ = (
+        ForeignKeyConstraint(["owner_id"], ["users.id"]),
+        _of_owner("business_id", "businesses.id"),
         CheckConstraint("NOT sync_enabled OR is_verified", name="sync_needs_verification"),
         CheckConstraint("(business_id IS NULL) = (assigned_at IS NULL)", name="assignment_whole"),
-        Index("ix_locations_list", "user_id", "title", "name"),
+        Index("ix_locations_list", "owner_id", "title", "name"),
     )
 
+    owner_id: int = Field(sa_column=_owner())
     name: str = Field(sa_column=Column(String(80), primary_key=True))
-    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False))
-    business_id: int | None = Field(default=None, sa_column=Column(ForeignKey("businesses.id"), index=True))
+    business_id: int | None = Field(default=None, sa_column=Column(ID))
     assigned_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     account: str = Field(sa_column=Column(String(80), nullable=False))
     title: str = Field(sa_column=Column(Text, nullable=False))
@@ -85,23 +102,35 @@ class LocationRow(Table, table=True):
 
 
 _NOT_REVOKED = text("revoked_at IS NULL")  # an index of the live keys stays small, however many keys are revoked
+_HAS_BADGE = text("badge_digest IS NOT NULL")
 
 
 class KeyRow(Table, table=True):
-    """An API key. It is active if it is not revoked, not expired and has no hold."""
+    """An API key. It is active if it is not revoked, not expired and has no hold. Its client id contains its owner."""
 
     __tablename__ = "keys"
     __table_args__ = (
-        Index("ix_keys_owner", "user_id", "id"),
-        Index("ix_keys_live", "user_id", "id", sqlite_where=_NOT_REVOKED, postgresql_where=_NOT_REVOKED),
-        Index("ix_keys_location_name", "location_name"),
+        ForeignKeyConstraint(["owner_id"], ["users.id"]),
+        _of_owner("business_id", "businesses.id"),
+        _of_owner("location_name", "locations.name"),
+        UniqueConstraint("owner_id", "client_id"),
+        Index("ix_keys_live", "owner_id", "id", sqlite_where=_NOT_REVOKED, postgresql_where=_NOT_REVOKED),
+        Index("ix_keys_location", "owner_id", "location_name"),
+        Index(
+            "ix_keys_badge",
+            "owner_id",
+            "badge_digest",
+            unique=True,
+            sqlite_where=_HAS_BADGE,
+            postgresql_where=_HAS_BADGE,
+        ),
     )
 
-    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
-    client_id: str = Field(sa_column=Column(String(160), nullable=False, unique=True))
-    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False))
-    business_id: int = Field(sa_column=Column(ForeignKey("businesses.id"), nullable=False, index=True))
-    location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), nullable=False))
+    owner_id: int = Field(sa_column=_owner())
+    id: int | None = Field(default=None, sa_column=_number())
+    client_id: str = Field(sa_column=Column(String(160), nullable=False))
+    business_id: int = Field(sa_column=Column(ID, nullable=False))
+    location_name: str = Field(sa_column=Column(String(80), nullable=False))
     name: str = Field(sa_column=Column(String(100), nullable=False))
     permissions: str = Field(sa_column=Column(String(64), nullable=False))
     primary_domain: str | None = Field(default=None, sa_column=Column(String(253)))
@@ -114,27 +143,18 @@ class KeyRow(Table, table=True):
     # The newest billing event for this key, as for its owner.
     billing_version: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
     # The digest of the secret in the link of the status badge, while its owner shows one.
-    badge_digest: str | None = Field(default=None, sa_column=Column(String(64), unique=True, index=True))
-
-
-class KeyDomainRow(Table, table=True):
-    """A domain from which a key accepts requests until it expires; an empty one if it accepts every domain."""
-
-    __tablename__ = "key_domains"
-
-    domain: str = Field(sa_column=Column(String(253), primary_key=True))
-    until: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
-    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False, index=True))
+    badge_digest: str | None = Field(default=None, sa_column=Column(String(64)))
 
 
 class SecretRow(Table, table=True):
     """The digest of a client secret; the secret itself is never stored."""
 
     __tablename__ = "secrets"
+    __table_args__ = (_of_owner("key_id", "keys.id"),)
 
-    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
-    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), nullable=False, index=True))
-    digest: str = Field(sa_column=Column(String(64), nullable=False))
+    owner_id: int = Field(sa_column=_owner())
+    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
+    digest: str = Field(sa_column=Column(String(64), primary_key=True))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     expires_at: int | None = Field(default=None, sa_column=Column(BigInteger, index=True))
 
@@ -144,12 +164,14 @@ class HoldRow(Table, table=True):
 
     __tablename__ = "holds"
     __table_args__ = (
+        _of_owner("key_id", "keys.id"),
         CheckConstraint(
             "reason IN ('security_concern', 'billing_issue', 'plan_downgrade', 'user_requested')", name="reason"
         ),
     )
 
-    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False))
+    owner_id: int = Field(sa_column=_owner())
+    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
     reason: str = Field(sa_column=Column(String(32), primary_key=True))
     severity: int = Field(sa_column=Column(Integer, nullable=False))
     set_at: int = Field(sa_column=Column(BigInteger, nullable=False))
@@ -159,8 +181,10 @@ class ConnectionRow(Table, table=True):
     """The last heartbeat of a key."""
 
     __tablename__ = "connections"
+    __table_args__ = (_of_owner("key_id", "keys.id"),)
 
-    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False))
+    owner_id: int = Field(sa_column=_owner())
+    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
     last_heartbeat_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     plugin_version: str | None = Field(default=None, sa_column=Column(Text))
     wp_version: str | None = Field(default=None, sa_column=Column(Text))
@@ -177,8 +201,10 @@ class ContactRow(Table, table=True):
     """An unbroken run of contact; the 30-day history is computed from these runs."""
 
     __tablename__ = "contacts"
+    __table_args__ = (_of_owner("key_id", "keys.id"),)
 
-    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), primary_key=True, autoincrement=False))
+    owner_id: int = Field(sa_column=_owner())
+    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
     started_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     ended_at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
@@ -188,11 +214,13 @@ class PostRow(Table, table=True):
 
     __tablename__ = "posts"
     __table_args__ = (
-        Index("ix_posts_list", "location_name", "created_at", "post_id"),
-        Index("ix_posts_in_review", "location_name", "state", "read_at"),
+        _of_owner("location_name", "locations.name"),
+        Index("ix_posts_list", "owner_id", "location_name", "created_at", "post_id"),
+        Index("ix_posts_in_review", "owner_id", "location_name", "state", "read_at"),
     )
 
-    location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), primary_key=True))
+    owner_id: int = Field(sa_column=_owner())
+    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
     post_id: str = Field(sa_column=Column(String(80), primary_key=True))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     state: str = Field(sa_column=Column(String(40), nullable=False))
@@ -204,9 +232,12 @@ class PostUsageRow(Table, table=True):
     """How many posts the owner of the locations created in a calendar month (UTC)."""
 
     __tablename__ = "post_usage"
-    __table_args__ = (CheckConstraint("used >= 0", name="not_negative"),)
+    __table_args__ = (
+        ForeignKeyConstraint(["owner_id"], ["users.id"]),
+        CheckConstraint("used >= 0", name="not_negative"),
+    )
 
-    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), primary_key=True, autoincrement=False))
+    owner_id: int = Field(sa_column=_owner())
     month: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     used: int = Field(sa_column=Column(Integer, nullable=False))
 
@@ -218,13 +249,15 @@ class SyncRow(Table, table=True):
     __table_args__ = (
         CheckConstraint("status IN ('success', 'skipped', 'failed')", name="status"),
         CheckConstraint("direction IN ('push', 'pull')", name="direction"),
-        Index("ix_syncs_history", "location_name", "created_at", "id"),
+        _of_owner("location_name", "locations.name"),
+        UniqueConstraint("owner_id", "sync_id"),
     )
 
-    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
-    sync_id: str = Field(sa_column=Column(String(40), nullable=False, unique=True))
-    location_name: str = Field(sa_column=Column(ForeignKey("locations.name"), nullable=False))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    owner_id: int = Field(sa_column=_owner())
+    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
+    created_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
+    id: int | None = Field(default=None, sa_column=_number())
+    sync_id: str = Field(sa_column=Column(String(40), nullable=False))
     status: str = Field(sa_column=Column(String(16), nullable=False))
     direction: str = Field(sa_column=Column(String(8), nullable=False))
     fields_updated: int = Field(sa_column=Column(Integer, nullable=False))
@@ -235,6 +268,7 @@ class IdempotencyRow(Table, table=True):
 
     __tablename__ = "idempotency"
 
+    owner_id: int = Field(sa_column=_owner())
     scope: str = Field(sa_column=Column(String(64), primary_key=True))
     fingerprint: str = Field(sa_column=Column(String(64), nullable=False))
     fence: int = Field(sa_column=Column(Integer, nullable=False))
@@ -252,10 +286,11 @@ class FamilyRow(Table, table=True):
     """
 
     __tablename__ = "families"
-    __table_args__ = (CheckConstraint("generation > 0", name="exchanged"),)
+    __table_args__ = (_of_owner("key_id", "keys.id"), CheckConstraint("generation > 0", name="exchanged"))
 
+    owner_id: int = Field(sa_column=_owner())
     id: str = Field(sa_column=Column(String(32), primary_key=True))
-    key_id: int = Field(sa_column=Column(ForeignKey("keys.id"), nullable=False, index=True))
+    key_id: int = Field(sa_column=Column(ID, nullable=False))
     generation: int = Field(sa_column=Column(BigInteger, nullable=False))
     rotated_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
@@ -263,48 +298,15 @@ class FamilyRow(Table, table=True):
 
 
 class RevocationRow(Table, table=True):
-    """A revoked token (jti), family (fam) or signing key (kid). Every request looks here."""
+    """A revoked token (jti) or family (fam). Every request looks here."""
 
     __tablename__ = "revocations"
-    __table_args__ = (CheckConstraint("kind IN ('token', 'family', 'signing_key')", name="kind"),)
+    __table_args__ = (CheckConstraint("kind IN ('token', 'family')", name="kind"),)
 
+    owner_id: int = Field(sa_column=_owner())
     id: str = Field(sa_column=Column(String(64), primary_key=True))
     kind: str = Field(sa_column=Column(String(16), nullable=False))
     revoked_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
-
-
-class SigningKeyRow(Table, table=True):
-    """A signing key: published before `active_from`, active until the next key of its algorithm is, then retired."""
-
-    __tablename__ = "signing_keys"
-    __table_args__ = (CheckConstraint("(private_pem IS NULL) = (removed_at IS NOT NULL)", name="removed_whole"),)
-
-    kid: str = Field(sa_column=Column(String(64), primary_key=True))
-    private_pem: str | None = Field(sa_column=Column(Text))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-    active_from: int = Field(sa_column=Column(BigInteger, nullable=False))
-    removed_at: int | None = Field(default=None, sa_column=Column(BigInteger))
-    alg: str = Field(sa_column=Column(String(8), nullable=False, server_default="RS256"))
-
-
-class IdentityRow(Table, table=True):
-    """A user's subject at an external identity provider. It is never looked up by e-mail address, which can change."""
-
-    __tablename__ = "identities"
-
-    issuer: str = Field(sa_column=Column(String(255), primary_key=True))
-    subject: str = Field(sa_column=Column(String(255), primary_key=True))
-    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False, index=True))
-    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-
-
-class ExchangeRow(Table, table=True):
-    """The digest of an ID token that was exchanged. Each can be exchanged only once."""
-
-    __tablename__ = "exchanges"
-
-    digest: str = Field(sa_column=Column(String(64), primary_key=True))
     expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
 
 
@@ -316,45 +318,35 @@ class AuditRow(Table, table=True):
     """
 
     __tablename__ = "audit"
-    __table_args__ = (Index("ix_audit_owner", "user_id", "at", "id"), Index("ix_audit_key", "key_id", "at", "id"))
+    __table_args__ = (
+        ForeignKeyConstraint(["owner_id"], ["users.id"]),
+        _of_owner("key_id", "keys.id"),
+        UniqueConstraint("owner_id", "once"),
+        Index("ix_audit_key", "owner_id", "key_id", "at", "id"),
+    )
 
-    id: int | None = Field(default=None, sa_column=Column(ID, primary_key=True, autoincrement=True))
-    at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    owner_id: int = Field(sa_column=_owner())
+    at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
+    id: int | None = Field(default=None, sa_column=_number())
     event: str = Field(sa_column=Column(String(40), nullable=False))
-    user_id: int = Field(sa_column=Column(ForeignKey("users.id"), nullable=False))
-    key_id: int | None = Field(default=None, sa_column=Column(ForeignKey("keys.id")))
+    key_id: int | None = Field(default=None, sa_column=Column(ID))
     actor: str = Field(sa_column=Column(String(200), nullable=False))
     ip_prefix: str | None = Field(default=None, sa_column=Column(String(64)))
     request_id: str | None = Field(default=None, sa_column=Column(String(64)))
     details: str | None = Field(default=None, sa_column=Column(Text))
-    once: str | None = Field(default=None, sa_column=Column(String(120), unique=True))
+    once: str | None = Field(default=None, sa_column=Column(String(120)))
     times: int = Field(default=1, sa_column=Column(BigInteger, nullable=False, server_default="1"))
 
 
-class CountRow(Table, table=True):
-    """A count over a whole table for the operator's metrics: how many rows have a state, and when that was counted."""
+TENANTS = frozenset(metadata.tables) - DIRECTORIES - REFERENCES  # by `owner_id`, and `users` by its `id`
 
-    __tablename__ = "census"
-
-    name: str = Field(sa_column=Column(String(64), primary_key=True))
-    state: str = Field(sa_column=Column(String(32), primary_key=True))
-    amount: int = Field(sa_column=Column(BigInteger, nullable=False))
-    counted_at: int = Field(sa_column=Column(BigInteger, nullable=False))
-
-
-class LeaseRow(Table, table=True):
-    """A lease by name (`database/leases.py`): its holder, and until when by the database's clock."""
-
-    __tablename__ = "leases"
-
-    name: str = Field(sa_column=Column(String(300), primary_key=True))
-    holder: str = Field(sa_column=Column(String(32), nullable=False))
-    until: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
-
+OWNER = bindparam("owner_id", type_=BigInteger)  # the owner in prepared statements
 
 # The same tables for queries that select columns; reads never build entities.
 users = metadata.tables["users"]
+emails = metadata.tables["emails"]
 businesses = metadata.tables["businesses"]
+location_owners = metadata.tables["location_owners"]
 locations = metadata.tables["locations"]
 keys = metadata.tables["keys"]
 key_domains = metadata.tables["key_domains"]

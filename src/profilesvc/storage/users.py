@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, func, insert, or_, select, text, update
+from sqlalchemy import func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch_one
 from profilesvc.storage.revocations import NO_TOKEN, TokenIds, any_of
-from profilesvc.storage.tables import businesses, users
+from profilesvc.storage.tables import OWNER, businesses, emails, users
 
 
 class UserState(NamedTuple):
@@ -26,30 +26,31 @@ class UserState(NamedTuple):
 
 
 USER = select(*(users.c[name] for name in UserState._fields))
-_TOKEN_USER = Prepared(USER.where(users.c.id == bindparam("user_id"), ~any_of))
+_TOKEN_USER = Prepared(USER.where(users.c.id == OWNER, ~any_of))
 
 
-async def user(session: Executor, user_id: int) -> UserState | None:
-    return (await token_user(session, user_id, NO_TOKEN))[0]
+async def user(session: Executor, owner_id: int) -> UserState | None:
+    return (await token_user(session, owner_id, NO_TOKEN))[0]
 
 
 async def token_user(
-    session: Executor, user_id: int, ids: TokenIds, prefetch: Prefetch | None = None
+    session: Executor, owner_id: int, ids: TokenIds, prefetch: Prefetch | None = None
 ) -> tuple[UserState | None, Row]:
     """Return a user, or None if one of the `ids` of their token is revoked; and the prefetched row."""
-    row, prefetched = await fetch_one(session, _TOKEN_USER, prefetch, user_id=user_id, **ids)
+    row, prefetched = await fetch_one(session, _TOKEN_USER, prefetch, owner_id=owner_id, **ids)
     return (None if row is None else UserState._make(row)), prefetched
 
 
-async def lock_user(session: AsyncSession, user_id: int) -> UserState:
+async def lock_user(session: AsyncSession, owner_id: int) -> UserState:
     """Lock an existing user until the transaction ends, so that plan and limits do not change, and return the user."""
-    return UserState._make((await session.execute(USER.where(users.c.id == user_id).with_for_update())).one())
+    return UserState._make((await session.execute(USER.where(users.c.id == owner_id).with_for_update())).one())
 
 
 async def user_by_email(session: Executor, email: str) -> UserState | None:
     """Return a user by e-mail address, in upper or lower case; addresses are stored in lower case."""
-    row = (await session.execute(USER.where(users.c.email == email.strip().lower()))).one_or_none()
-    return None if row is None else UserState._make(row)
+    query = select(emails.c.owner_id).where(emails.c.email == email.strip().lower())
+    owner_id = (await session.execute(query)).scalar_one_or_none()
+    return None if owner_id is None else await user(session, owner_id)
 
 
 async def list_users(session: Executor) -> list[UserState]:
@@ -71,38 +72,40 @@ async def add_user(session: AsyncSession, email: str, name: str, plan: str, now:
     values = {"email": email, "name": name, "plan": plan, "created_at": now}
     try:
         async with session.begin_nested():
-            return int((await session.execute(insert(users).values(values).returning(users.c.id))).scalar_one())
+            user_id = int((await session.execute(insert(users).values(values).returning(users.c.id))).scalar_one())
+            await session.execute(insert(emails).values(email=email, owner_id=user_id))
+            return user_id
     except IntegrityError:
         return None
 
 
-async def update_user(session: AsyncSession, user_id: int, **values: object) -> None:
+async def update_user(session: AsyncSession, owner_id: int, **values: object) -> None:
     """Set columns of a user."""
-    await session.execute(update(users).where(users.c.id == user_id).values(**values))
+    await session.execute(update(users).where(users.c.id == owner_id).values(**values))
 
 
-async def raise_user_epoch(session: AsyncSession, user_id: int) -> None:
+async def raise_user_epoch(session: AsyncSession, owner_id: int) -> None:
     """End every token that the user holds."""
-    await session.execute(update(users).where(users.c.id == user_id).values(epoch=users.c.epoch + 1))
+    await session.execute(update(users).where(users.c.id == owner_id).values(epoch=users.c.epoch + 1))
 
 
-async def add_business(session: AsyncSession, user_id: int, name: str, now: int) -> int:
-    values = {"user_id": user_id, "name": name, "created_at": now}
+async def add_business(session: AsyncSession, owner_id: int, name: str, now: int) -> int:
+    values = {"owner_id": owner_id, "name": name, "created_at": now}
     return int((await session.execute(insert(businesses).values(values).returning(businesses.c.id))).scalar_one())
 
 
-async def business_name(session: Executor, business_id: int, user_id: int) -> str | None:
+async def business_name(session: Executor, business_id: int, owner_id: int) -> str | None:
     """Return the name of a business, or None if it is not the user's."""
-    query = select(businesses.c.name).where(businesses.c.id == business_id, businesses.c.user_id == user_id)
+    query = select(businesses.c.name).where(businesses.c.id == business_id, businesses.c.owner_id == owner_id)
     return (await session.execute(query)).scalar_one_or_none()
 
 
-async def list_businesses(session: Executor, user_id: int | None = None) -> list[tuple[int, int, str]]:
+async def list_businesses(session: Executor, owner_id: int | None = None) -> list[tuple[int, int, str]]:
     """Return (id, user id, name) of a user's businesses, or of all."""
-    query = select(businesses.c.id, businesses.c.user_id, businesses.c.name).order_by(businesses.c.id)
-    if user_id is not None:
-        query = query.where(businesses.c.user_id == user_id)
-    return [(row.id, row.user_id, row.name) for row in await session.execute(query)]
+    query = select(businesses.c.id, businesses.c.owner_id, businesses.c.name).order_by(businesses.c.id)
+    if owner_id is not None:
+        query = query.where(businesses.c.owner_id == owner_id)
+    return [(row.id, row.owner_id, row.name) for row in await session.execute(query)]
 
 
 async def is_empty(session: Executor) -> bool:
@@ -116,8 +119,10 @@ async def add_with_ids(
     """Add users and businesses with their ids, and continue the sequences after them."""
     for user_values in new_users:
         await session.execute(insert(users).values(**user_values, created_at=now))
-    for business_values in new_businesses:
-        await session.execute(insert(businesses).values(**business_values, created_at=now))
+        await session.execute(insert(emails).values(email=user_values["email"], owner_id=user_values["id"]))
+    for business in new_businesses:
+        values = {"owner_id": business["user_id"], "id": business["id"], "name": business["name"]}
+        await session.execute(insert(businesses).values(**values, created_at=now))
     await continue_numbering(session, "users", "businesses")
 
 

@@ -15,7 +15,6 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm, KeyDates, Schedule, State
 from profilesvc.domain.time import DAY, SECOND, Clock, iso
 from profilesvc.settings import PREFIX, SettingsError, TokenSettings
-from profilesvc.storage import revocations
 from profilesvc.storage import signing_keys as table
 from profilesvc.storage.signing_keys import StoredKey
 from profilesvc.tokens.keys import SigningKey, generate, pem_of, read_key
@@ -199,7 +198,6 @@ class SigningKeys:
             target = next(dates for dates in keys if dates.kid == kid)
             if target.removed_at is None:
                 await table.remove(session, kid, now)
-                await revocations.add(session, "signing_key", kid, now, now + self.schedule(alg).keep)
                 if rules.state(target, keys, now) == "active":
                     await self._activate_successor(session, [dates for dates in keys if dates.kid != kid], new_key)
                 log.warning("signing key %s was removed; its tokens are no longer valid", kid)

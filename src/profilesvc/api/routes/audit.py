@@ -36,4 +36,4 @@ async def list_events(services: Services, caller: Caller, query: AuditQuery) -> 
 
     An addition of this service.
     """
-    return await audit.of_user(services, caller.user_id, query)
+    return await audit.of_user(services, caller.owner_id, query)

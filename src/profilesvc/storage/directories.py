@@ -1,0 +1,107 @@
+"""The tables of no tenant.
+
+A directory is asked before the owner is known, or is unique across owners: on a distributed database the first column
+selects its node. It has no foreign keys, because the rows of an owner may be on another node. A reference is small, and
+every node has a copy.
+"""
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, String, Text
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+from profilesvc.database.schema import metadata
+
+ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER PRIMARY KEY
+DIRECTORIES = frozenset({"emails", "identities", "location_owners", "key_domains", "exchanges", "leases"})
+REFERENCES = frozenset({"signing_keys", "census"})
+
+
+class Table(SQLModel, registry=registry(metadata=metadata)):
+    """The service's tables, apart from the emulator's."""
+
+
+class EmailRow(Table, table=True):
+    """The e-mail address of a user, in lower case."""
+
+    __tablename__ = "emails"
+
+    email: str = Field(sa_column=Column(String(320), primary_key=True))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+
+
+class LocationOwnerRow(Table, table=True):
+    """The owner of a location."""
+
+    __tablename__ = "location_owners"
+
+    name: str = Field(sa_column=Column(String(80), primary_key=True))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+
+
+class KeyDomainRow(Table, table=True):
+    """For preflights: a domain from which a key accepts requests until it expires, "" for every domain."""
+
+    __tablename__ = "key_domains"
+
+    domain: str = Field(sa_column=Column(String(253), primary_key=True))
+    until: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
+    owner_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
+    key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
+
+
+class IdentityRow(Table, table=True):
+    """A user's subject at an external identity provider, never the e-mail address, which can change."""
+
+    __tablename__ = "identities"
+
+    issuer: str = Field(sa_column=Column(String(255), primary_key=True))
+    subject: str = Field(sa_column=Column(String(255), primary_key=True))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class ExchangeRow(Table, table=True):
+    """The digest of an ID token that was exchanged. Each can be exchanged only once."""
+
+    __tablename__ = "exchanges"
+
+    digest: str = Field(sa_column=Column(String(64), primary_key=True))
+    expires_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+
+
+class SigningKeyRow(Table, table=True):
+    """A signing key, published before `active_from`, active until the next key of its algorithm is, then retired.
+
+    A key that is removed ends the tokens that it signed. Every request looks here.
+    """
+
+    __tablename__ = "signing_keys"
+    __table_args__ = (CheckConstraint("(private_pem IS NULL) = (removed_at IS NOT NULL)", name="removed_whole"),)
+
+    kid: str = Field(sa_column=Column(String(64), primary_key=True))
+    private_pem: str | None = Field(sa_column=Column(Text))
+    created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+    active_from: int = Field(sa_column=Column(BigInteger, nullable=False))
+    removed_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    alg: str = Field(sa_column=Column(String(8), nullable=False, server_default="RS256"))
+
+
+class CountRow(Table, table=True):
+    """A count over a whole table for the operator's metrics: how many rows have a state, and when that was counted."""
+
+    __tablename__ = "census"
+
+    name: str = Field(sa_column=Column(String(64), primary_key=True))
+    state: str = Field(sa_column=Column(String(32), primary_key=True))
+    amount: int = Field(sa_column=Column(BigInteger, nullable=False))
+    counted_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class LeaseRow(Table, table=True):
+    """A lease by name (`database/leases.py`): its holder, and until when by the database's clock."""
+
+    __tablename__ = "leases"
+
+    name: str = Field(sa_column=Column(String(300), primary_key=True))
+    holder: str = Field(sa_column=Column(String(32), nullable=False))
+    until: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
