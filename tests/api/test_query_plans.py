@@ -16,9 +16,9 @@ from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys
 from profilesvc.services.context import Services
 from profilesvc.storage import bulk, tables
-from support.api import assert_ok
+from support.every_operation import beside_the_api, every_operation
 from support.query_plans import postgres_scans, sqlite_scans, statements
-from support.surface import REQUESTS, Record, Surface
+from support.surface import Record, Surface
 
 Scans = Callable[[str], Awaitable[set[str]]]
 # Once an hour and not on request, because every heartbeat would write an index on the end of a contact.
@@ -63,46 +63,6 @@ async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIter
 async def found(scans: Scans, seen: set[str]) -> dict[str, set[str]]:
     """The tables that are read whole, by statement."""
     return {statement: whole for statement in sorted(seen) if (whole := await scans(statement))}
-
-
-async def every_operation(surface: Surface) -> None:
-    """Each as it succeeds, and in the variants that ask the database something else."""
-    refused = {"grant_type": "client_credentials", "client_id": surface.client_id("good"), "client_secret": "wrong"}
-    await surface.ask("issue_token", body=refused)
-    for name, params in [
-        ("list_keys", {"include_revoked": "false"}),
-        ("list_keys", {"include_revoked": "true", "limit": "1", "before": "9"}),
-        ("list_keys", {"limit": "1"}),
-        ("list_locations", {"unassigned": "true"}),
-        ("list_locations", {"page": "2", "limit": "1"}),
-        ("list_sync_history", {"page": "2", "limit": "1"}),
-        ("list_events", {"before": "1767323045678-9"}),
-        ("list_key_events", {"before": "1767323045678-9"}),
-    ]:
-        assert (await surface.ask(name, params=params)).is_success, name
-    first = assert_ok(await surface.ask("list_posts", params={"locationId": "111", "pageSize": "1"}))
-    next_page = {"locationId": "111", "pageSize": "1", "pageToken": first["nextPageToken"]}
-    assert_ok(await surface.ask("list_posts", params=next_page))
-    for name in ("create_post", "sync_profile"):
-        for _ in range(2):
-            assert (await surface.ask(name, headers={"X-Idempotency-Key": "once"})).is_success
-    for name in REQUESTS:
-        assert (await surface.ask(name)).is_success, name
-
-
-async def beside_the_api(http: httpx.AsyncClient, service: dict[str, str], credentials: dict[str, str]) -> None:
-    """The standard's routes, refreshes and preflights."""
-    refresh = {"grant_type": "refresh_token", "refresh_token": service["refresh_token"]}
-    for _ in range(2):
-        pair = assert_ok(await http.post("/api/v1/auth/token", json={**refresh, **credentials}))
-    again = {"grant_type": "refresh_token", "refresh_token": pair["refresh_token"]}
-    assert_ok(await http.post("/api/v1/auth/token", json={**again, **credentials}))
-    basic = (credentials["client_id"], credentials["client_secret"])
-    for path in ("introspect", "revoke"):
-        assert (await http.post(f"/oauth2/{path}", data={"token": pair["access_token"]}, auth=basic)).is_success
-    asked = {"Origin": "https://a.example", "Access-Control-Request-Method": "GET"}
-    assert (await http.options("/api/v1/posts", headers=asked)).is_success
-    assert (await http.get("/readyz")).is_success
 
 
 async def test_a_statement_without_an_index_is_seen(scans: Scans) -> None:

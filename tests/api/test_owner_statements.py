@@ -1,0 +1,94 @@
+"""Every statement about a tenant names its owner, so that one shard of a distributed database answers it (D-101)."""
+
+from collections.abc import Iterable
+
+import asyncpg
+import httpx
+import pytest
+from quart import Quart
+
+from conftest import AsService
+from profilesvc.database.statements import Prepared
+from profilesvc.domain.permissions import ALL
+from profilesvc.operations import counts, housekeeping, operator
+from profilesvc.services import keys
+from profilesvc.services.context import Caller, Services
+from profilesvc.storage.domains import LIVE_KEY
+from support.every_operation import beside_the_api, every_operation, first_login, of_the_dashboard
+from support.owner_filters import without_owner
+from support.partitions import Recorded, partitioned, parts, recorded
+from support.query_plans import prepared
+from support.surface import Record, Surface
+
+pytestmark = pytest.mark.in_process("records the statements of the process")
+
+
+def preflight(dialect: str) -> str:
+    """The one statement of requests that spans owners, because a preflight has no credentials (D-30)."""
+    return Prepared(LIVE_KEY).sql(dialect, {"domain": "", "now": 0})[0]
+
+
+@pytest.fixture
+async def seen(
+    app: Quart, services: Services, http: httpx.AsyncClient, alice: httpx.AsyncClient, as_service: AsService
+) -> Recorded:
+    """The statements of all operations, of the dashboard and of a first login."""
+    record = Record(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
+    owner = Caller(1, services.plans["pro"], frozenset(ALL))
+    with recorded(services) as statements:
+        sites = {name: await as_service() for name in ("good", "other", "page")}
+        await beside_the_api(http, sites["other"].tokens, sites["other"].credentials)
+        await of_the_dashboard(services, owner, sites["page"])
+        await first_login(services)
+        await every_operation(Surface(http, record, alice.headers["Authorization"].removeprefix("Bearer "), sites))
+        await services.pending_events.write(services)
+        await services.background.settle()
+    assert len(statements) > 60
+    return statements
+
+
+def spanning(statements: Iterable[str], dialect: str) -> dict[str, set[str]]:
+    """The tables without an owner, by statement."""
+    found = {statement: without_owner(statement, dialect) for statement in statements}
+    return {statement: tables for statement, tables in found.items() if tables}
+
+
+async def test_every_statement_of_a_request_names_the_owner(seen: Recorded, services: Services) -> None:
+    dialect = services.storage.dialect
+    found = spanning({*seen, *prepared(dialect)}, dialect)
+    assert [statement.split() for statement in found] == [preflight(dialect).split()]
+
+
+async def test_only_background_work_and_the_operator_span_owners(services: Services, as_service: AsService) -> None:
+    """The control: the same test finds these."""
+    site = await as_service()
+    dialect = services.storage.dialect
+    with recorded(services) as named:
+        await keys.deactivate(services, site.key["client_id"], "billing_issue")
+        await keys.reactivate(services, site.key["client_id"])
+        await operator.assign_plan(services, "alice@example.com", "starter")
+        await operator.assign_plan(services, "alice@example.com", "pro")
+        await operator.suspend(services, "bob@example.com")
+    assert spanning(named, dialect) == {}
+    for work in (housekeeping.run_round, counts.count, operator.list_users, operator.list_businesses):
+        with recorded(services) as statements:
+            await work(services)
+        assert spanning(statements, dialect) != {}, work.__name__
+
+
+@pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
+async def test_every_statement_of_a_request_touches_one_partition(
+    seen: Recorded, services: Services, request: pytest.FixtureRequest
+) -> None:
+    name = services.storage.engine.url.database
+    database = await asyncpg.connect(user="postgres", database=name, host=request.getfixturevalue("postgres").host)
+    known = preflight("postgresql").split()
+    try:
+        async with partitioned(database):
+            touched = {sql: await parts(database, sql, values) for sql, values in seen.items() if sql.split() != known}
+            assert {sql: found for sql, found in touched.items() if len(found) > 1} == {}
+            assert sum(len(found) == 1 for found in touched.values()) > 50
+            for spanning_owners in ("SELECT id FROM keys", "DELETE FROM posts WHERE location_name = 'locations/111'"):
+                assert len(await parts(database, spanning_owners, [])) > 1
+    finally:
+        await database.close()

@@ -1,0 +1,75 @@
+"""Work that makes the service send every statement that it has."""
+
+import httpx
+
+from profilesvc.contract.audit import AuditQuery
+from profilesvc.contract.keys import KeyRoll
+from profilesvc.operations import operator
+from profilesvc.services import audit, badges, credentials, keys, overview
+from profilesvc.services.context import Caller, Services
+from profilesvc.storage import identities
+from support.api import Site, assert_ok
+from support.surface import REQUESTS, Surface
+
+
+async def every_operation(surface: Surface) -> None:
+    """Each as it succeeds, and in the variants that ask the database something else."""
+    refused = {"grant_type": "client_credentials", "client_id": surface.client_id("good"), "client_secret": "wrong"}
+    await surface.ask("issue_token", body=refused)
+    for name, params in [
+        ("list_keys", {"include_revoked": "false"}),
+        ("list_keys", {"include_revoked": "true", "limit": "1", "before": "9"}),
+        ("list_keys", {"limit": "1"}),
+        ("list_locations", {"unassigned": "true"}),
+        ("list_locations", {"page": "2", "limit": "1"}),
+        ("list_sync_history", {"page": "2", "limit": "1"}),
+        ("list_events", {"before": "1767323045678-9"}),
+        ("list_key_events", {"before": "1767323045678-9"}),
+    ]:
+        assert (await surface.ask(name, params=params)).is_success, name
+    first = assert_ok(await surface.ask("list_posts", params={"locationId": "111", "pageSize": "1"}))
+    next_page = {"locationId": "111", "pageSize": "1", "pageToken": first["nextPageToken"]}
+    assert_ok(await surface.ask("list_posts", params=next_page))
+    for name in ("create_post", "sync_profile"):
+        for _ in range(2):
+            assert (await surface.ask(name, headers={"X-Idempotency-Key": "once"})).is_success
+    for name in REQUESTS:
+        assert (await surface.ask(name)).is_success, name
+
+
+async def beside_the_api(http: httpx.AsyncClient, service: dict[str, str], credentials: dict[str, str]) -> None:
+    """The standard's routes, refreshes and preflights."""
+    refresh = {"grant_type": "refresh_token", "refresh_token": service["refresh_token"]}
+    for _ in range(2):
+        pair = assert_ok(await http.post("/api/v1/auth/token", json={**refresh, **credentials}))
+    again = {"grant_type": "refresh_token", "refresh_token": pair["refresh_token"]}
+    assert_ok(await http.post("/api/v1/auth/token", json={**again, **credentials}))
+    basic = (credentials["client_id"], credentials["client_secret"])
+    for path in ("introspect", "revoke"):
+        assert (await http.post(f"/oauth2/{path}", data={"token": pair["access_token"]}, auth=basic)).is_success
+    asked = {"Origin": "https://a.example", "Access-Control-Request-Method": "GET"}
+    assert (await http.options("/api/v1/posts", headers=asked)).is_success
+    assert (await http.get("/readyz")).is_success
+
+
+async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> None:
+    """What the pages of a user ask, and what they do with a key."""
+    client_id = site.key["client_id"]
+    for page in (overview.keys_of, overview.sites, overview.choices, overview.usage, overview.person, keys.businesses):
+        await page(services, caller)
+    link = await badges.show(services, caller, client_id, shown=True)
+    await badges.read(services, link or "")
+    await keys.deactivate(services, client_id, "user_requested", caller=caller)
+    await keys.reactivate_own(services, caller, client_id)
+    await credentials.roll(services, caller, client_id, KeyRoll(overlap_seconds=0))
+    await audit.of_key(services, caller, client_id, AuditQuery())
+    await keys.revoke(services, caller, client_id)
+
+
+async def first_login(services: Services) -> None:
+    """A person who becomes a user, and comes back."""
+    user = await operator.add_user(services, "zoe@example.com")
+    async with services.storage.write() as session:
+        await identities.mark_used(session, "digest", services.clock.now() + 1, services.clock.now())
+        await identities.link(session, "https://issuer.example", "zoe", user.id, services.clock.now())
+        assert await identities.user_of(session, "https://issuer.example", "zoe") == user
