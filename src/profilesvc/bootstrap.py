@@ -4,7 +4,7 @@ Modules that only serving needs are imported inside functions, so that a command
 """
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Optional, cast
@@ -13,10 +13,12 @@ from sqlalchemy import make_url
 
 from profilesvc.database import migrate, pooler
 from profilesvc.database.engine import Storage
+from profilesvc.database.leases import PostgresLeases
 from profilesvc.dev_issuer.provider import CLIENT_ID, DevIssuer
 from profilesvc.domain.entropy import Entropy, SeededEntropy, SystemEntropy
+from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import Catalogue, load_catalogue
-from profilesvc.domain.rates import Windows
+from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
 from profilesvc.domain.time import Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from profilesvc.emulator.guard import Guard
+    from profilesvc.provider.transport import CountEdit
 
 SIGNING_KEY_FILE = "signing_key.pem"
 DEMO_KEY_FILE = "demo.json"
@@ -164,7 +167,10 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
     async with (
         runtime.watcher.opened(),
         _open_storage(settings, runtime.watcher) as storage,
-        _open_provider(settings, runtime, metrics) if provider else _no_provider() as (client, runtime.emulator),
+        _open_provider(settings, runtime, metrics, storage) if provider else _no_provider() as (
+            client,
+            runtime.emulator,
+        ),
         aclosing(open_limiter(settings, runtime.clock, metrics, serving=provider)) as limiter,
     ):
         identity = open_identity(settings, runtime)
@@ -237,7 +243,7 @@ async def _require_migrated(storage: Storage) -> None:
 
 @asynccontextmanager
 async def _open_provider(
-    settings: Settings, runtime: Runtime, metrics: Metrics
+    settings: Settings, runtime: Runtime, metrics: Metrics, storage: Storage
 ) -> AsyncIterator[tuple[Provider, Optional["Quart"]]]:
     """Open the provider, and the emulator's app if it runs in this process."""
 
@@ -256,8 +262,34 @@ async def _open_provider(
     else:
         from profilesvc.provider.connect import open_provider
 
-        async with open_provider(settings, clock=runtime.clock, observe=observe) as provider:
+        async with (
+            _open_edits(settings, runtime.clock, storage) as count_edit,
+            open_provider(settings, clock=runtime.clock, observe=observe, count_edit=count_edit) as provider,
+        ):
             yield provider, None
+
+
+@asynccontextmanager
+async def _open_edits(settings: Settings, clock: Clock, storage: Storage) -> AsyncIterator["CountEdit"]:
+    """Open the counter of edits for all processes: in Redis or Valkey, else in PostgreSQL.
+
+    While the server fails, each process counts on its own.
+    """
+    from profilesvc.provider.transport import counting
+
+    windows, leases = _open_windows(settings, clock), storage.leases
+    by_windows = counting(windows)
+
+    async def count(profile: str, window: Window) -> int:
+        if isinstance(leases, PostgresLeases) and not settings.limits.shared:
+            with suppress(ServiceError):
+                return await leases.spend(f"edits of {profile}", window)
+        return await by_windows(profile, window)
+
+    try:
+        yield count
+    finally:
+        await windows.close()
 
 
 class _Closed:

@@ -19,6 +19,7 @@ from profilesvc.database.postgres import BUSY_SECONDS, connect_args
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.unavailable import raising_unavailable
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.rates import Window
 
 WAIT_SECONDS = 20.0
 LEASE_SECONDS = 5.0  # the longest wait for a process that was killed while it had the lease
@@ -38,6 +39,19 @@ _TAKE = (
     f"WHERE leases.until < {_NOW} OR leases.holder = excluded.holder RETURNING true"
 )
 _END = "DELETE FROM leases WHERE name = $1 AND holder = $2"
+
+# A window is as many leases as it has room for: each counted request occupies one of them until the window has passed.
+_SPEND = (
+    "INSERT INTO leases (name, holder, until) "  # noqa: S608  constants
+    f"SELECT $1::text || ' ' || slot, '', {_NOW} + $2::bigint FROM generate_series(1, $3::int) AS slot "
+    f"WHERE NOT EXISTS (SELECT FROM leases WHERE name = $1::text || ' ' || slot AND until > {_NOW}) "
+    "ORDER BY slot LIMIT 1 ON CONFLICT (name) DO UPDATE SET until = excluded.until "
+    f"WHERE leases.until <= {_NOW} RETURNING true"
+)
+_FULL_FOR = (
+    f"SELECT min(until) - {_NOW} FROM leases WHERE until > {_NOW} AND name IN "  # noqa: S608  constants
+    "(SELECT $1::text || ' ' || slot FROM generate_series(1, $2::int) AS slot) HAVING count(*) = $2::int"
+)
 
 
 class Leases(Protocol):
@@ -96,6 +110,19 @@ class PostgresLeases:
             await asyncio.wait([renewing])
             with contextlib.suppress(ServiceError):  # the lease ends by itself
                 await self._run(_END, name, holder)
+
+    async def spend(self, name: str, window: Window) -> int:
+        """Count a request of all processes in a moving window; return 0, or the milliseconds until there is room.
+
+        Raises:
+            ServiceError: SERVICE_UNAVAILABLE.
+        """
+        while True:
+            if await self._run(_SPEND, name, window.length, window.limit) is not None:
+                return 0
+            wait = await self._run(_FULL_FOR, name, window.limit)
+            if isinstance(wait, int):  # otherwise another process took the same lease at that moment
+                return max(wait, 1)
 
     async def _take(self, name: str, holder: str) -> bool:
         return await self._run(_TAKE, name, holder, int(LEASE_SECONDS * 1000)) is not None

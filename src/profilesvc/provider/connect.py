@@ -9,20 +9,25 @@ from pydantic import SecretStr
 from profilesvc.domain.time import Clock
 from profilesvc.provider.port import Provider
 from profilesvc.provider.remote import RemoteProvider
-from profilesvc.provider.transport import Observe, Transport, unobserved
+from profilesvc.provider.transport import CountEdit, Observe, Transport, unobserved
 from profilesvc.settings import ProviderSettings, Settings
 
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30)
 
 
 @asynccontextmanager
-async def open_provider(settings: Settings, *, clock: Clock, observe: Observe = unobserved) -> AsyncIterator[Provider]:
-    """Open the client of the provider at the configured address."""
+async def open_provider(
+    settings: Settings, *, clock: Clock, observe: Observe = unobserved, count_edit: CountEdit | None = None
+) -> AsyncIterator[Provider]:
+    """Open the client of the provider at the configured address; without `count_edit` this process counts edits."""
     seconds = settings.provider.timeout_seconds
     timeout = httpx.Timeout(seconds, connect=seconds / 4)  # so that a connection can be retried within the timeout
     client = httpx.AsyncClient(timeout=timeout, limits=_LIMITS)
     login = settings.provider if settings.production else _with_login(settings.provider)
-    remote = RemoteProvider(Transport(client, login, origin=settings.provider.url, clock=clock, observe=observe))
+    transport = Transport(
+        client, login, origin=settings.provider.url, clock=clock, observe=observe, count_edit=count_edit
+    )
+    remote = RemoteProvider(transport)
     try:
         yield remote
     finally:

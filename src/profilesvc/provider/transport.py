@@ -7,7 +7,7 @@ provider did not carry it out (it was not reached, or its response was 429), bec
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -16,7 +16,7 @@ import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain.rates import Window
+from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.time import MINUTE, SECOND, Clock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.provider.breaker import Breaker, Unreachable
@@ -51,12 +51,24 @@ class Request:
     edits: str = ""
 
 
+# Counts an edit of a profile in a window; returns 0, or the milliseconds until there is room.
+CountEdit = Callable[[str, Window], Awaitable[int]]
 # The callback for every request: API, operation, HTTP status or failure, and seconds.
 Observe = Callable[[str, str, str, float], None]
 
 
 def unobserved(_api: str, _operation: str, _outcome: str, _seconds: float) -> None:
     """Do nothing."""
+
+
+def counting(windows: Windows) -> CountEdit:
+    """Return the counter of edits for these windows."""
+
+    async def count(profile: str, window: Window) -> int:
+        granted, standing = await windows.take(f"edits-per-profile:{profile}", window)
+        return 0 if granted else max(standing.wait, 1)
+
+    return count
 
 
 class Transport:
@@ -70,6 +82,7 @@ class Transport:
         origin: str,
         clock: Clock,
         observe: Observe = unobserved,
+        count_edit: CountEdit | None = None,
     ) -> None:
         self._client, self._clock, self._settings, self._observe = client, clock, settings, observe
         own: dict[Api, str] = {
@@ -83,7 +96,7 @@ class Transport:
         self._tokens = TokenSource(
             client, settings, url=settings.token_url or f"{origin.rstrip('/')}/token", clock=clock
         )
-        self._edits = MemoryWindows(clock)
+        self._take_edit = count_edit or counting(MemoryWindows(clock))
 
     async def aclose(self) -> None:
         """Release connections."""
@@ -169,14 +182,14 @@ class Transport:
         limit = self._settings.edits_per_minute
         if not profile or not limit:
             return
-        granted, standing = await self._edits.take(profile, Window(limit, MINUTE))
-        if not granted:
+        wait = await self._take_edit(profile, Window(limit, MINUTE))
+        if wait:
             message = f"the limit of {limit} edits per minute of this profile is used up"
             raise ProviderError(
                 "rate_limited",
                 retryable=True,
                 provider_message=message,
-                retry_after=min(standing.wait, MINUTE) / SECOND,
+                retry_after=min(wait, MINUTE) / SECOND,
                 reached=False,
             )
 

@@ -64,7 +64,7 @@ class ProviderSettings(_Group):
     timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 8.0
     """Time that one request of ours may spend at the provider, retries included."""
     edits_per_minute: Annotated[int, Field(ge=0, le=1000)] = 10
-    """Edits that a process sends per profile and minute, the provider's own limit. 0: no limit."""
+    """Edits per profile and minute that all processes send, the provider's own limit. 0: no limit."""
 
     @property
     def embedded(self) -> bool:
