@@ -91,7 +91,18 @@ def standby(postgres: Postgres) -> Iterator[Path]:
 def switch_over(login: Login, standby: Path) -> None:
     """Make the server read-only and the standby the primary."""
     login.run("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
-    _run(login.postgres, "pg_ctl", "-D", str(standby), "-w", "promote")
+    promote(login.postgres, standby)
+
+
+def promote(postgres: Postgres, standby: Path) -> None:
+    """Make a standby a primary."""
+    _run(postgres, "pg_ctl", "-D", str(standby), "-w", "promote")
+
+
+def demote(postgres: Postgres, primary: Path) -> None:
+    """Make a server that was promoted a standby again."""
+    (primary / "standby.signal").touch()
+    _run(postgres, "pg_ctl", "-D", str(primary), "-m", "fast", "-w", "-o", f"-k {primary} -h ''", "restart")
 
 
 def _run(postgres: Postgres, program: str, *words: str) -> None:

@@ -108,7 +108,8 @@ class Settings(BaseSettings):
     data_dir: Path = Path("var")
     """Folder of the SQLite database, the emulator's state and the demo key."""
     database_url: Annotated[str, AfterValidator(_database_url)] = ""
-    """`postgresql+asyncpg://user:password@host/name`; several processes need it. Empty: a SQLite file in `DATA_DIR`."""
+    """`postgresql+asyncpg://user:password@host/name`; several processes need it. Empty: a SQLite file in `DATA_DIR`.
+    `…@/name?host=a:5432&host=b:5432` uses the host that accepts writes."""
     database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
     """Connections in each of the two pools of a process."""
     provider: ProviderSettings = ProviderSettings()
