@@ -143,10 +143,13 @@ def check(row: Row, outcome: str, response: httpx.Response) -> None:
 
 
 def _check_forbidden(reason: str, details: dict[str, Any], response: httpx.Response) -> None:
-    if reason in ("kind", "location"):
-        assert details == {}
+    if reason == "kind":
+        assert details in ({"reason": "user_token_required"}, {"reason": "service_token_required"})
+    elif reason == "location":
+        assert details == {"reason": "other_location"}
     elif reason == "permission":
-        assert set(details) == {"required"}
+        assert set(details) == {"reason", "required"}
+        assert details["reason"] == "permission_missing"
         assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
     else:
         assert set(details) == {"deactivation_reason", "deactivated_at", "upgrade_url"}

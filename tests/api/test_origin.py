@@ -52,7 +52,7 @@ def assert_unreadable(response: httpx.Response) -> None:
 
 
 def assert_refused(response: httpx.Response) -> None:
-    assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}
+    assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {"reason": "origin_not_allowed"}
     assert_unreadable(response)
 
 
@@ -164,7 +164,7 @@ class TestOrder:
         for value, check in ((EVIL, assert_unreadable), (GOOD_ORIGIN, lambda r: assert_readable(r, GOOD_ORIGIN))):
             response = await reader.http.post("/api/v1/sync/111", json={}, headers=origin(value))
             details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
-            assert details == {"required": "business.write"}
+            assert details == {"reason": "permission_missing", "required": "business.write"}
             check(response)
 
     async def test_D03_the_origin_comes_before_syntax_and_location(self, site: Site) -> None:

@@ -18,6 +18,7 @@ from support.tokens import BOTH, LOCATIONS, PATH, assert_bad_credentials, assert
 JSON = {"Content-Type": "application/json"}
 
 
+NOT_ALLOWED = {"reason": "permissions_not_allowed"}
 REASONS = ("billing_issue", "plan_downgrade", "security_concern", "user_requested")
 
 
@@ -81,7 +82,7 @@ class TestClientCredentials:
         response = await http.post(PATH, json=body)
         if granted is None:
             details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
-            assert details == {"requested": ["business.write"], "allowed": ["business.read"]}
+            assert details == {**NOT_ALLOWED, "requested": ["business.write"], "allowed": ["business.read"]}
         else:
             data = assert_ok(response)
             assert data["permissions"] == granted
@@ -181,7 +182,7 @@ class TestClientCredentials:
         for requested in (["business.admin"], ["business.write"], ["BUSINESS.READ"], [""], [" business.read"]):
             response = await http.post(PATH, json=grant(reader, permissions=requested))
             details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
-            assert details == {"requested": requested, "allowed": ["business.read"]}
+            assert details == {**NOT_ALLOWED, "requested": requested, "allowed": ["business.read"]}
 
     async def test_A012_no_permissions_are_all(self, http: httpx.AsyncClient, plugin: Site) -> None:
         members: dict[str, Any]

@@ -1,6 +1,7 @@
 """Clients that generators make of the OpenAPI document: generate, compile, and run the whole story with each."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.generators import DOCUMENT, STORIES, guzzle, java, node, python, run
+from support.page_blocks import proven_by
 
 pytestmark = pytest.mark.clients
 Story = dict[str, Any]
@@ -39,8 +41,9 @@ def compiled(folder: Path, *files: str) -> Path:
 
 def test_openapi_python_client(story: Story, tmp_path: Path) -> None:
     folder = tmp_path / "generated"
-    program = python("openapi-python-client")
-    run(program, "generate", "--path", DOCUMENT, "--output-path", folder, "--meta", "none", "--fail-on-warning")
+    (block,) = proven_by("docs/for-integrators.md", "test_openapi_python_client")
+    program, *command = shlex.split(block.text.splitlines()[-1].replace("$BASE_URL", story["BASE_URL"]))
+    run(python(program), *command, "--output-path", folder, "--meta", "none", "--fail-on-warning")
     run(python("python"), "-W", "error", STORIES / "openapi_python_client.py", PYTHONPATH=str(tmp_path), **story)
 
 

@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from profilesvc.client.retries import Retries
-from profilesvc.contract.errors import CATALOGUE
+from profilesvc.contract.errors import CATALOGUE, Forbidden
 from profilesvc.domain.time import DAY
 from profilesvc.services import idempotency
 from support.page_blocks import proven_by
-from support.repository import DOCS, sections
+from support.repository import DOCS, ROOT, sections
 
 ERRORS = sections(DOCS / "errors.md")
 CONTRACT = sections(DOCS / "api-contract.md")["error-catalogue"]
@@ -28,6 +28,13 @@ def test_a_code_is_described_with_the_details_of_the_contract(code: str) -> None
     (row,) = re.findall(rf"^\| `{code}` \|.*\|(.*)\|$", CONTRACT, re.MULTILINE)
     named = set(re.findall(r"`([a-z_]+|[a-z]+[A-Z]\w+)`", row))
     assert named <= set(re.findall(r"`([\w.]+)`", ERRORS[code.lower()])) | {"limit"}
+
+
+def test_the_clients_have_the_reasons_of_the_page() -> None:
+    source = (ROOT / "clients/typescript/src/errors.ts").read_text("utf-8")
+    typed = re.search(r"AUTH_INSUFFICIENT_PERMISSIONS: \{.*?reason\?:(.*?);", source, re.DOTALL)
+    assert typed
+    assert re.findall(r'"(\w+)"', typed[1]) == [reason.value for reason in Forbidden]
 
 
 async def test_a_failure_has_the_form_of_the_page(alice: httpx.AsyncClient) -> None:

@@ -12,7 +12,6 @@ from support.repository import DOCS
 
 PROVEN = [name for name in pages() if list(blocks(name))]
 RUN = [name for name in PROVEN if any(block.proof in ("run", "serve") for block in blocks(name))]
-VARIABLES = {"OAUTHLIB_INSECURE_TRANSPORT": "1", "AUTHLIB_INSECURE_TRANSPORT": "1"}  # the demo has no TLS
 
 
 @pytest.mark.parametrize("page", PROVEN)
@@ -34,7 +33,7 @@ def wrong(block: Block, printed: str, of: Block) -> str:
 @pytest.mark.parametrize("page", RUN)
 def test_the_blocks_of_a_page_work_in_its_order(page: str, tmp_path: Path) -> None:
     found = [block for block in blocks(page) if block.proof in ("run", "serve", "output")]
-    folder, printed = Folder(tmp_path, **VARIABLES), {}
+    folder, printed = Folder(tmp_path), {}
     with contextlib.ExitStack() as servers:
         serves = any(block.proof == "serve" for block in found)
         if not serves and any("CLIENT_ID" in block.text for block in found):  # it goes on after the README

@@ -99,6 +99,6 @@ class TestUsers:
     async def test_A036_an_email_address_links_no_user(self, http: httpx.AsyncClient, services: Services) -> None:
         made = claims(sub="mallory", email=ALICE, email_verified=True)
         response = await exchanged(http, signed(made))
-        assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}
+        assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {"reason": "no_user"}
         assert ALICE not in response.text
         assert await rows(services, audit) == []

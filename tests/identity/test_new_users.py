@@ -49,7 +49,7 @@ async def test_A036_a_used_email_address_is_not_linked(http: httpx.AsyncClient, 
     for email in (ALICE, ALICE.upper(), f" {ALICE}"):
         made = claims(sub="mallory", email=email, email_verified=True)
         response = await exchanged(http, signed(made))
-        assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}
+        assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {"reason": "no_user"}
     assert await users(services) == before
 
 
@@ -73,6 +73,6 @@ async def test_A036_claims_from_which_no_user_can_be_created(
 ) -> None:
     before = await users(services)
     response = await exchanged(http, signed(claims(**{**DANA, **wrong})))
-    assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {}
+    assert assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS") == {"reason": "no_user"}
     assert "No user can be created" in response.json()["error"]["message"]
     assert await users(services) == before

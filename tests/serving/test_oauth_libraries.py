@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import joserfc.jwt
 import pytest
+import requests
 import time_machine
 from authlib.integrations.base_client.errors import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
@@ -21,6 +22,7 @@ from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session as RequestsOAuth2Session
 
 from support.oauth_service import LOCATIONS, Issuer, Service, issuing, new_key
+from support.repository import DOCS
 
 Later = Callable[[], time_machine.travel]
 READ_OFFLINE = "business.read offline_access"
@@ -220,11 +222,50 @@ class TestDiscovery:
             joserfc.jwt.decode(f"{header}.{payload}.{signature[:-8]}AAAAAAAA", keys, algorithms=["RS256"])
 
 
-def test_the_programs_of_the_guide_run_and_renew(service: Service, issuer: Issuer) -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "oauth.md").read_text("utf-8")
+def programs_of_the_guide(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the Python blocks of the page. They read the environment, so nothing but that is given to them."""
+    monkeypatch.delenv("OAUTHLIB_INSECURE_TRANSPORT")
+    monkeypatch.delenv("AUTHLIB_INSECURE_TRANSPORT")
     names = {"BASE_URL": service.url, "CLIENT_ID": service.client_id, "CLIENT_SECRET": service.client_secret}
-    for program in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
-        ran = dict[str, Any](names)
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    return re.findall(r"```python\n(.*?)```", (DOCS / "oauth.md").read_text("utf-8"), re.DOTALL)
+
+
+def test_the_guide_handles_what_the_library_raises(
+    service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: dict[str, Any] = {}
+    session, handling, *_ = programs_of_the_guide(service, monkeypatch)
+    exec(session + handling, ran)
+    client, call = ran["session"], ran["call"]
+    client.revoke_token(f"{service.url}/oauth2/revoke", token=client.token["access_token"])
+    assert call("GET", "/api/v1/posts", params={"locationId": "locations/111"}).status_code == 200
+
+    client.token = {**client.token, "expires_at": 1}
+    key = f"{service.url}/api/v1/developer/credentials/{service.client_id}/deactivate"
+    owner = {"Authorization": f"Bearer {service.user}"}
+    httpx.post(key, headers=owner, json={"reason": "user_requested"}, trust_env=False).raise_for_status()
+    capsys.readouterr()
+    assert call("GET", LOCATIONS) is None
+    assert capsys.readouterr().out.startswith("no token: invalid_client The API key has been deactivated")
+
+    response = requests.Response()
+    response.status_code = 503
+    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", lambda *_arguments, **_options: response)
+    assert call("GET", LOCATIONS) is None
+    assert capsys.readouterr().out.startswith("no token for now: 503")
+    monkeypatch.undo()
+    client.close()
+
+
+def test_the_programs_of_the_guide_run_and_renew(
+    service: Service, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for program in programs_of_the_guide(service, monkeypatch):
+        if "fetch_token(" not in program.partition("\n\n\n")[0]:
+            continue  # goes on after another program
+        ran: dict[str, Any] = {}
         exec(program, ran)
         assert ran["posts"].status_code == 200
         issuer.clock.advance(days=100)

@@ -19,7 +19,7 @@ from profilesvc.client.errors import ProfileError
 from profilesvc.client.operations import businesses
 from profilesvc.client.responses import ERROR_CLASSES
 from profilesvc.client.retries import Retries, Tries
-from profilesvc.contract.errors import CATALOGUE
+from profilesvc.contract.errors import CATALOGUE, Forbidden
 from profilesvc.domain.rates import Window
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import PREFIX, Settings
@@ -107,6 +107,12 @@ def errors_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def forbidden_table() -> str:
+    """Return a row for each reason of AUTH_INSUFFICIENT_PERMISSIONS."""
+    rows = ["| `details.reason` | When |", "|---|---|"]
+    return "\n".join([*rows, *(f"| `{reason.value}` | {reason.when} |" for reason in Forbidden)]) + "\n"
+
+
 def permissions_table() -> str:
     """Return a row for each operation: who may call it, and whether an idempotency key is accepted."""
     rows = ["| Operation | User token | Service token | Idempotency key |", "|---|---|---|---|"]
@@ -151,6 +157,7 @@ def limits_table() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "errors": errors_table,
+    "forbidden": forbidden_table,
     "limits": limits_table,
     "permissions": permissions_table,
     "plans": plans_table,

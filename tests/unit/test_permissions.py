@@ -28,7 +28,7 @@ def test_nothing_left_is_rejected_without_a_deactivation_reason(requested: list[
     with pytest.raises(ServiceError) as refusal:
         grant([READ], requested)
     assert refusal.value.kind.code == "AUTH_INSUFFICIENT_PERMISSIONS"
-    assert refusal.value.details == {"requested": requested, "allowed": [READ]}
+    assert refusal.value.details == {"reason": "permissions_not_allowed", "requested": requested, "allowed": [READ]}
 
 
 def test_granted_names_are_plain_text() -> None:

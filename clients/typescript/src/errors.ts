@@ -8,6 +8,9 @@ export interface Details {
   VALIDATION_ERROR: { errors: { in: "body" | "query" | "path" | "header"; field: string; problem: string }[] };
   AUTH_INVALID_TOKEN: { reason?: "missing" | "malformed" | "invalid" | "expired" | "revoked" };
   AUTH_INSUFFICIENT_PERMISSIONS: {
+    /** Absent for a deactivated key, which has `deactivation_reason`. */
+    reason?: "permission_missing" | "permissions_not_allowed" | "other_location" | "user_token_required"
+      | "service_token_required" | "origin_not_allowed" | "no_user";
     required?: string;
     requested?: string[]; allowed?: string[];
     deactivation_reason?: "security_concern" | "billing_issue" | "plan_downgrade" | "user_requested";

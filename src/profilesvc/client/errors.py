@@ -70,6 +70,11 @@ class InsufficientPermissions(ProfileApiError):
     """A request that the caller may not make."""
 
     @property
+    def reason(self) -> str | None:
+        """Why, such as `other_location`; None for a deactivated key. docs/errors.md lists the reasons."""
+        return self.details.get("reason")
+
+    @property
     def required(self) -> str | None:
         """The permission that the service token lacks, if that is the cause."""
         return self.details.get("required")

@@ -1,6 +1,7 @@
 """The error catalogue. A code never has two statuses, so clients can switch on either (D-01)."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +11,27 @@ class ErrorKind:
     code: str
     status: int
     message: str
+
+
+class Forbidden(StrEnum):
+    """`details.reason` of AUTH_INSUFFICIENT_PERMISSIONS, and when it occurs. A deactivated key has
+    `deactivation_reason` instead, as the contract defines (D-102).
+    """
+
+    when: str
+
+    def __new__(cls, value: str, when: str) -> "Forbidden":
+        reason = str.__new__(cls, value)
+        reason._value_, reason.when = value, when
+        return reason
+
+    PERMISSION_MISSING = "permission_missing", "The token lacks the permission in `required`."
+    PERMISSIONS_NOT_ALLOWED = "permissions_not_allowed", "A token request: none of `requested` is in `allowed`."
+    OTHER_LOCATION = "other_location", "The API key belongs to another location."
+    USER_TOKEN_REQUIRED = "user_token_required", "The operation accepts only user tokens."
+    SERVICE_TOKEN_REQUIRED = "service_token_required", "The operation accepts only service tokens."
+    ORIGIN_NOT_ALLOWED = "origin_not_allowed", "A web page of an origin that is not in the key's `allowed_domains`."
+    NO_USER = "no_user", "A token exchange: the login has no user, and none can be created."
 
 
 # Documented codes: docs/api-contract.md#error-catalogue

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from profilesvc.contract.errors import VALIDATION_ERROR, ErrorKind
+from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, VALIDATION_ERROR, ErrorKind, Forbidden
 from profilesvc.domain.problems import sentence
 
 MAX_PROBLEMS = 20
@@ -33,6 +33,11 @@ class ServiceError(Exception):
         self.message = message or kind.message
         self.retry_after, self.of_bearer, self.replayed = retry_after, of_bearer, replayed
         self.details = details
+
+
+def forbidden(reason: Forbidden, message: str, *, of_bearer: bool = False, **details: Any) -> ServiceError:
+    """Return AUTH_INSUFFICIENT_PERMISSIONS with its reason."""
+    return ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, message, of_bearer=of_bearer, reason=reason.value, **details)
 
 
 def invalid(where: str, field: str, problem: str) -> ServiceError:

@@ -5,8 +5,8 @@ from enum import StrEnum
 from typing import get_args
 
 from profilesvc.contract.common import PermissionName
-from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
-from profilesvc.domain.errors import ServiceError
+from profilesvc.contract.errors import Forbidden
+from profilesvc.domain.errors import forbidden
 
 
 class Permission(StrEnum):
@@ -31,8 +31,8 @@ def grant(allowed: Sequence[str], requested: Sequence[str] | None) -> list[Permi
     """
     granted = [name for name in _NAMES if name in allowed and name in (requested or allowed)]
     if not granted:
-        raise ServiceError(
-            AUTH_INSUFFICIENT_PERMISSIONS,
+        raise forbidden(
+            Forbidden.PERMISSIONS_NOT_ALLOWED,
             "This key has none of the requested permissions.",
             requested=list(requested or ()),
             allowed=list(allowed),

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.errors import AUTH_INVALID_TOKEN, NOT_FOUND, PLAN_RESTRICTION, Forbidden
 from profilesvc.database.statements import Row
-from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.errors import ServiceError, forbidden
 from profilesvc.domain.permissions import ALL, Permission
 from profilesvc.domain.plans import Feature
 from profilesvc.domain.request import RequestInfo
@@ -59,13 +59,13 @@ class Access:
         """
         if caller.key is None:
             if not self.user:
-                raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "Send a service token here, not a user token.")
+                raise forbidden(Forbidden.SERVICE_TOKEN_REQUIRED, "Send a service token here, not a user token.")
             return
         if not self.service:
-            raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "Send a user token here, not a service token.")
+            raise forbidden(Forbidden.USER_TOKEN_REQUIRED, "Send a user token here, not a service token.")
         if self.permission is not None and self.permission not in caller.permissions:
             message = f"The token lacks the permission {self.permission}."
-            raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, message, of_bearer=True, required=str(self.permission))
+            raise forbidden(Forbidden.PERMISSION_MISSING, message, of_bearer=True, required=str(self.permission))
 
 
 PUBLIC = Access(user=False, service=False)
@@ -146,8 +146,8 @@ def require_origin(request: RequestInfo) -> None:
         ServiceError: AUTH_INSUFFICIENT_PERMISSIONS.
     """
     if request.origin_header is not None and not request.may_read:
-        raise ServiceError(
-            AUTH_INSUFFICIENT_PERMISSIONS,
+        raise forbidden(
+            Forbidden.ORIGIN_NOT_ALLOWED,
             "These credentials may not be used from this origin. For an API key, add the domain to its "
             "`allowed_domains`.",
         )
@@ -247,7 +247,7 @@ async def require_location(services: Services, caller: Caller, name: str) -> All
     """
     if caller.key is not None:
         if caller.key.location_name != name:
-            raise ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, "The key is bound to another location.")
+            raise forbidden(Forbidden.OTHER_LOCATION, "The key is bound to another location.")
         return AllowedLocation(name, caller.owner_id, caller.plan, caller.key.account)
     async with services.storage.read() as session:
         account = await locations.account_of(session, caller.owner_id, name)

@@ -4,9 +4,9 @@ import logging
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS, AUTH_INVALID_TOKEN, CONFLICT
+from profilesvc.contract.errors import AUTH_INVALID_TOKEN, CONFLICT, Forbidden
 from profilesvc.contract.tokens import TokenExchangeGrant, UserToken
-from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.errors import ServiceError, forbidden, invalid
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import HOUR
@@ -101,4 +101,4 @@ async def _create(services: Services, session: AsyncSession, identity: Identity)
 
 
 def _no_user(message: str) -> ServiceError:
-    return ServiceError(AUTH_INSUFFICIENT_PERMISSIONS, message)
+    return forbidden(Forbidden.NO_USER, message)

@@ -34,6 +34,8 @@ async def get_connection_status(
     """Get the connection status.
 
     A site is `online` up to 2 hours after its last heartbeat, `idle` up to 24 hours, then `offline`.
+    This is for the key's owner. A service token gets 403 with `details.reason` `user_token_required`; a site knows that
+    it is connected when its heartbeat succeeds.
     """
     return await connection.status(services, caller, client_id, query.history == "true")
 
