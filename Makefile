@@ -95,7 +95,7 @@ soak: $(DEV) ## apply mixed load for MINUTES=60 on DATABASE=sqlite, and check th
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60) --database $(or $(DATABASE),sqlite)
 
 # Chromium is installed by apt if possible. Screenshots are in build/browser afterwards.
-browser: $(DEV) ## test the dashboard and the notebooks in Chromium
+browser: docs ## test the dashboard, the notebooks and the site in Chromium
 	@$(PIP) --group browser
 	@$(MAKE) --no-print-directory chromium
 	$(BIN)/pytest -m browser tests/browser $(BROWSER)
