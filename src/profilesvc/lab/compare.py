@@ -17,6 +17,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
     "filtered": (GREY, "⊘ filtered"),
 }
 _ALIKE = 0.6
+_SHORT = 20  # characters of a value that stays in one line, such as a phone number
 _HEAD = ("field", "here", "at the provider", "last sync", "change")
 
 
@@ -58,6 +59,10 @@ def _texts(row: FieldReading) -> tuple[str, ...]:
 
 
 def _cells(row: FieldReading) -> tuple[str, ...]:
-    source, provider = marked(_value(row.source), _value(row.provider))
-    last = escape(_value(row.last_sync))
-    return (f"<code>{escape(row.field)}</code>", source, provider, last, badge(*VERDICTS[row.verdict]))
+    texts = [_value(value) for value in (row.source, row.provider, row.last_sync)]
+    parts = [*marked(*texts[:2]), escape(texts[2])]
+    values = (
+        f'<span style="white-space:nowrap">{part}</span>' if len(text) <= _SHORT else part
+        for text, part in zip(texts, parts, strict=True)
+    )
+    return (f"<code>{escape(row.field)}</code>", *values, badge(*VERDICTS[row.verdict]))
