@@ -62,7 +62,8 @@ async def _fill(environment: dict[str, str], amounts: Amounts) -> Pages:
 
 async def _pages(services: Services) -> Pages:
     """Return the pages of the first generated location, which has a tenth of all posts."""
-    own_posts = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == locations.c.name)
+    is_own = posts.c.owner_id == locations.c.owner_id, posts.c.location_name == locations.c.name
+    own_posts = select(posts.c.created_at, posts.c.post_id).where(*is_own)
     largest = (
         select(locations.c.name, locations.c.account, users.c.id, users.c.email, users.c.plan)
         .join(users, users.c.id == locations.c.owner_id)
@@ -72,7 +73,8 @@ async def _pages(services: Services) -> Pages:
     )
     async with services.storage.read() as session:
         row = (await session.execute(largest)).one()
-        own_posts = select(posts.c.created_at, posts.c.post_id).where(posts.c.location_name == row.name)
+        is_own = posts.c.owner_id == row.id, posts.c.location_name == row.name
+        own_posts = select(posts.c.created_at, posts.c.post_id).where(*is_own)
         order = [posts.c.created_at, posts.c.post_id]
         oldest = (await session.execute(own_posts.order_by(*order).offset(50).limit(1))).one()
         newest_first = own_posts.order_by(*(column.desc() for column in order))
