@@ -37,7 +37,7 @@ async def sign_in(settings: Settings) -> Check:
         return await _issuer(settings.identity)
     if settings.with_dev_issuer:
         return Check("sign-in", "ok", "with the bundled development issuer")
-    hint = f"set {PREFIX}IDENTITY__ISSUER, __JWKS_URL and __CLIENT_ID (docs/identity.md)"
+    hint = f"set {PREFIX}IDENTITY__ISSUER, __JWKS_URL and __CLIENT_ID as in docs/identity.md"
     return Check("sign-in", "warn", "no identity provider, so users cannot sign in", hint)
 
 
@@ -82,10 +82,9 @@ async def limits(settings: Settings) -> Check:
     if settings.limits.shared:
         return await _counters(settings.limits.storage_url.get_secret_value())
     hint = f"set {PREFIX}LIMITS__STORAGE_URL=redis://… to share the counters"
-    is_single = not settings.production or settings.effective_database_url.startswith("sqlite")
-    return Check(
-        "limits", "ok" if is_single else "warn", "each process has its own counters", "" if is_single else hint
-    )
+    if not settings.production or settings.effective_database_url.startswith("sqlite"):
+        return Check("limits", "ok", "each process has its own counters")
+    return Check("limits", "warn", "each process has its own counters, so two processes allow twice as much", hint)
 
 
 async def _counters(url: str) -> Check:
