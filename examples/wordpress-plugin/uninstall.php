@@ -8,6 +8,7 @@ namespace Profilesvc;
 
 defined('WP_UNINSTALL_PLUGIN') || exit;
 
-require __DIR__ . '/src/Store.php';
+// Once, because the plugin can be loaded already: deactivated and deleted by the same process.
+require_once __DIR__ . '/src/Store.php';
 
 Store::onSites(is_multisite(), [Store::class, 'erase']);

@@ -27,8 +27,8 @@ SEND = "return $sync->send()->code;"
 PENDING = "return $store->get(Store::PENDING);"
 RESUME = "$sync->resume(); return $store->get(Store::PENDING);"
 NEW_POST = """
-$post = ['post_title' => 'New "roast"', 'post_content' => 'From Kenya. C:\\\\\\\\beans', 'post_status' => 'publish'];
-return wp_insert_post($post);
+$text = ['post_title' => 'New "roast" A\\\\\\\\B', 'post_content' => 'From Kenya. C:\\\\\\\\beans'];
+return wp_insert_post($text + ['post_status' => 'publish']);
 """
 
 
@@ -93,7 +93,7 @@ def test_a_profile_is_sent_again_until_it_has_arrived(
     assert lab.provider.profile("locations/111")["title"] == "Harbour Coffee, Quay"
 
 
-def test_a_deactivated_key_keeps_the_profile_and_a_revoked_one_drops_it(entered: Site, lab: Lab, key: Key) -> None:
+def test_a_deactivated_or_revoked_key_keeps_the_profile(entered: Site, lab: Lab, key: Key, new_key: Any) -> None:
     lab.operator.deactivate(key.client_id, "billing_issue")
     assert entered.run(SEND) == "AUTH_INSUFFICIENT_PERMISSIONS"
     lab.operator.reactivate(key.client_id)
@@ -102,7 +102,31 @@ def test_a_deactivated_key_keeps_the_profile_and_a_revoked_one_drops_it(entered:
     lab.operator.deactivate(key.client_id, "billing_issue")
     entered.run(SEND)
     assert lab.user("alice").delete(f"/api/v1/developer/credentials/{key.client_id}").is_success
-    assert entered.run(RESUME) == []
+    assert entered.run("return $sync->send()->code;") == "AUTH_INVALID_TOKEN"
+    stored = entered.run(PENDING)
+    assert entered.run(RESUME) == stored  # STOPPED: no request, so no attempt
+    connect_and_run_cron(entered, new_key())
+    assert entered.run(PENDING) == []
+    assert lab.provider.profile("locations/111")["title"] == "Harbour Coffee, Quay"
+
+
+def test_a_change_waits_without_attempts_while_the_service_asks_to_wait(entered: Site, service: RecordingProxy) -> None:
+    service.error(SYNC, 429, "RATE_LIMITED", Retry_After="900")
+    assert entered.run(SEND) == "RATE_LIMITED"
+    assert [entered.run(RESUME)["attempts"], entered.run(RESUME)["attempts"]] == [1, 1]
+    assert len(service.sent(SYNC)) == 1
+
+
+def test_an_empty_profile_is_not_sent(connected: Site, service: RecordingProxy) -> None:
+    before = len(service.requests)
+    assert connected.run(SEND) == "EMPTY_PROFILE"
+    assert len(service.requests) == before
+
+
+def connect_and_run_cron(site: Site, key: Key) -> None:
+    assert site.connect(key) == "OK"
+    site.wordpress.cron()  # the heartbeat, which schedules what waits
+    site.wordpress.cron()
 
 
 def test_a_profile_whose_next_attempt_was_lost_gets_another(entered: Site, service: RecordingProxy) -> None:
@@ -189,7 +213,7 @@ def test_a_new_post_is_published_once(connected: Site, lab: Lab, service: Record
     service.reset(service.target)
     connected.run(again)
     assert keys(service, POSTS) == [key]
-    assert published(lab)[0].startswith('New "roast"\n\nFrom Kenya. C:\\beans')
+    assert published(lab)[0].startswith('New "roast" A\\B\n\nFrom Kenya. C:\\beans')
     connected.run(f"wp_update_post(['ID' => {post}, 'post_status' => 'draft']); wp_publish_post({post});")
     connected.wordpress.cron()
     assert keys(service, POSTS) == [key]
@@ -254,6 +278,8 @@ def test_a_post_for_the_old_location_is_forgotten(connected: Site, service: Reco
     post = connected.run(NEW_POST)
     connected.wordpress.cron()
     pending = f"return get_post_meta({post}, Store::POST_PENDING, true);"
-    assert connected.run(pending)["attempts"] == 1
+    assert connected.connect(new_key()) == "OK"
+    assert connected.run(pending)["attempts"] == 1  # the same location
+    connected.run("$store->set(Store::CREDENTIALS, ['location' => 'locations/9'] + $store->get(Store::CREDENTIALS));")
     assert connected.connect(new_key()) == "OK"
     assert connected.run(pending) == ""

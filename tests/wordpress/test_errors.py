@@ -68,7 +68,8 @@ def test_every_reason_of_a_deactivation_has_words(connected: Site, service: Reco
     answers = [failure(403, "AUTH_INSUFFICIENT_PERMISSIONS", deactivation_reason=each, **details) for each in REASONS]
     found = tried(connected, service, *answers)
     assert len({shown for _, _, shown in found}) == len(REASONS)
-    assert all('<a href="https://bills.example/?a=1&b=2">Open billing</a>' in shown for _, _, shown in found)
+    linked = ['<a href="https://bills.example/?a=1&b=2">Open billing</a>' in shown for _, _, shown in found]
+    assert linked == [True, True, False, False, False]
 
 
 def test_other_responses_are_handled(connected: Site, service: RecordingProxy) -> None:
@@ -87,11 +88,25 @@ def test_other_responses_are_handled(connected: Site, service: RecordingProxy) -
 
 
 def test_texts_of_the_api_are_escaped(connected: Site, service: RecordingProxy) -> None:
-    answer = failure(
-        403, "AUTH_INSUFFICIENT_PERMISSIONS", deactivation_reason="<script>", upgrade_url="javascript:alert(1)"
-    )
-    ((_, _, shown),) = tried(connected, service, answer)
-    assert "script" not in shown
+    urls = [("<script>", "https://bills.example"), ("billing_issue", "javascript:alert(1)")]
+    answers = [
+        failure(403, "AUTH_INSUFFICIENT_PERMISSIONS", deactivation_reason=reason, upgrade_url=url)
+        for reason, url in urls
+    ]
+    fields = failure(400, "VALIDATION_ERROR", errors=[{"in": "body", "field": "<script>", "problem": "x"}])
+    found = tried(connected, service, *answers, fields)
+    assert ["<script" in shown or "javascript" in shown for _, _, shown in found[:2]] == [False, False]
+    raw = connected.run("return notices();")
+    assert "&lt;script&gt;" in raw
+    assert "<script" not in raw
+
+
+def test_a_rejected_field_is_named_in_the_words_of_the_form(connected: Site, service: RecordingProxy) -> None:
+    errors = [{"in": "body", "field": f"storefrontAddress.{name}", "problem": "x"} for name in ("regionCode", "name")]
+    provider = failure(502, "PROVIDER_API_ERROR", fields=["phoneNumbers.primaryPhone"], retryable=False)
+    found = tried(connected, service, failure(400, "VALIDATION_ERROR", errors=errors), provider)
+    assert "not accepted: Address. Correct" in found[0][2]
+    assert "not accepted: Phone. Correct" in found[1][2]
 
 
 @pytest.mark.parametrize(("status", "code"), [(429, "RATE_LIMITED"), (503, "SERVICE_UNAVAILABLE")])
@@ -101,7 +116,10 @@ def test_retry_after_is_respected(connected: Site, service: RecordingProxy, stat
     scheduled = connected.run("return wp_next_scheduled('profilesvc_heartbeat', ['once']) - time();")
     assert 800 <= scheduled <= 900
     before = len(service.requests)
+    problem = connected.run("return $problems->all();")
     assert connected.beat() == "WAITING"
     assert len(service.requests) == before
+    assert connected.run("return $problems->all();") == problem  # what waits has not hidden the cause
+    assert problem["connection"]["code"] == code
     service.reset(service.target)
     assert connected.beat(days=0.02) == "OK"

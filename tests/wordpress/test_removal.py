@@ -51,6 +51,10 @@ def test_deletion_leaves_nothing(site: Site) -> None:
     assert site.wordpress.run(LEFT) == []
 
 
+def test_deletion_by_the_process_that_deactivated_it_leaves_nothing(connected: Site) -> None:
+    assert connected.run(DEACTIVATE + UNINSTALL + LEFT) == []
+
+
 @pytest.fixture(scope="module")
 def network(installation: WordPress) -> WordPress:
     """A multisite network with two sites, in a database of its own."""

@@ -7,6 +7,7 @@ namespace Profilesvc;
  */
 final class AdminMessages
 {
+    // [messages]
     private const SCREENS = ['dashboard', 'plugins', 'settings_page_profilesvc'];
 
     private Problems $problems;
@@ -21,7 +22,6 @@ final class AdminMessages
         add_action('admin_notices', [$this, 'render']);
     }
 
-    // [messages]
     public function render(): void
     {
         $screen = get_current_screen();
@@ -34,16 +34,23 @@ final class AdminMessages
                 'SITE_CHANGED' === $problem['code'] ? 'info' : 'warning',
                 esc_html__('Business profile:', 'profilesvc'),
                 esc_html(Words::of($problem['code'], $problem['details'])),
-                self::link((string) ($problem['details']['upgrade_url'] ?? '')), // escaped
+                self::link($problem['details']), // escaped
                 self::reference((string) $problem['request_id']) // escaped
             );
         }
     }
-    // [/messages]
 
-    private static function link(string $url): string
+    /**
+     * Link the page where the owner can pay or choose a plan, if that is what helps.
+     *
+     * @param array<string, mixed> $details
+     */
+    private static function link(array $details): string
     {
-        $safe = esc_url($url, ['https', 'http']);
+        if (!in_array($details['deactivation_reason'] ?? '', ['billing_issue', 'plan_downgrade'], true)) {
+            return '';
+        }
+        $safe = esc_url((string) ($details['upgrade_url'] ?? ''), ['https', 'http']);
         return $safe ? sprintf(' <a href="%s">%s</a>', $safe, esc_html__('Open billing', 'profilesvc')) : '';
     }
 
@@ -56,4 +63,5 @@ final class AdminMessages
         $text = __('(Reference for support: %s)', 'profilesvc');
         return $id ? ' <small>' . esc_html(sprintf($text, $id)) . '</small>' : '';
     }
+    // [/messages]
 }

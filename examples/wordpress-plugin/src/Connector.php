@@ -41,6 +41,7 @@ final class Connector
                 'site'          => Site::address(),
                 'location'      => $location['id'],
                 'location_name' => $location['name'],
+                'capabilities'  => $result->data['capabilities'], // sync, posts, reviews: what the plan includes
             ]);
             $this->heartbeat->schedule();
             $this->heartbeat->scheduleOnce(0);
@@ -54,18 +55,22 @@ final class Connector
     }
 
     /**
-     * Replace the credentials, and forget what belongs to the old ones. The lock keeps out a process that renews the
-     * token and would store it after this.
+     * Replace the credentials, and forget what belongs to the old ones. Changes that wait for a valid key stay if the
+     * location is the same. The lock keeps out a process that renews the token and would store it after this.
      *
-     * @param array<string, string> $credentials
+     * @param array<string, mixed> $credentials
      */
     private function replace(array $credentials): void
     {
         Lock::run('token', function () use ($credentials): void {
             Store::unschedule();
+            $before = $this->store->read(Store::CREDENTIALS)['location'] ?? '';
             $this->store->forget(Store::CREDENTIALS, Store::TOKEN, Store::STOPPED, Store::PAUSE, Store::PROBLEMS);
-            $this->store->forget(Store::LAST_HEARTBEAT, Store::PENDING);
-            delete_post_meta_by_key(Store::POST_PENDING); // for the old location
+            $this->store->forget(Store::LAST_HEARTBEAT);
+            if (($credentials['location'] ?? '') !== $before) {
+                $this->store->forget(Store::PENDING);
+                delete_post_meta_by_key(Store::POST_PENDING);
+            }
             if ($credentials) {
                 $this->store->set(Store::CREDENTIALS, $credentials);
             }

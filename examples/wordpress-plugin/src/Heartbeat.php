@@ -50,7 +50,7 @@ final class Heartbeat
             'wp_version'       => get_bloginfo('version'),
             'php_version'      => PHP_VERSION,
             // Not get_plugins(): WP-Cron does not load the file that defines it.
-            'detected_plugins' => array_slice(array_values((array) get_option('active_plugins', [])), 0, 500),
+            'detected_plugins' => self::names((array) get_option('active_plugins', [])),
         ]);
         if ($result->isOk()) {
             $this->store->set(Store::LAST_HEARTBEAT, ['at' => time()]);
@@ -58,6 +58,19 @@ final class Heartbeat
             $this->scheduleOnce(max(5 * MINUTE_IN_SECONDS, $result->retryAfter));
         }
         return $result;
+    }
+
+    /**
+     * The service accepts 500 names of 200 characters, and rejects a heartbeat with more.
+     *
+     * @param array<mixed> $plugins
+     *
+     * @return list<string>
+     */
+    private static function names(array $plugins): array
+    {
+        $short = static fn ($name): string => mb_substr((string) $name, 0, 200);
+        return array_map($short, array_slice(array_values($plugins), 0, 500));
     }
     // [/heartbeat]
 }

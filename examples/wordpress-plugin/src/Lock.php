@@ -8,7 +8,7 @@ namespace Profilesvc;
 final class Lock
 {
     // [lock]
-    private const SECONDS = 25; // longer than two requests
+    private const SECONDS = 65; // longer than the requests of one holder: six, of 10 s
 
     /**
      * @return mixed what $work returns

@@ -20,6 +20,7 @@ final class PostPublisher
         $this->session = $session;
     }
 
+    // [posts]
     public function register(): void
     {
         add_action('transition_post_status', [$this, 'notice'], 10, 3);
@@ -27,7 +28,6 @@ final class PostPublisher
         add_action(Heartbeat::EVENT, [$this, 'schedule']);
     }
 
-    // [posts]
     /**
      * Leave the request to WP-Cron, so that the editor does not wait for it.
      */

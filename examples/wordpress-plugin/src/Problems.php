@@ -8,7 +8,7 @@ namespace Profilesvc;
 final class Problems
 {
     // What the notices need. The API's `message` is for developers and is not stored.
-    private const DETAILS = ['deactivation_reason', 'upgrade_url', 'resets_at', 'limit', 'retryable'];
+    private const DETAILS = ['deactivation_reason', 'upgrade_url', 'resets_at', 'errors', 'fields'];
 
     private Store $store;
 
@@ -20,8 +20,8 @@ final class Problems
     // [problems]
     public function record(string $area, Result $result): void
     {
-        if (in_array($result->code, ['NOT_CONNECTED', 'SITE_CHANGED', 'STOPPED', 'WAITING'], true)) {
-            return; // no request was sent, so nothing new is known
+        if ($result->isObstacle()) {
+            return; // it would hide the problem that caused it
         }
         $problems = $this->store->get(Store::PROBLEMS);
         if ($result->isOk()) {
@@ -47,9 +47,9 @@ final class Problems
         if (!$credentials) {
             return [];
         }
-        if ($credentials['site'] !== Site::address()) {
-            $details = ['connected' => $credentials['site'], 'here' => Site::address()];
-            return ['connection' => ['code' => 'SITE_CHANGED', 'details' => $details, 'request_id' => '', 'at' => 0]];
+        $change = Site::change($credentials['site']);
+        if ($change) {
+            return ['connection' => ['code' => 'SITE_CHANGED', 'details' => $change, 'request_id' => '', 'at' => 0]];
         }
         return $this->store->get(Store::PROBLEMS);
     }

@@ -43,7 +43,7 @@ final class ProfileForm
     /**
      * @param array<string, mixed> $profile
      */
-    public static function render(array $profile, bool $posts): void
+    public static function render(array $profile, bool $posts, bool $mayPost): void
     {
         SettingsPage::open('save');
         echo '<table class="form-table" role="presentation">';
@@ -54,12 +54,18 @@ final class ProfileForm
         foreach (ProfileSync::DAYS as $number => $day) {
             self::day($day, $number, $profile['hours'][$day] ?? []);
         }
-        printf(
-            '<tr><th>%s</th><td><label><input type="checkbox" name="posts" value="1" %s> %s</label></td></tr></table>',
-            esc_html__('Posts', 'profilesvc'),
-            checked($posts, true, false),
-            esc_html__('Publish new posts of this site on the business listing', 'profilesvc')
-        );
+        if ($mayPost) {
+            printf(
+                '<tr><th>%s</th><td><label><input type="checkbox" name="posts" value="1" %s> %s</label></td></tr>',
+                esc_html__('Posts', 'profilesvc'),
+                checked($posts, true, false),
+                esc_html__('Publish new posts of this site on the business listing', 'profilesvc')
+            );
+        } else {
+            $text = __('Your plan does not include posts. After a change of the plan, connect again.', 'profilesvc');
+            printf('<tr><th>%s</th><td>%s</td></tr>', esc_html__('Posts', 'profilesvc'), esc_html($text));
+        }
+        echo '</table>';
         submit_button(__('Save and send', 'profilesvc'));
         echo '</form>';
     }
@@ -121,6 +127,8 @@ final class ProfileForm
             'phoneNumbers'      => $labels['phone'],
             'storefrontAddress' => $labels['address'],
             'regularHours'      => __('Opening hours', 'profilesvc'),
+            'summary'           => __('Text of the post', 'profilesvc'),
+            'callToAction'      => __('Link of the post', 'profilesvc'),
         ];
         return $fields[strtok($path, '.')] ?? $path;
     }

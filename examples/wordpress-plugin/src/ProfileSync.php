@@ -31,11 +31,14 @@ final class ProfileSync
      */
     public function send(): Result
     {
-        return Lock::run('profile', function (): Result {
+        $profile = self::profile($this->store->get(Store::PROFILE));
+        if (!$profile) {
+            return Result::failure('EMPTY_PROFILE'); // the service would return VALIDATION_ERROR for {}
+        }
+        return Lock::run('profile', function () use ($profile): Result {
             wp_unschedule_hook(self::EVENT); // this profile replaces one that was not sent yet
             $location = $this->store->get(Store::CREDENTIALS)['location'] ?? '';
-            $path     = '/api/v1/sync/' . rawurlencode($location);
-            return $this->deliver(Push::of($path, self::profile($this->store->get(Store::PROFILE))));
+            return $this->deliver(Push::of('/api/v1/sync/' . rawurlencode($location), $profile));
         });
     }
 

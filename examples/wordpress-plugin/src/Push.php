@@ -37,21 +37,24 @@ final class Push
     }
 
     /**
-     * Send the change, and store it until there is a final response. A key that is switched off can be switched on
-     * again, so its rejection is not final.
+     * Send the change, and store it until there is a final response. A key can be switched on again or be replaced by
+     * another key of the location, so its rejection is not final.
      *
      * @param callable(array<string, mixed>): void $store called with an empty array when there is nothing left to send
      * @param callable(int): void $later called with the seconds until the next attempt
      */
     public function send(Session $session, string $area, callable $store, callable $later): Result
     {
-        $this->item['attempts']++;
-        $store($this->item);
+        $store($this->item); // before the request, because PHP can be killed during it
         $headers = ['X-Idempotency-Key' => $this->item['key']];
         $result  = $session->send($area, 'POST', $this->item['path'], $this->item['body'], $headers);
-        if ($result->isFinal() && !$result->isDeactivated()) {
+        if (!$result->keepsChange()) {
             $store([]); // a new change gets a new key: the old one would repeat the same rejection for a day
             return $result;
+        }
+        if (!$result->isObstacle()) {
+            $this->item['attempts']++;
+            $store($this->item);
         }
         $later(max($result->retryAfter, min(HOUR_IN_SECONDS, 30 * 2 ** $this->item['attempts'])));
         return $result;

@@ -41,10 +41,14 @@ final class Result
     }
     // [/result]
 
-    public static function failure(string $code, int $retryAfter = 0): self
+    /**
+     * @param array<string, mixed> $details
+     */
+    public static function failure(string $code, array $details = [], int $retryAfter = 0): self
     {
         $result             = new self();
         $result->code       = $code;
+        $result->details    = $details;
         $result->retryAfter = $retryAfter;
         return $result;
     }
@@ -71,6 +75,22 @@ final class Result
         return !in_array($this->code, self::WORTH_REPEATING, true);
     }
     // [/final]
+
+    /**
+     * Whether the plugin sent no request, so nothing new is known.
+     */
+    public function isObstacle(): bool
+    {
+        return in_array($this->code, ['NOT_CONNECTED', 'SITE_CHANGED', 'STOPPED', 'WAITING'], true);
+    }
+
+    /**
+     * Whether a change must be kept: the same request can succeed later, or after the owner has repaired the connection.
+     */
+    public function keepsChange(): bool
+    {
+        return !$this->isFinal() || $this->concernsConnection() || in_array($this->code, ['SITE_CHANGED', 'STOPPED'], true);
+    }
 
     public function isDeactivated(): bool
     {

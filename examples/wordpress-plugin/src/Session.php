@@ -65,15 +65,16 @@ final class Session
         if (!$credentials) {
             return Result::failure('NOT_CONNECTED');
         }
-        if ($credentials['site'] !== Site::address()) {
-            return Result::failure('SITE_CHANGED'); // a staging copy would use up the refresh token of the real site
+        $change = Site::change($credentials['site']);
+        if ($change) {
+            return Result::failure('SITE_CHANGED', $change); // a staging copy would use up the refresh token of the real site
         }
         if ($this->store->get(Store::STOPPED)) {
             return Result::failure('STOPPED');
         }
         $seconds = ($this->store->get(Store::PAUSE)['until'] ?? 0) - time();
         // More than an hour is the work of a clock that was wrong.
-        return $seconds > 0 && $seconds <= HOUR_IN_SECONDS ? Result::failure('WAITING', $seconds) : null;
+        return $seconds > 0 && $seconds <= HOUR_IN_SECONDS ? Result::failure('WAITING', [], $seconds) : null;
     }
 
     private function pauseAfter(Result $result): void

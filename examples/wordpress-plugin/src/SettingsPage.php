@@ -113,8 +113,9 @@ final class SettingsPage
         $credentials = $this->store->get(Store::CREDENTIALS);
         echo '<div class="wrap"><h1>' . esc_html__('Business profile', 'profilesvc') . '</h1>';
         if ($credentials) {
-            $this->renderConnected((string) $credentials['location_name']);
-            ProfileForm::render($this->store->get(Store::PROFILE), (bool) $this->store->get(Store::POSTS));
+            $this->renderConnected($credentials);
+            $posts = (bool) $this->store->get(Store::POSTS);
+            ProfileForm::render($this->store->get(Store::PROFILE), $posts, !empty($credentials['capabilities']['posts']));
             echo '<h2>' . esc_html__('Connect again, for example with a new client secret', 'profilesvc') . '</h2>';
         }
         $this->renderConnect();
@@ -140,11 +141,19 @@ final class SettingsPage
         echo '</form>';
     }
 
-    private function renderConnected(string $location): void
+    /**
+     * @param array<string, mixed> $credentials
+     */
+    private function renderConnected(array $credentials): void
     {
         self::open('disconnect');
         /* translators: %s: name of the location */
-        echo '<p>' . esc_html(sprintf(__('This site is connected to %s.', 'profilesvc'), $location)) . '</p>';
+        $text = __('This site is connected to %s.', 'profilesvc');
+        if ($this->store->get(Store::STOPPED) || Site::change($credentials['site'])) {
+            /* translators: %s: name of the location */
+            $text = __('This site was connected to %s, and sends nothing now.', 'profilesvc');
+        }
+        echo '<p>' . esc_html(sprintf($text, $credentials['location_name'])) . '</p>';
         submit_button(__('Disconnect', 'profilesvc'), 'secondary');
         echo '</form>';
     }

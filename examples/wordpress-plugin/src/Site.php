@@ -22,4 +22,12 @@ final class Site
         $path = (string) wp_parse_url($home, PHP_URL_PATH);
         return strtolower((string) wp_parse_url($home, PHP_URL_HOST)) . untrailingslashit($path);
     }
+
+    /**
+     * @return array<string, string> the details of SITE_CHANGED, or an empty array if this is the connected site
+     */
+    public static function change(string $connected): array
+    {
+        return self::address() === $connected ? [] : ['connected' => $connected, 'here' => self::address()];
+    }
 }

@@ -8,7 +8,7 @@ namespace Profilesvc;
 final class Store
 {
     // [store]
-    public const CREDENTIALS    = 'profilesvc_credentials';    // client_id, client_secret, site, location, location_name
+    public const CREDENTIALS    = 'profilesvc_credentials';    // what Connector::connect stores
     public const TOKEN          = 'profilesvc_token';          // access, access_until, refresh, refresh_until
     public const STOPPED        = 'profilesvc_stopped';        // since: when the service rejected the credentials
     public const PAUSE          = 'profilesvc_pause';          // until: the time of the last Retry-After

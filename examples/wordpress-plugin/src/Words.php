@@ -16,7 +16,7 @@ final class Words
         if (isset($details['deactivation_reason'])) {
             return self::ofDeactivation((string) $details['deactivation_reason']);
         }
-        if ('SITE_CHANGED' === $code) {
+        if ('SITE_CHANGED' === $code) { // the site is not the one that was connected
             /* translators: 1: domain of the connected site, 2: domain of this site */
             $text = __('These credentials belong to %1$s, and this site is %2$s. If this is a copy for tests, nothing has to be done: it sends nothing. If the site has moved, connect it again.', 'profilesvc');
             return sprintf($text, $details['connected'] ?? '', $details['here'] ?? '');
@@ -26,7 +26,25 @@ final class Words
             /* translators: %s: date */
             return sprintf(__('The posts of this month are used up. New posts can be published from %s.', 'profilesvc'), $day);
         }
+        $fields = self::fields($details);
+        if ($fields && in_array($code, ['VALIDATION_ERROR', 'PROVIDER_API_ERROR'], true)) {
+            /* translators: %s: list of fields, for example "Address, Phone" */
+            return sprintf(__('These fields are not accepted: %s. Correct them and save again.', 'profilesvc'), implode(', ', $fields));
+        }
         return self::ofCode($code) ?? __('Something unexpected went wrong. If it happens again, contact support.', 'profilesvc');
+    }
+
+    /**
+     * Return the labels of the fields that the service or the provider rejected.
+     *
+     * @param array<string, mixed> $details
+     *
+     * @return list<string>
+     */
+    private static function fields(array $details): array
+    {
+        $paths = array_merge(array_column((array) ($details['errors'] ?? []), 'field'), (array) ($details['fields'] ?? []));
+        return array_values(array_unique(array_map([ProfileForm::class, 'label'], array_filter($paths, 'strlen'))));
     }
 
     private static function ofDeactivation(string $reason): string
@@ -53,26 +71,25 @@ final class Words
     private static function ofConnection(string $code): ?string
     {
         switch ($code) {
-            case 'invalid_credentials':
+            case 'invalid_credentials': // the credential check: the pair does not match
                 return __('The client id and the client secret do not match. Copy both again, or create a new key.', 'profilesvc');
-            case 'domain_not_allowed':
+            case 'domain_not_allowed': // the credential check: the key does not allow the domain of the site
                 /* translators: %s: domain of this site */
                 return sprintf(__('This key belongs to another site. Add %s to the domains of the key, or use a key for this site.', 'profilesvc'), Site::host());
             case 'AUTH_INVALID_TOKEN':
+            case 'STOPPED': // no request: the service has rejected the credentials before
                 return __('The credentials are no longer valid. The site has stopped sending. Connect it again.', 'profilesvc');
-            case 'TOKEN_REMOVED':
+            case 'TOKEN_REMOVED': // 401 with the reason `missing`
                 return __('The credentials are valid, but a proxy between this site and the service removes the Authorization header. Ask the operator of the proxy or your hosting company to pass it on. The site tries again by itself.', 'profilesvc');
             case 'AUTH_INSUFFICIENT_PERMISSIONS':
                 return __('The key does not allow this. Create a key that may read and write.', 'profilesvc');
-            case 'NO_CONNECTION':
+            case 'NO_CONNECTION': // no response: name, TLS, or more than 10 s
                 return __('The service cannot be reached from this site. The site tries again by itself.', 'profilesvc');
-            case 'INSECURE_URL':
+            case 'INSECURE_URL': // no request: PROFILESVC_URL is not HTTPS
                 return __('The address of the service must start with https://.', 'profilesvc');
-            case 'NOT_CONNECTED':
+            case 'NOT_CONNECTED': // no request: there are no credentials
                 return __('This site is not connected.', 'profilesvc');
-            case 'STOPPED':
-                return self::ofConnection('AUTH_INVALID_TOKEN');
-            case 'WAITING':
+            case 'WAITING': // no request: the time of the last Retry-After has not ended
             case 'RATE_LIMITED':
                 return __('The service asked this site to wait. It continues by itself.', 'profilesvc');
         }
@@ -84,6 +101,8 @@ final class Words
         switch ($code) {
             case 'PLAN_RESTRICTION':
                 return __('Your plan does not include this.', 'profilesvc');
+            case 'EMPTY_PROFILE': // no request: nothing is entered
+                return __('Nothing is entered. Fill in at least one field.', 'profilesvc');
             case 'LOCATION_NOT_VERIFIED':
                 return __('The location is not verified yet. Verify it, then save again.', 'profilesvc');
             case 'SYNC_DISABLED':
@@ -111,7 +130,7 @@ final class Words
             case 'SERVICE_UNAVAILABLE':
             case 'INTERNAL_ERROR':
             case 'REQUEST_TIMEOUT':
-            case 'UNREADABLE':
+            case 'UNREADABLE': // a response that is not the API's, such as the page of a proxy
                 return __('The service has a problem at the moment. The site tries again by itself.', 'profilesvc');
             case 'METHOD_NOT_ALLOWED':
             case 'UNSUPPORTED_MEDIA_TYPE':
