@@ -29,6 +29,7 @@ nb_mime_priority_overrides = [("html", "text/vnd.mermaid", None)]
 
 highlight_options = {"php": {"startinline": True}}  # parts of files have no `<?php`
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # as in the source, not `<built-in method random …>`
 autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 

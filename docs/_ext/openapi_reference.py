@@ -42,9 +42,10 @@ def _security(operation: dict[str, Any]) -> str:
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
     lines = [f"### {method.upper()} {path}", "", operation["summary"], "", operation.get("description", ""), ""]
-    lines += [f"Accepts: {_security(operation)}.", ""]
+    if "Accepts " not in operation.get("description", ""):  # the description of an OAuth endpoint does not say it
+        lines += [f"Accepts: {_security(operation)}.", ""]
     if operation["parameters"]:
-        lines += ["| Parameter | In | Required | Type | |", "|---|---|---|---|---|"]
+        lines += ["| Parameter | In | Required | Type | Meaning |", "|---|---|---|---|---|"]
         lines += [
             _row(
                 f"`{p['name']}`",
@@ -92,7 +93,7 @@ def _schema(name: str, schema: dict[str, Any]) -> list[str]:
     lines = [f"### {name}", "", schema.get("description", ""), ""]
     if schema.get("properties"):
         required = schema.get("required", [])
-        lines += ["| Field | Type | Required | |", "|---|---|---|---|"]
+        lines += ["| Field | Type | Required | Meaning |", "|---|---|---|---|"]
         lines += [
             _row(f"`{member}`", _type(value), "yes" if member in required else "no", value.get("description", ""))
             for member, value in schema["properties"].items()

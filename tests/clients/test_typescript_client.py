@@ -9,13 +9,14 @@ import httpx
 import pytest
 
 from support.api import assert_ok
-from support.generators import DOCUMENT, ROOT, node, run
+from support.generators import DOCUMENT, INSTALLED, ROOT, node, run
 from support.page_blocks import proven_by
 
 pytestmark = pytest.mark.clients
 CLIENT = ROOT / "clients" / "typescript"
 BUILD = "npm run build"
 README = "clients/typescript/README.md"
+TYPES = str(INSTALLED / "node_modules" / "@types")
 OURS = ("errors.ts", "index.ts", "paging.ts", "tokens.ts")
 
 
@@ -45,6 +46,20 @@ def test_the_sample_of_the_readme(built: Path, story: dict[str, Any]) -> None:
     assert lines[0].endswith(" PROCESSING")
     assert lines[1].endswith(" Our winter menu is here.")
     assert lines[-1] == "summary is required for a STANDARD post"
+
+
+def test_another_project_installs_it(built: Path, tmp_path: Path) -> None:
+    """The tools of the second command are those of `make clients`, because a test downloads nothing."""
+    (block,) = proven_by(README, "test_another_project_installs_it")
+    install, _tools = block.text.splitlines()
+    (sample,) = proven_by(README, "built")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    options = {"strict": True, "module": "nodenext", "target": "es2022", "types": ["node"], "typeRoots": [TYPES]}
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "files": ["sample.ts"]}))
+    (tmp_path / "sample.ts").write_text(sample.text)
+    run(*install.replace("PATH/clients/typescript", str(built)).split(), "--offline", "--ignore-scripts", cwd=tmp_path)
+    run("tsc", "--project", tmp_path, cwd=tmp_path)
+    assert (tmp_path / "sample.js").exists()
 
 
 def test_the_readme_builds_it_as_the_test_does() -> None:

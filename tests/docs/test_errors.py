@@ -7,10 +7,12 @@ import httpx
 import pytest
 
 from profilesvc.client.retries import Retries
-from profilesvc.contract.errors import CATALOGUE, Forbidden
+from profilesvc.contract.errors import CATALOGUE, ErrorKind, Forbidden
 from profilesvc.domain.time import DAY
 from profilesvc.services import idempotency
+from profilesvc.services.sync import LEASE_WAIT_SECONDS
 from support.page_blocks import proven_by
+from support.page_tables import retry_of
 from support.repository import DOCS, ROOT, sections
 
 ERRORS = sections(DOCS / "errors.md")
@@ -30,6 +32,11 @@ def test_a_code_is_described_with_the_details_of_the_contract(code: str) -> None
     assert named <= set(re.findall(r"`([\w.]+)`", ERRORS[code.lower()])) | {"limit"}
 
 
+@pytest.mark.parametrize("kind", CATALOGUE.values(), ids=CATALOGUE)
+def test_the_retries_of_the_catalogue_are_those_of_our_client(kind: ErrorKind) -> None:
+    assert kind.retry == retry_of(kind.code)
+
+
 def test_the_clients_have_the_reasons_of_the_page() -> None:
     source = (ROOT / "clients/typescript/src/errors.ts").read_text("utf-8")
     typed = re.search(r"AUTH_INSUFFICIENT_PERMISSIONS: \{.*?reason\?:(.*?);", source, re.DOTALL)
@@ -45,6 +52,11 @@ async def test_a_failure_has_the_form_of_the_page(alice: httpx.AsyncClient) -> N
 
 def test_the_numbers_of_the_pages_are_those_of_the_code() -> None:
     assert idempotency.KEPT == DAY
-    assert Retries().budget == 20
+    policy = Retries()
+    assert (policy.attempts, policy.budget, policy.first, policy.longest) == (4, 20, 0.25, 5)
+    assert LEASE_WAIT_SECONDS == 10
+    errors = (DOCS / "errors.md").read_text("utf-8")
+    for number in ("at most 0.25 s", "up to 5 s", "at\nmost 4 attempts", "waits up to 10 seconds"):
+        assert number in errors
     assert "kept for 24 hours" in (DOCS / "reference.md").read_text("utf-8")
     assert "give up after 20 seconds" in (DOCS / "errors.md").read_text("utf-8")

@@ -85,7 +85,7 @@ def _groups() -> list[str]:
     return [name for name, field in Settings.model_fields.items() if isinstance(field.default, BaseModel)]
 
 
-def _retry(code: str) -> str:
+def retry_of(code: str) -> str:
     """Return when our own client sends a repeatable request again after an error of this code."""
     reports: set[bool] = set()
     for is_temporary in (True, False):
@@ -103,7 +103,9 @@ def errors_table() -> str:
     """Return a row for each error code, with a link to its section."""
     rows = ["| Code | Status | Retry | Message |", "|---|---|---|---|"]
     for kind in sorted(CATALOGUE.values(), key=lambda kind: kind.status):
-        rows.append(f"| [`{kind.code}`](#{kind.code.lower()}) | {kind.status} | {_retry(kind.code)} | {kind.message} |")
+        rows.append(
+            f"| [`{kind.code}`](#{kind.code.lower()}) | {kind.status} | {retry_of(kind.code)} | {kind.message} |"
+        )
     return "\n".join(rows) + "\n"
 
 

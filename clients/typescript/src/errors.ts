@@ -2,17 +2,15 @@
 import type { ErrorBody, OAuthError } from "./generated/types.gen.js";
 
 export type ErrorCode = ErrorBody["code"];
-
+type DetailsOf<Code> = Code extends keyof Details ? Details[Code] : Record<string, unknown>;
 /** The details of an error by its code. Other codes have none. */
 export interface Details {
   VALIDATION_ERROR: { errors: { in: "body" | "query" | "path" | "header"; field: string; problem: string }[] };
   AUTH_INVALID_TOKEN: { reason?: "missing" | "malformed" | "invalid" | "expired" | "revoked" };
   AUTH_INSUFFICIENT_PERMISSIONS: {
-    /** Absent for a deactivated key, which has `deactivation_reason`. */
     reason?: "permission_missing" | "permissions_not_allowed" | "other_location" | "user_token_required"
-      | "service_token_required" | "origin_not_allowed" | "no_user";
-    required?: string;
-    requested?: string[]; allowed?: string[];
+      | "service_token_required" | "origin_not_allowed" | "no_user"; // absent if the key is deactivated
+    required?: string; requested?: string[]; allowed?: string[];
     deactivation_reason?: "security_concern" | "billing_issue" | "plan_downgrade" | "user_requested";
     deactivated_at?: string;
     upgrade_url?: string;
@@ -24,8 +22,7 @@ export interface Details {
   PROVIDER_API_ERROR: {
     reason: "rejected" | "unavailable" | "timeout" | "rate_limited";
     retryable: boolean;
-    provider_status?: number;
-    provider_code?: string;
+    provider_status?: number; provider_code?: string;
     provider_reason?: string; provider_message?: string;
     fields?: string[];
   };
@@ -51,7 +48,7 @@ export class ApiError extends Error {
   }
 
   /** Whether the error has this code; then `details` has its type. */
-  is<Code extends keyof Details>(code: Code): this is ApiError & { code: Code; details: Details[Code] } {
+  is<Code extends ErrorCode>(code: Code): this is ApiError & { code: Code; details: DetailsOf<Code> } {
     return this.code === code;
   }
 }

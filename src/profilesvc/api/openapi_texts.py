@@ -1,7 +1,13 @@
 """The texts of the OpenAPI document that belong to no operation or schema."""
 
 from profilesvc import __version__
+from profilesvc.contract.errors import CATALOGUE
 from profilesvc.contract.json import JsonObject
+
+_RETRIES = sorted((kind for kind in CATALOGUE.values() if kind.retry != "no"), key=lambda kind: kind.status)
+_RETRIED = ", ".join(
+    f"`{kind.code}` ({kind.status}{'' if kind.retry == 'yes' else f', {kind.retry}'})" for kind in _RETRIES
+)
 
 _PARAGRAPHS = (
     "Connect a site to the business profile of its location: keys, tokens, heartbeats, local posts, reviews and "
@@ -11,10 +17,11 @@ _PARAGRAPHS = (
     '**Responses.** A success is `{"status": "ok", "data": …}`. An error is `{"status": "error", "error": {"code", '
     '"message", "details"}}`. Switch on `code`; `message` is for people and can change. The OAuth endpoints use the '
     "fields of their standards. Every response has an `X-Request-Id`.",
-    "**Retries.** Repeat a 429, a 503, and a 502 with `retryable: true`, after the time in `Retry-After`. Creating a "
-    "post and syncing accept an `X-Idempotency-Key`, so that a retry does nothing twice.",
-    "**Compatibility.** Times are RFC 3339 in UTC. New fields can appear in responses, so clients must ignore those "
-    "that they do not know.",
+    f"**Retries.** Repeat the same request only after these codes: {_RETRIED}. Wait as long as `Retry-After` says, in "
+    "seconds. `QUOTA_EXCEEDED` (429) is not one of them: the month has to end first. Creating a post and syncing "
+    "accept an `X-Idempotency-Key`, so that a retry does nothing twice.",
+    "**Compatibility.** Times are RFC 3339 in UTC. New fields and new error codes can appear in responses, so clients "
+    "must ignore fields that they do not know, and decide by the status if they do not know the code.",
 )
 INFO: JsonObject = {
     "title": "Business Profile Management Service API",

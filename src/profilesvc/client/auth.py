@@ -53,7 +53,7 @@ class ServiceAuth(httpx.Auth):
     """The tokens of an API key, granted at the first request and renewed five minutes early.
 
     A token is renewed with the refresh token while that is valid, else with the credentials, because the refresh token
-    expires before the access token (D-11). A token that the service rejects as invalid, expired or revoked is replaced
+    expires before the access token. A token that the service rejects as invalid, expired or revoked is replaced
     once. Threads, and tasks of one event loop, share one token and one call for it. Lifetimes are counted in seconds of
     `clock`, from the request. The default clock ignores changes of the wall clock. It can stop while a computer is
     suspended; then the service rejects the expired token and it is replaced.

@@ -6,11 +6,15 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """One entry of the catalogue: the code on the wire, its HTTP status, the default message."""
+    """One entry of the catalogue: the code on the wire, its HTTP status, the default message.
+
+    `retry` is whether the same request can succeed soon: yes, no, or if `details.retryable`. Our own clients follow it.
+    """
 
     code: str
     status: int
     message: str
+    retry: str = "no"
 
 
 class Forbidden(StrEnum):
@@ -44,7 +48,9 @@ AUTH_INSUFFICIENT_PERMISSIONS = ErrorKind(
 )
 PLAN_RESTRICTION = ErrorKind("PLAN_RESTRICTION", 403, "The current plan does not include this feature.")
 QUOTA_EXCEEDED = ErrorKind("QUOTA_EXCEEDED", 429, "The monthly post limit is reached.")
-PROVIDER_API_ERROR = ErrorKind("PROVIDER_API_ERROR", 502, "The external provider rejected the request or failed.")
+PROVIDER_API_ERROR = ErrorKind(
+    "PROVIDER_API_ERROR", 502, "The external provider rejected the request or failed.", "if `details.retryable`"
+)
 
 # Additions of this service.
 NOT_FOUND = ErrorKind("NOT_FOUND", 404, "Not found, or you do not have access to it.")
@@ -57,7 +63,7 @@ LOCATION_NOT_VERIFIED = ErrorKind(
 )
 SYNC_DISABLED = ErrorKind("SYNC_DISABLED", 409, "Sync is switched off for this location. Switch it on first.")
 IDEMPOTENCY_IN_PROGRESS = ErrorKind(
-    "IDEMPOTENCY_IN_PROGRESS", 409, "The first request with this idempotency key is still running. Retry later."
+    "IDEMPOTENCY_IN_PROGRESS", 409, "The first request with this idempotency key is still running. Retry later.", "yes"
 )
 CONFLICT = ErrorKind("CONFLICT", 409, "The request conflicts with the current state.")
 PAYLOAD_TOO_LARGE = ErrorKind("PAYLOAD_TOO_LARGE", 413, "The body is larger than this endpoint accepts.")
@@ -67,11 +73,13 @@ UNSUPPORTED_MEDIA_TYPE = ErrorKind(
 IDEMPOTENCY_KEY_REUSED = ErrorKind(
     "IDEMPOTENCY_KEY_REUSED", 422, "This idempotency key was used with a different request. Use a new key."
 )
-RATE_LIMITED = ErrorKind("RATE_LIMITED", 429, "Too many requests. Retry after the time in Retry-After.")
+RATE_LIMITED = ErrorKind("RATE_LIMITED", 429, "Too many requests. Retry after the time in Retry-After.", "yes")
 HEADERS_TOO_LARGE = ErrorKind(
     "HEADERS_TOO_LARGE", 431, "The request headers are larger than 16 KB. Send fewer or shorter headers."
 )
 INTERNAL_ERROR = ErrorKind("INTERNAL_ERROR", 500, "Internal error. Report the request id if it happens again.")
-SERVICE_UNAVAILABLE = ErrorKind("SERVICE_UNAVAILABLE", 503, "The service is temporarily unavailable. Retry later.")
+SERVICE_UNAVAILABLE = ErrorKind(
+    "SERVICE_UNAVAILABLE", 503, "The service is temporarily unavailable. Retry later.", "yes"
+)
 
 CATALOGUE: dict[str, ErrorKind] = {kind.code: kind for kind in list(vars().values()) if isinstance(kind, ErrorKind)}

@@ -61,9 +61,9 @@ class AccessToken(Data):
 class Token(AccessToken):
     """An access token and a refresh token."""
 
-    refresh_token: str = Field(description="JWT; keep only the newest.", repr=False)
+    refresh_token: str = Field(description="Opaque. Keep only the newest.", repr=False)
     refresh_expires_in: int = Field(
-        description="Seconds. The refresh token expires before the access token. An addition of this service."
+        description="Seconds. By default it expires before the access token. An addition of this service."
     )
 
 
