@@ -48,7 +48,7 @@ def comparison(thing: object) -> View:
     counted: Counter[str] = Counter(field.verdict for field in readings)
     total = ", ".join(f"{counted[name]} {text[2:]}" for name, (_, text) in VERDICTS.items() if counted[name])
     rows = [_HEAD, *(_texts(field) for field in apart)]
-    html = table(_HEAD, [_cells(field) for field in apart]) if apart else ""
+    html = table(_HEAD[:-1], [_cells(field) for field in apart]) if apart else ""
     colour = AMBER if apart else GREEN
     return View(f"{columns(rows)}\n{total}" if apart else total, box(colour, html, small(escape(total))))
 
@@ -65,4 +65,4 @@ def _cells(row: FieldReading) -> tuple[str, ...]:
         f'<span style="white-space:nowrap">{part}</span>' if len(text) <= _SHORT else part
         for text, part in zip(texts, parts, strict=True)
     )
-    return (f"<code>{escape(row.field)}</code>", *values, badge(*VERDICTS[row.verdict]))
+    return (f"<code>{escape(row.field)}</code><br>{badge(*VERDICTS[row.verdict])}", *values)
