@@ -260,8 +260,9 @@ class TestFailures:
 
     @pytest.mark.in_process("counts what the process has not written yet")
     async def test_a_grant_costs_no_transaction_of_its_own(
-        self, alice: httpx.AsyncClient, plugin: Site, services: Services
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(audit, "_COLLECT_SECONDS", 60)  # a slow machine must not write in between
         async with services.storage.read() as session:
             key = await keys.state(session, plugin.key["client_id"])
         assert key is not None

@@ -27,7 +27,7 @@ LOCATIONS = "/api/v1/external-business/locations"
 SAMPLES = 10_000
 # A failure is noted for the owner of a key, who is the one to know; it is written after the answer.
 NOTING = {"services/audit.py", "domain/request.py", "domain/entropy.py", "domain/time.py"}
-OPENING = "_opened"  # a connection more, while such a note is written on the one that there was
+OPENING = {"_opened", "connect"}  # a connection more, while such a note is written on the one that there was
 MEASURED: ContextVar[Any] = ContextVar("measured", default=None)
 Pair = tuple[Callable[[], Awaitable[httpx.Response]], Callable[[], Awaitable[httpx.Response]]]
 
@@ -83,7 +83,7 @@ async def work(request: Callable[[], Awaitable[httpx.Response]]) -> collections.
         file = code.co_filename.rpartition("/profilesvc/")[2]
         if event != "call" or MEASURED.get() is not calls:  # what an earlier request left to be done
             return
-        if code.co_name == OPENING:
+        if code.co_name in OPENING:
             return
         if file != code.co_filename and file not in NOTING and "<" not in code.co_name:
             name = f"{file}:{code.co_name}"
