@@ -46,7 +46,8 @@ async def assert_family_ended(http: httpx.AsyncClient, *pairs: Pair) -> None:
 
 async def events(services: Services) -> list[str]:
     async with services.storage.read() as session:
-        rows = await session.execute(select(audit.c.event, audit.c.times).where(audit.c.event.like("token.refresh%")))
+        query = select(audit.c.event, audit.c.times).where(audit.c.event.like("token.refresh%"))
+        rows = await session.execute(query.order_by(audit.c.at, audit.c.id))
         return [row.event for row in rows for _ in range(row.times)]
 
 
