@@ -26,6 +26,13 @@ def test_every_block_has_a_proof(page: str) -> None:
             assert "proven_by(" in source, f"{block}: the test does not read the page"
 
 
+def test_each_part_of_the_plugin_names_its_file() -> None:
+    above = (DOCS / "plugin-authors.md").read_text("utf-8").split("\n")
+    for block in blocks("docs/plugin-authors.md"):
+        if block.proof == "file":
+            assert f"](../{block.argument.partition('#')[0]})" in above[block.line - 4], block
+
+
 def wrong(block: Block, printed: str, of: Block) -> str:
     return f"{block} is not what {of} prints:\n{printed}"
 

@@ -26,6 +26,12 @@ from profilesvc.settings import PREFIX, Settings
 from support.repository import DOCS, ROOT
 
 _TABLE = re.compile(r"(?<=^<!-- table: )([\w-]+)( -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
+PLUGIN = ROOT / "examples/wordpress-plugin"
+# What a plugin needs that only connects and sends heartbeats.
+HEARTBEAT_ONLY = {
+    "profilesvc", "Api", "Result", "Store", "Lock", "Tokens", "Refused", "Session", "Problems", "Site", "Connector",
+    "Heartbeat", "Words", "ProfileForm",
+}  # fmt: skip
 _UNITS = {"_seconds": "s", "_days": "days"}
 
 
@@ -99,13 +105,20 @@ def retry_of(code: str) -> str:
     return "if `details.retryable`" if len(reports) == 2 else "yes" if True in reports else "no"
 
 
+def _later(code: str) -> str:
+    """Return when the WordPress plugin sends a change again, minutes or hours after an error of this code."""
+    if code == "PROVIDER_API_ERROR":
+        return "if `details.retryable`"
+    (listed,) = re.findall(r"WORTH_REPEATING = \[(.*?)\]", (PLUGIN / "src/Result.php").read_text("utf-8"), re.DOTALL)
+    return "yes" if f"'{code}'" in listed else "no"
+
+
 def errors_table() -> str:
     """Return a row for each error code, with a link to its section."""
-    rows = ["| Code | Status | Retry | Message |", "|---|---|---|---|"]
+    rows = ["| Code | Status | Retry | Later | Message |", "|---|---|---|---|---|"]
     for kind in sorted(CATALOGUE.values(), key=lambda kind: kind.status):
-        rows.append(
-            f"| [`{kind.code}`](#{kind.code.lower()}) | {kind.status} | {retry_of(kind.code)} | {kind.message} |"
-        )
+        link, when = f"[`{kind.code}`](#{kind.code.lower()})", f"{retry_of(kind.code)} | {_later(kind.code)}"
+        rows.append(f"| {link} | {kind.status} | {when} | {kind.message} |")
     return "\n".join(rows) + "\n"
 
 
@@ -157,12 +170,40 @@ def limits_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def plugin_codes_table() -> str:
+    """Return a row for each code that the WordPress plugin makes itself, with its comment and the owner's words."""
+    rows = ["| Code | Meaning | Words for the owner |", "|---|---|---|"]
+    of_code = r"(?:case '(\w+)':|if \('(\w+)' === \$code\) \{)(?: // (.+))?$"
+    for found in re.finditer(of_code, text := (PLUGIN / "src/Words.php").read_text("utf-8"), re.MULTILINE):
+        if comment := found[3]:
+            words = re.search(r"\b__\('((?:[^'\\]|\\.)*)'", text[found.end() :])
+            assert words
+            rows.append(f"| `{found[1] or found[2]}` | {comment} | {words[1]} |")
+    return "\n".join(rows) + "\n"
+
+
+def plugin_files_table() -> str:
+    """Return a row for each file of the WordPress plugin, with the first sentence of its comment."""
+    rows = ["| File | Purpose |", "|---|---|"]
+    for file in [PLUGIN / "profilesvc.php", *sorted((PLUGIN / "src").glob("*.php")), PLUGIN / "uninstall.php"]:
+        name, (comment, *_) = (
+            file.relative_to(PLUGIN).as_posix(),
+            re.findall(r"/\*\*\n \* (.+)", file.read_text("utf-8")),
+        )
+        purpose = "The header of the plugin, and the autoloader." if name == "profilesvc.php" else comment
+        mark = " *" if file.stem in HEARTBEAT_ONLY else ""
+        rows.append(f"| [{name}](../examples/wordpress-plugin/{name}){mark} | {purpose} |")
+    return "\n".join(rows) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "errors": errors_table,
     "forbidden": forbidden_table,
     "limits": limits_table,
     "permissions": permissions_table,
     "plans": plans_table,
+    "plugin-codes": plugin_codes_table,
+    "plugin-files": plugin_files_table,
     "settings": settings_table,
     **{f"settings-{group}": lambda group=group: settings_table(group) for group in _groups()},  # type: ignore[misc]
 }

@@ -103,7 +103,7 @@ def test_texts_of_the_api_are_escaped(connected: Site, service: RecordingProxy) 
 
 def test_a_rejected_field_is_named_in_the_words_of_the_form(connected: Site, service: RecordingProxy) -> None:
     errors = [{"in": "body", "field": f"storefrontAddress.{name}", "problem": "x"} for name in ("regionCode", "name")]
-    provider = failure(502, "PROVIDER_API_ERROR", fields=["phoneNumbers.primaryPhone"], retryable=False)
+    provider = failure(502, "PROVIDER_API_ERROR", fields=["phone_numbers.primary_phone"], retryable=False)
     found = tried(connected, service, failure(400, "VALIDATION_ERROR", errors=errors), provider)
     assert "not accepted: Address. Correct" in found[0][2]
     assert "not accepted: Phone. Correct" in found[1][2]

@@ -130,6 +130,8 @@ final class ProfileForm
             'summary'           => __('Text of the post', 'profilesvc'),
             'callToAction'      => __('Link of the post', 'profilesvc'),
         ];
-        return $fields[strtok($path, '.')] ?? $path;
+        // The provider writes storefront_address for storefrontAddress.
+        $name = lcfirst(str_replace('_', '', ucwords((string) strtok($path, '.'), '_')));
+        return $fields[$name] ?? $path;
     }
 }

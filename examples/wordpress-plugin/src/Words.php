@@ -3,7 +3,7 @@
 namespace Profilesvc;
 
 /**
- * What to tell the owner of the site. The API's `message` is written for developers, so it is never shown.
+ * What the owner of the site sees. The API's `message` is written for developers, so it is never shown.
  */
 final class Words
 {

@@ -43,7 +43,7 @@ class LimitSettings(BaseModel):
     writes_per_user: _Rate = Window.of("240/minute")
     """Changes with a user token."""
     syncs_per_location: _Rate = Window.of("10/minute")
-    """Syncs of a location that run, which is the provider's limit. Replays do not count."""
+    """Syncs of a location that run, which is the provider's limit. A repeated response does not count."""
     verifications_per_location: _Rate = Window.of("30/hour")
     """Refreshes of a location's verification."""
     creations_per_user: _Rate = Window.of("300/hour")
