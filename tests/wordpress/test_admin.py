@@ -95,3 +95,29 @@ return [$texts, (bool) $store->get(Store::CREDENTIALS)];
 
 def test_only_an_administrator_may_send_a_form(connected: Site) -> None:
     assert connected.run(AS_WRITER) == [["You may not change these settings."] * 3, True]
+
+
+RENDER = """
+wp_set_current_user(1);
+require_once ABSPATH . 'wp-admin/includes/template.php';
+$credentials = $store->get(Store::CREDENTIALS);
+$credentials['capabilities']['posts'] = (bool) getenv('POSTS');
+$store->set(Store::CREDENTIALS, $credentials);
+ob_start();
+(new Profilesvc\\SettingsPage($store, $connector, $sync))->render();
+return ob_get_clean();
+"""
+
+
+def test_the_page_offers_posts_only_if_the_plan_includes_them(connected: Site) -> None:
+    assert 'name="posts"' in connected.run(RENDER, POSTS="1")
+    without = connected.run(RENDER)
+    assert 'name="posts"' not in without
+    assert "does not include posts" in without
+
+
+def test_the_page_does_not_call_a_stopped_site_connected(connected: Site) -> None:
+    assert "This site is connected to Harbour Coffee, Pier." in connected.run(RENDER)
+    stopped = connected.run("$store->set(Store::STOPPED, ['since' => time()]);" + RENDER)
+    assert "is connected to" not in stopped
+    assert "was connected to Harbour Coffee, Pier" in stopped
