@@ -82,7 +82,7 @@ async def test_a_narrow_token_stays_narrow(plugin: Site, services: Services, htt
     token = assert_ok(await http.post(TOKEN, json=grant))["access_token"]
     response = await http.get(LOCATIONS, headers={"Authorization": f"Bearer {token}"})
     details = assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS")
-    assert details == {"required": "business.read"}
+    assert details == {"reason": "permission_missing", "required": "business.read"}
     assert response.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="business.read"'
 
 
