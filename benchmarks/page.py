@@ -90,7 +90,7 @@ def _limits(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_CONTROL = "the same read of Litestar + SQLAlchemy + msgspec, in the same minutes"
+_CONTROL = "connection status read of Litestar + SQLAlchemy + msgspec, in the same minutes"
 _CALLERS = {"same": "as many callers", "twice": "as many callers each"}
 
 
