@@ -1,5 +1,6 @@
 """The files of `data/fixtures`, from the installed wheel or a source checkout."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,11 @@ def fixture_path(name: str) -> Path:
     raise FileNotFoundError(f"fixture {name} is neither in the package nor in data/fixtures of a checkout")
 
 
+@functools.cache
 def load_world() -> dict[str, Any]:
     """Return the demo data: users, businesses, accounts, and locations with their provider documents.
+
+    It is read once for all callers, so do not change it.
 
     A location's `profile` is the service's data. `provider_profile` has the fields that differ at the provider,
     `last_sync` the fields that were last sent (null: never synced), and `last_synced_at` the time.
