@@ -26,7 +26,7 @@ test: $(DEV) ## run all checks, as CI does: lint, types, all tests on SQLite and
 	@$(MAKE) --no-print-directory pytest
 
 # The tests of a file run in one process, because they share servers. tests/conftest.py orders the files.
-PARALLEL := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+PARALLEL := --numprocesses=auto --maxprocesses=6 --dist=loadfile --no-loadscope-reorder
 
 # In parallel, because mypy uses one core only.
 check: $(DEV) ## check a change in about a minute: lint, types, unit tests, the API tests on SQLite, the docs

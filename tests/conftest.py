@@ -73,8 +73,8 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # some runs leave xdist out
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores, because many tests wait: for a lock, a timeout or a process that starts."""
-    return (os.cpu_count() or 1) + 2
+    """Three for each core, because many tests wait: for a lock, a timeout or a process that starts."""
+    return 3 * (os.cpu_count() or 1)
 
 
 def pytest_collection_finish() -> None:
