@@ -12,13 +12,19 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx wordpress clients docs fmt openapi reference clean
+.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx wordpress clients docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
-run: $(RUNTIME) ## run the service with demo data on PORT=8000 until Ctrl-C
+run: port $(RUNTIME) ## run the service with demo data on PORT=8000 until Ctrl-C
 	@$(BIN)/profilesvc demo --port $(PORT)
+
+# Before the first installation, which takes a minute. If there is no Python, the installation reports it.
+port:
+	@test -z "$(PYTHON_VERSION)" || "$(PYTHON)" -c 'import socket; s = socket.socket(); \
+		s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", $(PORT)))' 2>/dev/null || \
+		{ echo "Port $(PORT) is taken or not allowed. Choose another one: make run PORT=9000 (0: any free one)" >&2; exit 1; }
 
 # The notebooks run next to mypy, which uses one core only. The tests run afterwards, because some of them measure times.
 test: $(DEV) ## run all checks, as CI does: lint, types, all tests on SQLite and PostgreSQL, all notebooks

@@ -2,7 +2,10 @@
 
 import json
 import logging
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +17,7 @@ from profilesvc.server.serving import bind
 from profilesvc.settings import load
 from support.api import ALICE
 from support.command_line import Run, create_key, printed, refused
+from support.repository import ROOT
 
 if TYPE_CHECKING:
     from conftest import Postgres
@@ -248,6 +252,20 @@ def test_a_used_port_is_one_line(run: Run) -> None:
         for words in (["demo"], ["serve"], ["emulator", "serve"]):
             said = refused(run(*words, "--port", port))
             assert said.startswith(f"profilesvc: cannot listen on http://127.0.0.1:{port}: ")
+            assert "choose another port with --port" in said
+
+
+def test_make_run_checks_the_port_before_the_installation() -> None:
+    prerequisites = re.search(r"^run: (.+?) ##", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert prerequisites is not None
+    assert prerequisites[1].split() == ["port", "$(RUNTIME)"]
+    with bind("127.0.0.1", 0) as taken:
+        number = taken.getsockname()[1]
+        command = ["make", "--no-print-directory", "-C", str(ROOT), "port", f"PYTHON={sys.executable}"]
+        done = subprocess.run([*command, f"PORT={number}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"Port {number} is taken or not allowed. Choose another one: make run PORT=9000" in done.stderr
+    assert subprocess.run([*command, "PORT=0"], check=False).returncode == 0
 
 
 def test_production_without_a_passphrase_is_one_warning(

@@ -1,5 +1,6 @@
 """The address of a server: bind it, print it, and store it for the other commands."""
 
+import errno
 import socket
 from collections.abc import Callable
 from typing import Annotated
@@ -25,7 +26,8 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         return bind(host, port)
     except OSError as error:
-        raise SettingsError(f"cannot listen on {_url(host, port)}: {error.strerror or error}") from None
+        advice = "; choose another port with --port" if error.errno == errno.EADDRINUSE else ""
+        raise SettingsError(f"cannot listen on {_url(host, port)}: {error.strerror or error}{advice}") from None
 
 
 def _url(host: str, port: int) -> str:
