@@ -47,7 +47,6 @@ def rules(app: Quart) -> Iterator[tuple[str, set[str]]]:
 
 
 UNKNOWN_PATHS = (
-    "/",
     "/api",
     "/api/v1",
     "/api/v1/",

@@ -1,4 +1,4 @@
-"""Paths next to the API: liveness, readiness, version, metrics, the OpenAPI document and its page."""
+"""Paths next to the API: the start, liveness, readiness, version, metrics, the OpenAPI document and its page."""
 
 import contextlib
 import hmac
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import orjson
-from quart import Blueprint, Response, current_app, request
+from quart import Blueprint, Response, current_app, redirect, request
 from quart_schema import QuartSchema
 
 from profilesvc import __version__
@@ -25,6 +25,7 @@ blueprint = Blueprint("health", __name__)
 STATIC = Path(__file__).parents[1] / "static"
 _FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "docs.js": "text/javascript"}
 _SWAGGER_UI = "swagger_ui"  # the package swagger-ui-py; its own pages and handlers are not used
+_START = {"dashboard": "/dashboard", "api_page": "/docs", "openapi": "/openapi.json", "guides": "/guides/"}
 # The page must not load anything from other origins.
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 
@@ -40,6 +41,17 @@ def _folder(name: str) -> Path:
 
 def _json(document: object, status: int = 200) -> Response:
     return Response(orjson.dumps(document), status, content_type="application/json")
+
+
+@blueprint.get("/")
+async def start() -> Response:
+    """Redirect a browser to the dashboard, and return other clients the paths to start with."""
+    if "text/html" in request.accept_mimetypes.values():
+        response: Response = redirect(_START["dashboard"], 303)  # type: ignore[assignment]
+    else:
+        response = _json({"name": "profilesvc", "version": __version__, **_START})
+    response.headers["Cache-Control"] = "no-store"  # it depends on Accept
+    return response
 
 
 @blueprint.get("/healthz")
