@@ -29,6 +29,15 @@ def _type(schema: dict[str, Any]) -> str:
     return str(schema.get("type", "any"))
 
 
+def _rules(schema: dict[str, Any]) -> str:
+    """Return the type of a parameter with its default and its bounds."""
+    rules = [_type(schema)]
+    rules += [f"at least {schema['minimum']}"] if "minimum" in schema else []
+    rules += [f"at most {schema['maxLength']} characters"] if "maxLength" in schema else []
+    rules += [f"default `{schema['default']}`"] if "default" in schema else []
+    return "; ".join(rules)
+
+
 def _security(operation: dict[str, Any]) -> str:
     names = {"userToken": "user token", "serviceToken": "service token", "client": "client id and secret"}
     options = [
@@ -51,7 +60,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> list[str]:
                 f"`{p['name']}`",
                 p["in"],
                 "yes" if p["required"] else "no",
-                _type(p["schema"]),
+                _rules(p["schema"]),
                 p.get("description", ""),
             )
             for p in operation["parameters"]

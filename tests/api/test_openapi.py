@@ -60,6 +60,28 @@ def test_is_the_same_each_time(document: dict[str, Any], tmp_path: Path) -> None
     assert orjson.dumps(again) == orjson.dumps(document)
 
 
+# Without a cursor the first page is returned; without `limit` all keys are.
+WITHOUT_DEFAULT = {"before", "pageToken", "GET /api/v1/developer/credentials limit"}
+
+
+def test_an_optional_query_parameter_has_its_default(document: dict[str, Any]) -> None:
+    queries = [(name, each) for name, operation in operations(document) for each in operation["parameters"]]
+    optional = {
+        f"{name} {each['name']}": each for name, each in queries if each["in"] == "query" and not each["required"]
+    }
+    without = {name for name, each in optional.items() if "default" not in each["schema"]}
+    assert {name for name in without if not {name, name.split()[-1]} & WITHOUT_DEFAULT} == set()
+    for name, each in optional.items():
+        if "integer" in each["schema"]["type"]:
+            assert each["schema"]["minimum"] == 1, name
+            assert name.endswith(" page") or "a larger value is reduced to" in each["description"], name
+
+
+def test_a_generated_package_has_a_short_name(document: dict[str, Any]) -> None:
+    """openapi-python-client calls it `profilesvc_client`."""
+    assert document["info"]["title"] == "profilesvc"
+
+
 def test_names_the_tokens_and_permissions_of_each_operation(document: dict[str, Any]) -> None:
     schemes = document["components"]["securitySchemes"]
     kinds = {name: (scheme["type"], scheme.get("scheme")) for name, scheme in schemes.items()}

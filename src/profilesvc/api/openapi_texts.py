@@ -24,7 +24,7 @@ _PARAGRAPHS = (
     "must ignore fields that they do not know, and decide by the status if they do not know the code.",
 )
 INFO: JsonObject = {
-    "title": "Business Profile Management Service API",
+    "title": "profilesvc",  # generators name the package after it: profilesvc_client
     "version": __version__,
     "description": "\n\n".join(_PARAGRAPHS),
     "contact": {"name": "The profilesvc maintainers"},
