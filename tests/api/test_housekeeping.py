@@ -53,7 +53,7 @@ class TestUpkeep:
             "exchanges": [{"digest": str(at), "expires_at": at} for at in old(HOUR)],
             "secrets": [{**of_key, "digest": str(at), "created_at": 0, "expires_at": at} for at in old(HOUR)],
             "key_domains": [{"domain": "x.example", "until": at, **of_key} for at in old(HOUR)],
-            "leases": [{"name": str(at), "holder": "x", "until": at} for at in old(HOUR)],
+            "leases": [{"name": str(at), "slot": 0, "holder": "x", "asked_at": 0, "until": at} for at in old(HOUR)],
             "families": [
                 {
                     **of_key,

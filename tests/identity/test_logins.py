@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from conftest import Dial
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import operator
+from profilesvc.operations import housekeeping, operator
 from profilesvc.services.context import Services
 from profilesvc.storage.tables import audit, exchanges
 from support.api import ALICE, assert_error, assert_ok
@@ -58,13 +58,15 @@ class TestOnce:
         assert_ok(await exchanged(http, twin))
         assert_refused(await exchanged(http, token), "revoked")
 
-    async def test_records_of_expired_tokens_are_deleted(
+    async def test_records_of_expired_tokens_are_deleted_by_housekeeping(
         self, http: httpx.AsyncClient, clock: FrozenClock, services: Services
     ) -> None:
         assert_ok(await exchanged(http, signed()))
-        clock.advance(hours=2)
-        later = NOW + 7200
+        clock.advance(hours=3)
+        later = NOW + 3 * 3600
         assert_ok(await exchanged(http, signed(claims(iat=later, exp=later + 300))))
+        assert len(await rows(services, exchanges)) == 2
+        await housekeeping.run_round(services)
         assert len(await rows(services, exchanges)) == 1
 
     async def test_a_login_that_fails_leaves_the_token_unused_and_its_subject_in_the_log(

@@ -70,6 +70,6 @@ async def first_login(services: Services) -> None:
     """A person who becomes a user, and comes back."""
     user = await operator.add_user(services, "zoe@example.com")
     async with services.storage.write() as session:
-        await identities.mark_used(session, "digest", services.clock.now() + 1, services.clock.now())
+        await identities.mark_used(session, "digest", services.clock.now() + 1)
         await identities.link(session, "https://issuer.example", "zoe", user.id, services.clock.now())
         assert await identities.user_of(session, "https://issuer.example", "zoe") == user

@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import contextvars
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Protocol, TypeVar
 
 import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -21,37 +21,32 @@ from profilesvc.database.unavailable import raising_unavailable
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.rates import Window
 
+Result = TypeVar("Result")
 WAIT_SECONDS = 20.0
 LEASE_SECONDS = 5.0  # the longest wait for a process that was killed while it had the lease
 _PAUSE_SECONDS = 0.05
 _NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
 _TABLE = (
-    "CREATE UNLOGGED TABLE IF NOT EXISTS leases (name varchar(300) NOT NULL, holder varchar(32) NOT NULL, "
-    "until bigint NOT NULL, CONSTRAINT pk_leases PRIMARY KEY (name));"
+    "CREATE UNLOGGED TABLE IF NOT EXISTS leases (name varchar(300) NOT NULL, slot integer NOT NULL, "
+    "holder varchar(32) NOT NULL, asked_at bigint NOT NULL, until bigint NOT NULL, "
+    "CONSTRAINT pk_leases PRIMARY KEY (name, slot));"
     "CREATE INDEX IF NOT EXISTS ix_leases_until ON leases (until)"
 )
 # What PostgreSQL raises if two processes create a table at once.
 _EXISTS = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError)
-# The holder may repeat it: to renew the lease, or after a lost connection.
+# The holder may repeat it: to renew the lease, or after a lost connection. `asked_at` is the time in the condition,
+# because Citus accepts no clock there.
 _TAKE = (
-    f"INSERT INTO leases (name, holder, until) VALUES ($1, $2, {_NOW} + $3) ON CONFLICT (name) DO UPDATE "  # noqa: S608  constants
-    "SET holder = excluded.holder, until = excluded.until "
-    f"WHERE leases.until < {_NOW} OR leases.holder = excluded.holder RETURNING true"
+    "INSERT INTO leases (name, slot, holder, asked_at, until) "  # noqa: S608  constants
+    f"VALUES ($1, $2, $3, {_NOW}, {_NOW} + $4) ON CONFLICT (name, slot) DO UPDATE "
+    "SET holder = excluded.holder, asked_at = excluded.asked_at, until = excluded.until "
+    "WHERE leases.until <= excluded.asked_at OR leases.holder = excluded.holder RETURNING true"
 )
 _END = "DELETE FROM leases WHERE name = $1 AND holder = $2"
+_ONLY = 0  # the slot of a lease that is no window
 
-# A window is as many leases as it has room for: each counted request occupies one of them until the window has passed.
-_SPEND = (
-    "INSERT INTO leases (name, holder, until) "  # noqa: S608  constants
-    f"SELECT $1::text || ' ' || slot, '', {_NOW} + $2::bigint FROM generate_series(1, $3::int) AS slot "
-    f"WHERE NOT EXISTS (SELECT FROM leases WHERE name = $1::text || ' ' || slot AND until > {_NOW}) "
-    "ORDER BY slot LIMIT 1 ON CONFLICT (name) DO UPDATE SET until = excluded.until "
-    f"WHERE leases.until <= {_NOW} RETURNING true"
-)
-_FULL_FOR = (
-    f"SELECT min(until) - {_NOW} FROM leases WHERE until > {_NOW} AND name IN "  # noqa: S608  constants
-    "(SELECT $1::text || ' ' || slot FROM generate_series(1, $2::int) AS slot) HAVING count(*) = $2::int"
-)
+# A window is as many leases as it has room for: each counted request holds one of them until the window has passed.
+_TAKEN = f"SELECT slot, until - {_NOW} FROM leases WHERE name = $1 AND until > {_NOW}"  # noqa: S608  constants
 
 
 class Leases(Protocol):
@@ -109,7 +104,7 @@ class PostgresLeases:
             renewing.cancel()
             await asyncio.wait([renewing])
             with contextlib.suppress(ServiceError):  # the lease ends by itself
-                await self._run(_END, name, holder)
+                await self._run(lambda connection: connection.execute(_END, name, holder))
 
     async def spend(self, name: str, window: Window) -> int:
         """Count a request of all processes in a moving window; return 0, or the milliseconds until there is room.
@@ -118,14 +113,18 @@ class PostgresLeases:
             ServiceError: SERVICE_UNAVAILABLE.
         """
         while True:
-            if await self._run(_SPEND, name, window.length, window.limit) is not None:
+            rows: list[tuple[int, int]] = await self._run(lambda connection: connection.fetch(_TAKEN, name))
+            taken = dict(rows)
+            free = next((slot for slot in range(window.limit) if slot not in taken), None)
+            if free is None:
+                return max(min(taken.values()), 1)
+            if await self._take(name, secrets.token_hex(16), window.length, free):  # no other process was first
                 return 0
-            wait = await self._run(_FULL_FOR, name, window.limit)
-            if isinstance(wait, int):  # otherwise another process took the same lease at that moment
-                return max(wait, 1)
 
-    async def _take(self, name: str, holder: str) -> bool:
-        return await self._run(_TAKE, name, holder, int(LEASE_SECONDS * 1000)) is not None
+    async def _take(self, name: str, holder: str, length: int | None = None, slot: int = _ONLY) -> bool:
+        """Take or renew a lease for some milliseconds; return False if another holder has it."""
+        values = name, slot, holder, int(LEASE_SECONDS * 1000) if length is None else length
+        return await self._run(lambda connection: connection.fetchval(_TAKE, *values)) is not None
 
     async def _renew(self, name: str, holder: str) -> None:
         while True:
@@ -133,9 +132,9 @@ class PostgresLeases:
             with contextlib.suppress(ServiceError):
                 await self._take(name, holder)
 
-    async def _run(self, statement: str, *values: object) -> object:
+    async def _run(self, work: Callable[[asyncpg.Connection], Awaitable[Result]]) -> Result:
         with self._in_time() as seconds:
-            return await self._pool.run(lambda connection: connection.fetchval(statement, *values), seconds)
+            return await self._pool.run(work, seconds)
 
 
 @contextlib.asynccontextmanager

@@ -101,7 +101,7 @@ class DevIssuer:
             return None
         digest, now = hashlib.sha256(code.encode()).hexdigest(), services.clock.now()
         async with services.storage.write() as session:
-            is_first = await identities.mark_used(session, digest, now + 2 * CODE_SECONDS * SECOND, now)
+            is_first = await identities.mark_used(session, digest, now + 2 * CODE_SECONDS * SECOND)
         return login if is_first else None
 
     def _login(self, code: str, now: int) -> Login | None:

@@ -49,7 +49,7 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
     require_origin(request)
     async with services.storage.write() as session:
         # Stored for an hour longer than the token is valid, because the clocks of processes differ.
-        if not await identities.mark_used(session, identity.digest, identity.valid_until + HOUR, now):
+        if not await identities.mark_used(session, identity.digest, identity.valid_until + HOUR):
             raise _rejection("used")
         user = await _user(services, session, identity)
         if user.suspended_at is not None:

@@ -98,10 +98,12 @@ class CountRow(Table, table=True):
 
 
 class LeaseRow(Table, table=True):
-    """A lease by name (`database/leases.py`): its holder, and until when by the database's clock."""
+    """A lease by name and slot (`database/leases.py`): its holder, from when until when by the database's clock."""
 
     __tablename__ = "leases"
 
     name: str = Field(sa_column=Column(String(300), primary_key=True))
+    slot: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
     holder: str = Field(sa_column=Column(String(32), nullable=False))
+    asked_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     until: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))

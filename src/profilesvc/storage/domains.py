@@ -57,6 +57,10 @@ async def add(session: AsyncSession, entry: Entry, allowed: list[str]) -> None:
 
 
 async def drop(session: AsyncSession, entry: Entry, allowed: list[str]) -> None:
-    """Delete the domains of a revoked key. Its whole primary key is known, so that no other index is needed."""
-    is_entry = (key_domains.c[name] == value for name, value in entry.row().items())
-    await session.execute(delete(key_domains).where(key_domains.c.domain.in_(allowed or [ANY]), *is_entry))
+    """Delete the domains of a revoked key, each by its whole primary key and in a statement for its own shard."""
+    is_entry = (key_domains.c[name] == bindparam(f"its_{name}") for name in ("domain", *entry.row()))
+    its = {f"its_{name}": value for name, value in entry.row().items()}
+    connection = await session.connection()
+    await connection.execute(
+        delete(key_domains).where(*is_entry), [{"its_domain": domain, **its} for domain in allowed or [ANY]]
+    )

@@ -47,8 +47,7 @@ async def of_issuer(session: Executor, issuer: str) -> list[Linked]:
     return [Linked._make(row) for row in rows]
 
 
-async def mark_used(session: AsyncSession, digest: str, expires_at: int, now: int) -> bool:
-    """Record the use of an ID token; return False if it was used before. Delete the records of expired ones."""
-    await session.execute(delete(exchanges).where(exchanges.c.expires_at <= now))
+async def mark_used(session: AsyncSession, digest: str, expires_at: int) -> bool:
+    """Record the use of an ID token; return False if it was used before."""
     statement = insert_into(session, exchanges).values(digest=digest, expires_at=expires_at).on_conflict_do_nothing()
     return bool((await session.execute(statement.returning(exchanges.c.digest))).first())

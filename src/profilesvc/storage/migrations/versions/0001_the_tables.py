@@ -33,9 +33,11 @@ def upgrade() -> None:
     op.create_table(
         "leases",
         sa.Column("name", sa.String(length=300), nullable=False),
+        sa.Column("slot", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("holder", sa.String(length=32), nullable=False),
+        sa.Column("asked_at", sa.BigInteger(), nullable=False),
         sa.Column("until", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_leases")),
+        sa.PrimaryKeyConstraint("name", "slot", name=op.f("pk_leases")),
         prefixes=["UNLOGGED"] if is_postgres else [],
         if_not_exists=True,
     )
