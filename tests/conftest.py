@@ -31,9 +31,11 @@ from profilesvc.operations import seeding
 from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.settings import ProviderSettings, Settings, TokenSettings
+from profilesvc.storage import distribution
 from profilesvc.storage.tables import metadata
 from profilesvc.tokens.keys import load_or_create
 from support.api import ALICE, BUSINESSES, Site, assert_ok, owner_of
+from support.citus import CITUS, SHARDS, Nodes
 from support.effort import effort
 from support.fleet import WORKERS, Fleet, running
 from support.machine import NO_SERVER, foreign, memory_folder
@@ -133,6 +135,8 @@ def make_settings(data_dir: Path, database_url: str = "", **overrides: Any) -> S
 async def _seeded(settings: Settings) -> None:
     database = engine.create_engine(settings.effective_database_url, 1)
     await migrate.upgrade(database)
+    if CITUS in os.environ and not settings.effective_database_url.startswith("sqlite"):
+        await distribution.distribute(database, SHARDS)
     assert not await time_limits.ensure(database)
     await database.dispose()
     async with open_services(settings, Runtime(FrozenClock(START), SeededEntropy("template"))) as services:
@@ -190,13 +194,22 @@ class Postgres:
     def url(self, database: str) -> str:
         return f"postgresql+asyncpg://postgres@/{database}?host={self.host}"
 
+    async def connect(self, database: str = "postgres") -> asyncpg.Connection:
+        return await asyncpg.connect(user="postgres", database=database, host=self.host)
+
     def run(self, statement: str, database: str = "postgres") -> None:
         async def execute() -> None:
-            connection = await asyncpg.connect(user="postgres", database=database, host=self.host)
+            connection = await self.connect(database)
             await connection.execute(statement)
             await connection.close()
 
         asyncio.run(execute())
+
+    def create(self, database: str) -> None:
+        self.run(f"CREATE DATABASE {database}")
+
+    def drop(self, database: str) -> None:
+        self.run(f"DROP DATABASE {database} WITH (FORCE)")
 
     def keep(self, database: str) -> str:
         """Remember what is in a database; the statements that bring it back.
@@ -223,7 +236,7 @@ class Postgres:
 
     async def _restore(self, database: str) -> None:
         if self._restorer is None or self._restorer.is_closed():
-            self._restorer = await asyncpg.connect(user="postgres", database=database, host=self.host)
+            self._restorer = await self.connect(database)
         await self._restorer.execute(self.restore)
 
     def stop(self) -> None:
@@ -235,14 +248,42 @@ class Postgres:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+class Cluster(Postgres):
+    """A Citus cluster that runs; each process that tests has databases of its own there (`support/citus.py`)."""
+
+    def __init__(self, url: str) -> None:
+        self.nodes = Nodes(url)
+        self._runner, self._restorer = asyncio.Runner(), None
+
+    def url(self, database: str, node: int = 0) -> str:
+        return self.nodes.url(database, node)
+
+    async def connect(self, database: str = "postgres") -> asyncpg.Connection:
+        return await self.nodes.connect(database)
+
+    def create(self, database: str) -> None:
+        asyncio.run(self.nodes.create(database))
+
+    def drop(self, database: str) -> None:
+        asyncio.run(self.nodes.drop(database))
+
+    def stop(self) -> None:
+        if self._restorer is not None:
+            with contextlib.suppress(*_TRY_AGAIN):
+                self._runner.run(self._restorer.close())
+        self._runner.close()
+        self.drop("work")
+
+
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """The server that pip installs, with a database `work` that `restore` resets to the demo data."""
-    server = Postgres()
-    for setting in ("fsync = off", "full_page_writes = off"):  # nothing here outlives the session
-        server.run(f"ALTER SYSTEM SET {setting}")
-    server.run("SELECT pg_reload_conf()")
-    server.run("CREATE DATABASE work")
+    """The server that pip installs, or the cluster that is named, with a database `work` of the demo data."""
+    server = Cluster(os.environ[CITUS]) if CITUS in os.environ else Postgres()
+    if not isinstance(server, Cluster):
+        for setting in ("fsync = off", "full_page_writes = off"):  # nothing here outlives the session
+            server.run(f"ALTER SYSTEM SET {setting}")
+        server.run("SELECT pg_reload_conf()")
+    server.create("work")
     asyncio.run(_seeded(make_settings(tmp_path_factory.mktemp("pgdata"), server.url("work"))))
     server.restore = server.keep("work")
     yield server

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import asyncpg
 import httpx
 import pytest
 from quart import Quart
@@ -81,7 +80,7 @@ async def test_every_statement_of_a_request_touches_one_partition(
     seen: Recorded, services: Services, request: pytest.FixtureRequest
 ) -> None:
     name = services.storage.engine.url.database
-    database = await asyncpg.connect(user="postgres", database=name, host=request.getfixturevalue("postgres").host)
+    database = await request.getfixturevalue("postgres").connect(name)
     known = preflight("postgresql").split()
     try:
         async with partitioned(database):

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-import asyncpg
 import httpx
 import pytest
 from quart import Quart
@@ -53,7 +52,7 @@ async def scans(services: Services, request: pytest.FixtureRequest) -> AsyncIter
 
         yield of_sqlite
         return
-    database = await asyncpg.connect(user="postgres", database=path, host=request.getfixturevalue("postgres").host)
+    database = await request.getfixturevalue("postgres").connect(path)
     # Rows that earlier tests deleted still fill the tables and indexes, which changes the plans.
     await database.execute("VACUUM FULL ANALYZE")
     yield lambda statement: postgres_scans(database, statement)

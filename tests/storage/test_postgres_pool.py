@@ -9,6 +9,7 @@ import pytest
 
 from conftest import Postgres
 from profilesvc.database.postgres_pool import PostgresPool
+from profilesvc.database.unavailable import as_unavailable, is_lost
 
 
 @pytest.fixture
@@ -163,3 +164,18 @@ async def test_a_connection_that_was_cut_while_idle_is_replaced(pool: PostgresPo
     idle = await pool.run(pid, 5)
     await cut(postgres, idle)
     assert await pool.run(pid, 5) != idle
+
+
+async def test_a_lost_node_of_a_cluster_costs_no_connection(pool: PostgresPool) -> None:
+    """Citus reports it as an error of the statement; the connection is intact, and so are the others."""
+    idle = await pool.run(pid, 5)
+
+    async def lost(connection: Any) -> None:
+        raised = "DO $$ BEGIN RAISE EXCEPTION 'connection to the remote node failed' USING ERRCODE = '08006'; END $$"
+        await connection.execute(raised)
+
+    with pytest.raises(asyncpg.ConnectionFailureError) as failure:
+        await pool.run(lost, 5)
+    assert await pool.run(pid, 5) == idle
+    assert not is_lost(failure.value)
+    assert as_unavailable(failure.value) is not None

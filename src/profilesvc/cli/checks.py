@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from profilesvc.settings import Settings
 
 if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
     from profilesvc.database.pooler import Pooling
     from profilesvc.provider.port import ProviderError
 
@@ -104,7 +106,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     from sqlalchemy.exc import ArgumentError
 
     from profilesvc.cli.failures import expected
-    from profilesvc.database import migrate, pooler, time_limits
+    from profilesvc.database import pooler
     from profilesvc.database.engine import create_engine
     from profilesvc.database.postgres import parsed_url
 
@@ -123,8 +125,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
             yield (check := _pooler(found))
             if check.status == "fail":
                 return
-        current = await migrate.current(engine)
-        limits = await time_limits.missing(engine)
+        checks = await _contents(engine)
     except Exception as error:
         line = expected(error) or f"the database cannot be read: {type(error).__name__}"
         yield Check("database", "fail", line, "start the database, or correct PROFILESVC_DATABASE_URL")
@@ -132,10 +133,32 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     finally:
         await engine.dispose()
     yield Check("database", "ok", where)
-    if limits:
+    for check in checks:
+        yield check
+
+
+async def _contents(engine: "AsyncEngine") -> list[Check]:
+    """Check the time limits of the role, the nodes of a cluster, and the migrations."""
+    from profilesvc.database import migrate, nodes, time_limits
+    from profilesvc.storage import distribution
+
+    checks = []
+    if limits := await time_limits.missing(engine):
         hint = f"run `profilesvc db upgrade`, or as the administrator: {'; '.join(limits.values())};"
-        yield Check("time limits", "warn", f"a lost connection keeps its locks without {', '.join(limits)}", hint)
-    yield _migrations(current, at_start=url.get_backend_name() == "sqlite")
+        message = f"a lost connection keeps its locks without {', '.join(limits)}"
+        checks.append(Check("time limits", "warn", message, hint))
+    if (down := await nodes.without_response(engine)) is not None:
+        checks.append(_nodes(down, await distribution.is_distributed(engine)))
+    return [*checks, _migrations(await migrate.current(engine), at_start=engine.dialect.name == "sqlite")]
+
+
+def _nodes(down: list[str], is_distributed: bool) -> Check:
+    if down:
+        return Check("nodes", "fail", f"no response from {', '.join(down)}", "start them; their owners get 503")
+    if not is_distributed:
+        hint = "run `profilesvc db distribute` (docs/scaling.md)"
+        return Check("nodes", "warn", "the tables are not distributed, so one node has all rows", hint)
+    return Check("nodes", "ok", "all respond")
 
 
 def _pooler(found: "Pooling") -> Check:

@@ -88,6 +88,7 @@ def _ready(http: httpx.Client) -> Iterator[Check]:
         "database": "check that it runs, and read the log of the service",
         "writable": "the server is read-only: set PROFILESVC_DATABASE_URL to the primary",
         "migrations": "run `profilesvc db upgrade`",
+        "nodes": "a node of the cluster is down, and its owners get 503; `profilesvc doctor` on a host names it",
         "signing_key": "see `profilesvc signing-keys list`",
         "accepting": "the service is shutting down",
     }

@@ -43,10 +43,36 @@ async def _upgrade(engine: "AsyncEngine") -> list[str]:
     """Return what is left for the operator to do."""
     from profilesvc.bootstrap import require_pooling
     from profilesvc.database import migrate, time_limits
+    from profilesvc.storage import distribution
 
     await require_pooling(engine)
     await migrate.upgrade(engine)
+    if await distribution.is_distributed(engine):
+        await distribution.distribute(engine)  # the tables of new migrations
     return await time_limits.ensure(engine)
+
+
+@app.command()
+def distribute(
+    shards: Annotated[int, typer.Option(min=1, max=4096, help="Number of shards of each table.")] = 32,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Distribute the tables over the nodes of a Citus cluster; skip those that are distributed."""
+    from profilesvc.contract.errors import CONFLICT
+    from profilesvc.database import migrate
+    from profilesvc.domain.errors import ServiceError
+    from profilesvc.storage import distribution
+
+    async def work(engine: "AsyncEngine") -> list[distribution.Step]:
+        if not migrate.is_supported(await migrate.current(engine)):
+            raise ServiceError(CONFLICT, "The tables are missing or old. Run `profilesvc db upgrade`.")
+        return await (distribution.missing if dry_run else distribution.distribute)(engine, shards)
+
+    steps = _with_engine(work)
+    if not steps:
+        typer.echo("profilesvc: all tables are distributed", err=True)
+    show([step._asdict() for step in steps], as_json)
 
 
 @app.command()

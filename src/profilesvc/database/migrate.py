@@ -25,10 +25,13 @@ LEAD = 2  # how many migrations a database may be ahead of this code
 _TRIES, _PAUSE_SECONDS = 60, 1.0
 _LOCK_NOT_AVAILABLE = "55P03"
 _LOCK_MS = 500  # less than the second after which PostgreSQL checks for deadlocks
-# For one transaction, because the session may be another client's next.
-_LIMITS = (
-    f"SELECT set_config('lock_timeout', '{_LOCK_MS}', true), set_config('statement_timeout', '0', true), "
-    "set_config('idle_in_transaction_session_timeout', '0', true)"
+# For one transaction, because the session may be another client's next. The first is for Citus, which then applies the
+# others on its nodes too; PostgreSQL ignores it.
+LIMITS = (
+    "SET LOCAL citus.propagate_set_commands = 'local'",
+    "SET LOCAL statement_timeout = 0",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+    f"SET LOCAL lock_timeout = {_LOCK_MS}",
 )
 
 
@@ -113,5 +116,10 @@ async def _run(engine: AsyncEngine, action: "Callable[[Config], None]") -> None:
         return
     async with in_database(engine) as leases, leases.hold("migration", math.inf), engine.connect() as connection:
         assert connection.sync_connection is not None, "open"
-        event.listen(connection.sync_connection, "begin", lambda begun: begun.exec_driver_sql(_LIMITS))
+        event.listen(connection.sync_connection, "begin", _limit)
         await connection.run_sync(act)
+
+
+def _limit(connection: Connection) -> None:
+    for setting in LIMITS:
+        connection.exec_driver_sql(setting)

@@ -10,6 +10,7 @@ import asyncpg
 
 from profilesvc.database.pool_usage import PoolUsage
 from profilesvc.database.postgres import connect
+from profilesvc.database.unavailable import is_of_another_node
 
 Result = TypeVar("Result")
 _CLOSE_SECONDS = 1.0
@@ -69,9 +70,10 @@ class PostgresPool:
                     pool, idle = await self._opened(), self._idle
                     connection = idle.pop() if idle else await pool.acquire()
                     result = await work(connection)
-            except CUT:
-                self.renew()
-                if connection is None or has_started() or not can_repeat:
+            except CUT as error:
+                if not (is_intact := is_of_another_node(error)):
+                    self.renew()
+                if is_intact or connection is None or has_started() or not can_repeat:
                     raise
                 can_repeat = False
             except asyncpg.PostgresError:  # the server has responded

@@ -45,6 +45,13 @@ def is_for_writing(error: BaseException) -> bool:
     return sqlstate(error) in (READ_ONLY, _NO_PRIVILEGE)
 
 
+def is_of_another_node(error: BaseException) -> bool:
+    """Return whether a node of a cluster reports that it lost another one; its own connection is intact."""
+    while (wrapped := getattr(error, "orig", None) or error.__cause__) is not None:
+        error = wrapped
+    return isinstance(error, asyncpg.PostgresConnectionError) and error.severity_en == "ERROR"
+
+
 def reason(error: BaseException) -> str:
     """Return the message of the database or driver in one line, without statement, parameters or password."""
     while (wrapped := getattr(error, "orig", None)) is not None:
@@ -69,6 +76,8 @@ def is_lost(error: BaseException) -> bool:
 
     A timeout without a code could be either and counts as busy.
     """
+    if is_of_another_node(error):  # which other requests do not need
+        return False
     if code := sqlstate(error):
         return code.startswith(_LOST) or _is_without_schema(error)
     return not isinstance(error, TimeoutError | sqlalchemy.exc.TimeoutError) and not _is_of_sqlite(error)

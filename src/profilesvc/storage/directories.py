@@ -1,6 +1,6 @@
 """The tables of no tenant.
 
-A directory is asked before the owner is known, or is unique across owners: on a distributed database the first column
+A directory is asked before the owner is known, or is unique across owners: on a distributed database one of its columns
 selects its node. It has no foreign keys, because the rows of an owner may be on another node. A reference is small, and
 every node has a copy.
 """
@@ -12,7 +12,15 @@ from sqlmodel import Field, SQLModel
 from profilesvc.database.schema import metadata
 
 ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER PRIMARY KEY
-DIRECTORIES = frozenset({"emails", "identities", "location_owners", "key_domains", "exchanges", "leases"})
+# Each with the column that selects its node.
+DIRECTORIES = {
+    "emails": "email",
+    "identities": "subject",  # not the issuer, which is the same for all users
+    "location_owners": "name",
+    "key_domains": "domain",
+    "exchanges": "digest",
+    "leases": "name",
+}
 REFERENCES = frozenset({"signing_keys", "census"})
 
 

@@ -338,7 +338,7 @@ class AuditRow(Table, table=True):
     times: int = Field(default=1, sa_column=Column(BigInteger, nullable=False, server_default="1"))
 
 
-TENANTS = frozenset(metadata.tables) - DIRECTORIES - REFERENCES  # by `owner_id`, and `users` by its `id`
+TENANTS = frozenset(metadata.tables) - frozenset(DIRECTORIES) - REFERENCES  # by `owner_id`, and `users` by its `id`
 
 OWNER = bindparam("owner_id", type_=BigInteger)  # the owner in prepared statements
 

@@ -69,11 +69,16 @@ async def version() -> Response:
 
 @blueprint.get("/readyz")
 async def readyz() -> Response:
-    """Check the database, migrations and signing key, and that no shutdown has started."""
+    """Check the database, migrations and signing key, and that no shutdown has started.
+
+    The service is degraded, and still ready, while a node of a distributed database is down.
+    """
     accepting = not current_app.extensions["profilesvc.draining"].is_set()
     checks = {**await current_app.extensions["profilesvc.checks"].get(_checks), "accepting": accepting}
-    ready = all(checks.values())
-    response = _json({"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503)
+    failed = {name for name, passes in checks.items() if not passes}
+    ready = failed <= readiness.DEGRADING
+    status = ("degraded" if failed else "ok") if ready else "unavailable"
+    response = _json({"status": status, "checks": checks}, 200 if ready else 503)
     if not ready:
         response.headers["Retry-After"] = "1"
     return response

@@ -1,0 +1,148 @@
+"""`profilesvc db distribute`: on a cluster, and what it says without one."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+
+from profilesvc.database import engine
+from profilesvc.database.nodes import Node, of_nodes
+from profilesvc.storage import distribution
+from profilesvc.storage.tables import metadata
+from support.citus import CITUS, on_a_cluster
+from support.command_line import Run, refused
+
+if TYPE_CHECKING:
+    from conftest import Cluster, Postgres
+
+pytestmark = pytest.mark.postgres
+FOREIGN_KEYS = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY ($1::regclass[])"
+
+
+class TestWithoutACluster:
+    def test_sqlite_is_refused(self, run: Run) -> None:
+        assert "SQLite cannot be distributed" in refused(run("db", "distribute"))
+
+    @pytest.mark.skipif(CITUS in os.environ, reason="its server has the extension")
+    def test_postgres_without_the_extension_is_refused(
+        self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        postgres.run("CREATE DATABASE plain")
+        try:
+            monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("plain"))
+            assert run("db", "upgrade").exit_code == 0
+            assert "CREATE EXTENSION citus" in refused(run("db", "distribute"))
+        finally:
+            postgres.run("DROP DATABASE plain WITH (FORCE)")
+
+
+FINE = Node("a:1", True, "14.0-1", True, "")
+
+
+@pytest.mark.parametrize(
+    ("node", "problem"),
+    [
+        (Node("b:2", False, "failed to connect to b:2", True, ""), "b:2 does not respond: failed to connect"),
+        (Node("b:2", False, None, True, ""), "b:2 does not respond"),
+        (Node("b:2", True, "", True, ""), "b:2 has no extension citus"),
+        (Node("b:2", True, "14.0-1", False, "SELECT start_metadata_sync_to_node('b', 2)"), "run SELECT start_metadata"),
+        (Node("b:2", True, "13.2-1", True, ""), "13.2-1 at b:2, 14.0-1 at a:1"),
+    ],
+)
+def test_a_problem_with_a_node_is_named(node: Node, problem: str) -> None:
+    assert of_nodes([FINE, FINE]) is None
+    assert problem in (of_nodes([FINE, node]) or "")
+
+
+def test_every_table_has_a_step() -> None:
+    steps = {step.table: step.statement for step in distribution.steps(8)}
+    assert set(steps) == {"alembic_version", *metadata.tables}
+    assert "'owner_id', colocate_with => 'users'" in steps["keys"]
+    assert "'subject'" in steps["identities"], "all users may have the same issuer"
+
+
+@on_a_cluster
+class TestOnACluster:
+    @pytest.fixture
+    def cluster(self, postgres: "Cluster", monkeypatch: pytest.MonkeyPatch) -> Iterator["Cluster"]:
+        postgres.create("fresh")
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("fresh"))
+        yield postgres
+        postgres.drop("fresh")
+
+    def test_it_does_what_the_dry_run_shows_and_then_nothing(self, run: Run, cluster: "Cluster") -> None:
+        assert "Run `profilesvc db upgrade`" in refused(run("db", "distribute", "--dry-run"))
+        assert run("db", "upgrade").exit_code == 0
+        assert run("db", "seed").exit_code == 0
+        before = run("users", "list").stdout
+        shown = json.loads(run("db", "distribute", "--shards", "4", "--dry-run", "--json").stdout)
+        assert json.loads(run("db", "distribute", "--shards", "4", "--dry-run", "--json").stdout) == shown
+        done = json.loads(run("db", "distribute", "--shards", "4", "--json").stdout)
+        assert done[: len(shown)] == shown
+        assert {step["action"] for step in done[len(shown) :]} == {"delete the copied rows"}
+        again = run("db", "distribute", "--json")
+        assert (json.loads(again.stdout), again.stderr) == ([], "profilesvc: all tables are distributed\n")
+        assert run("users", "list").stdout == before
+        rows = {row["name"]: row["status"] for row in json.loads(run("doctor", "--json").stdout)}
+        assert (rows["nodes"], rows["readiness"]) == ("ok", "ok")
+
+    def test_foreign_keys_hold_on_the_shards(self, run: Run, cluster: "Cluster") -> None:
+        assert run("db", "upgrade").exit_code == 0
+        expected = sum(len(table.foreign_key_constraints) for table in metadata.tables.values())
+        assert run("db", "distribute", "--shards", "4").exit_code == 0
+
+        async def check() -> None:
+            for node in range(len(cluster.nodes.addresses)):
+                connection = await cluster.nodes.connect("fresh", node)
+                assert await connection.fetchval(FOREIGN_KEYS, list(metadata.tables)) == expected
+                with pytest.raises(asyncpg.ForeignKeyViolationError):
+                    await connection.execute("INSERT INTO businesses VALUES (1, 1, 'Of no user', 0)")
+                await connection.close()
+
+        asyncio.run(check())
+
+    def test_a_run_that_was_interrupted_is_completed(self, run: Run, cluster: "Cluster") -> None:
+        assert run("db", "upgrade").exit_code == 0
+        for step in distribution.steps(4)[:7]:
+            cluster.run(step.statement, "fresh")
+        assert run("db", "distribute", "--shards", "4").exit_code == 0
+        assert json.loads(run("db", "distribute", "--json").stdout) == []
+
+    def test_a_worker_is_refused_and_serves(
+        self, run: Run, cluster: "Cluster", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert run("db", "upgrade").exit_code == 0
+        assert run("db", "distribute", "--shards", "4").exit_code == 0
+        monkeypatch.setenv("PROFILESVC_DATABASE_URL", cluster.url("fresh", 1))
+        assert "set PROFILESVC_DATABASE_URL to the coordinator" in refused(run("db", "distribute"))
+        assert run("users", "list").exit_code == 0
+        assert run("db", "current").exit_code == 0
+
+    def test_a_cluster_that_is_not_complete_is_refused(self, run: Run, cluster: "Cluster") -> None:
+        assert run("db", "upgrade").exit_code == 0
+        for remove, remedy in (
+            ("groupid > 0", "citus_add_node('HOST', PORT)"),
+            ("groupid = 0", "citus_set_coordinator_host('HOST', PORT)"),
+        ):
+            cluster.run(f"SELECT citus_remove_node(nodename, nodeport) FROM pg_dist_node WHERE {remove}", "fresh")
+            assert remedy in refused(run("db", "distribute"))
+
+    def test_the_table_of_a_new_migration_is_distributed_by_the_upgrade(self, run: Run, cluster: "Cluster") -> None:
+        assert run("db", "upgrade").exit_code == 0
+        assert run("db", "distribute", "--shards", "4").exit_code == 0
+
+        async def undo() -> None:
+            database = engine.create_engine(cluster.url("fresh"), 1)
+            async with database.begin() as connection:
+                await connection.execute(text("SELECT undistribute_table('idempotency')"))
+            assert [step.table for step in await distribution.missing(database)] == ["idempotency"]
+            await database.dispose()
+
+        asyncio.run(undo())
+        assert run("db", "upgrade").exit_code == 0
+        assert json.loads(run("db", "distribute", "--json").stdout) == []

@@ -1,0 +1,71 @@
+"""The Citus cluster that PROFILESVC_TEST_CITUS_URL names: any database of its coordinator that knows its nodes.
+
+No package registry has Citus, so tests of a cluster are skipped without one. Each process that tests has databases of
+its own on all nodes.
+"""
+
+import asyncio
+import os
+
+import asyncpg
+import pytest
+from sqlalchemy import make_url
+
+CITUS = "PROFILESVC_TEST_CITUS_URL"
+SHARDS = 4  # of each table, because each test empties and fills them
+on_a_cluster = pytest.mark.skipif(CITUS not in os.environ, reason=f"needs a Citus cluster: set {CITUS} to one")
+
+
+def _own(database: str) -> str:
+    """The name of a database of this process."""
+    start = f"test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_"
+    return database if database.startswith(start) else start + database
+
+
+class Nodes:
+    """The nodes of the cluster, the coordinator first."""
+
+    def __init__(self, url: str) -> None:
+        self._url = make_url(url).set(drivername="postgresql")
+        self.addresses = asyncio.run(self._read())
+
+    async def _read(self) -> list[tuple[str, int]]:
+        connection = await asyncpg.connect(self._url.render_as_string(hide_password=False))
+        rows = await connection.fetch("SELECT nodename, nodeport FROM pg_dist_node ORDER BY groupid")
+        await connection.close()
+        return [tuple(row) for row in rows]
+
+    def url(self, database: str, node: int = 0) -> str:
+        host, port = self.addresses[node]
+        url = self._url.set(drivername="postgresql+asyncpg", host=host, port=port, database=_own(database))
+        return url.render_as_string(hide_password=False)
+
+    async def connect(self, database: str, node: int = 0) -> asyncpg.Connection:
+        return await asyncpg.connect(self.url(database, node).replace("+asyncpg", ""))
+
+    async def _maintained(self, node: int) -> asyncpg.Connection:
+        host, port = self.addresses[node]
+        url = self._url.set(host=host, port=port, database="postgres")
+        return await asyncpg.connect(url.render_as_string(hide_password=False))
+
+    async def create(self, database: str) -> None:
+        """Create a database on all nodes, as an operator does."""
+        await self.drop(database)
+        for node in range(len(self.addresses)):
+            connection = await self._maintained(node)
+            await connection.execute(f"CREATE DATABASE {_own(database)}")
+            await connection.close()
+            connection = await self.connect(database, node)
+            await connection.execute("CREATE EXTENSION citus")
+            await connection.close()
+        connection = await self.connect(database)
+        await connection.execute("SELECT citus_set_coordinator_host($1, $2)", *self.addresses[0])
+        for host, port in self.addresses[1:]:
+            await connection.execute("SELECT citus_add_node($1, $2)", host, port)
+        await connection.close()
+
+    async def drop(self, database: str) -> None:
+        for node in range(len(self.addresses)):
+            connection = await self._maintained(node)
+            await connection.execute(f"DROP DATABASE IF EXISTS {_own(database)} WITH (FORCE)")
+            await connection.close()
