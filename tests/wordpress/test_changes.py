@@ -40,7 +40,7 @@ def entered(connected: Site) -> Site:
 
 
 def keys(service: RecordingProxy, path: str) -> list[str]:
-    return [each.headers["x-idempotency-key"] for each in service.sent(path)]
+    return [each.headers["x-idempotency-key"] for each in service.sent(path) if each.method == "POST"]
 
 
 def test_the_profile_arrives_at_the_provider(entered: Site, lab: Lab) -> None:
@@ -186,9 +186,14 @@ def test_the_real_refusals_of_a_sync_have_their_words(entered: Site, lab: Lab) -
     assert entered.notices() == ""
 
 
+def posts_of(lab: Lab) -> list[dict[str, Any]]:
+    found = lab.user("alice").get(POSTS, params={"locationId": "locations/111"})
+    listed: list[dict[str, Any]] = found.json()["data"]["localPosts"]
+    return listed
+
+
 def published(lab: Lab) -> list[str]:
-    found = lab.user("alice").get(POSTS, params={"locationId": "locations/111"}).json()["data"]["localPosts"]
-    return [post["summary"] for post in found]
+    return [post["summary"] for post in posts_of(lab)]
 
 
 def test_posts_are_off_by_default(connected: Site, service: RecordingProxy) -> None:
@@ -283,3 +288,30 @@ def test_a_post_for_the_old_location_is_forgotten(connected: Site, service: Reco
     connected.run("$store->set(Store::CREDENTIALS, ['location' => 'locations/9'] + $store->get(Store::CREDENTIALS));")
     assert connected.connect(new_key()) == "OK"
     assert connected.run(pending) == ""
+
+
+@pytest.mark.parametrize("has_arrived", [True, False])
+@pytest.mark.parametrize("later", [0, 24 * 3600])
+def test_a_post_is_not_published_twice_after_the_service_has_forgotten_its_key(
+    connected: Site, lab: Lab, service: RecordingProxy, new_key: Any, has_arrived: bool, later: int
+) -> None:
+    """An idempotency key belongs to one API key, and the service knows it for a day."""
+    connected.run("$store->set(Store::POSTS, ['enabled' => true]);")
+    post = connected.run(NEW_POST)
+    publish = f"do_action('profilesvc_publish', {post});"
+    if has_arrived:
+        killed_while_it_sends(connected, service, publish, POSTS)
+    else:
+        service.script(POSTS, Scripted(500, ""))
+        connected.run(publish)
+        connected.run(publish, CLOCK_OFFSET=24 * 3600)  # the list cannot be read, so nothing is sent
+        assert len(keys(service, POSTS)) == 1
+        service.reset(service.target)
+    if not later:
+        assert connected.connect(new_key()) == "OK"
+    sent = len(keys(service, POSTS))
+    connected.run(publish, CLOCK_OFFSET=later)
+    assert len(keys(service, POSTS)) == sent + (not has_arrived)
+    (name,) = [each["name"] for each in posts_of(lab) if each["summary"].startswith('New "roast"')]
+    meta = f"return [get_post_meta({post}, Store::POST_NAME, true), get_post_meta({post}, Store::POST_PENDING, true)];"
+    assert connected.run(meta) == [name, ""]

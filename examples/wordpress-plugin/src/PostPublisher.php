@@ -66,19 +66,52 @@ final class PostPublisher
             delete_post_meta($id, Store::POST_PENDING);
             return;
         }
-        $item   = get_post_meta($id, Store::POST_PENDING, true);
+        $item   = get_post_meta($id, Store::POST_PENDING, true) ?: [];
         $push   = $item ? Push::stored($item) : Push::of($this->path(), self::update($post));
-        $store  = static function (array $item) use ($id): void {
+        $client = $this->clientId();
+        $store  = static function (array $item) use ($id, $client): void {
+            $first = ['client_id' => $client, 'since' => time()]; // of the first attempt
             // wp_slash, because update_post_meta removes backslashes.
-            $item ? update_post_meta($id, Store::POST_PENDING, wp_slash($item)) : delete_post_meta($id, Store::POST_PENDING);
+            $item ? update_post_meta($id, Store::POST_PENDING, wp_slash($item + $first))
+                : delete_post_meta($id, Store::POST_PENDING);
         };
         $later  = static function (int $seconds) use ($id): void {
             wp_schedule_single_event(time() + $seconds, self::EVENT, [$id]);
         };
-        $result = $push->send($this->session, 'posts', $store, $later);
+        $listed = $this->listed($item);
+        $result = $listed ?? $push->send($this->session, 'posts', $store, $later);
         if ($result->isOk()) {
             update_post_meta($id, Store::POST_NAME, $result->data['name']);
+            $store([]);
+        } elseif ($listed) {
+            $later(HOUR_IN_SECONDS); // the list could not be read
         }
+    }
+
+    /**
+     * Return the post that an earlier attempt has published, or why the list of posts could not be read. Return null if
+     * the attempt can be repeated: the service knows an idempotency key for a day, and only from the same API key.
+     *
+     * @param array<string, mixed> $item
+     */
+    private function listed(array $item): ?Result
+    {
+        $isKnown = ($item['client_id'] ?? '') === $this->clientId() && $item['since'] > time() - 23 * HOUR_IN_SECONDS;
+        if (!$item || $isKnown) {
+            return null;
+        }
+        $result = $this->session->send('posts', 'GET', $this->path() . '&pageSize=100', null);
+        if (!$result->isOk()) {
+            return $result;
+        }
+        $text = static fn (array $post): array => [$post['summary'] ?? '', $post['callToAction']['url'] ?? ''];
+        foreach ($result->data['localPosts'] as $post) { // the newest first
+            if ($text($post) === $text($item['body'])) {
+                $result->data = $post;
+                return $result;
+            }
+        }
+        return null;
     }
 
     /**
@@ -99,5 +132,10 @@ final class PostPublisher
     {
         $location = $this->store->get(Store::CREDENTIALS)['location'] ?? '';
         return '/api/v1/posts?locationId=' . rawurlencode($location);
+    }
+
+    private function clientId(): string
+    {
+        return $this->store->get(Store::CREDENTIALS)['client_id'] ?? '';
     }
 }

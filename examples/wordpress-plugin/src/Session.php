@@ -23,10 +23,10 @@ final class Session
     // [session]
     /**
      * @param string $area the feature that a failure is reported for: connection, profile or posts
-     * @param array<string, mixed> $body
+     * @param array<string, mixed>|null $body
      * @param array<string, string> $headers
      */
-    public function send(string $area, string $method, string $path, array $body, array $headers = []): Result
+    public function send(string $area, string $method, string $path, ?array $body, array $headers = []): Result
     {
         $result = $this->obstacle();
         if (null === $result) {
