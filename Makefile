@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx wordpress clients docs fmt openapi reference clean
+.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx wordpress plugin clients docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -124,6 +124,10 @@ wordpress: $(DEV) ## test the plugin of examples/ in WordPress
 		echo "WordPress cannot be installed here: its tests are skipped" >&2
 	$(BIN)/pytest -q -rs -m wordpress tests/wordpress
 
+PLUGIN := build/plugin
+plugin: $(DEV) ## build the plugin of examples/ as a zip file that wp-admin installs: build/plugin/profilesvc.zip
+	@PYTHONPATH=tests $(BIN)/python -m support.plugin_zip $(PLUGIN)
+
 # npm is installed by apt if possible. Without the timeout it would retry for many minutes if the registry is down.
 NPM := { command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; }; } && \
 	timeout 300 npm install --silent --no-save --no-audit --no-fund --fetch-retries=1 --prefix
@@ -142,7 +146,7 @@ clients: $(DEV) ## test the API with generators, linters and OAuth libraries of 
 	$(BIN)/pytest -q -rs -m clients tests/clients
 
 MERMAID := mermaid@11.17.2
-docs: $(DEV) ## build the website of all pages in build/site
+docs: plugin ## build the website of all pages in build/site
 	@$(PIP) --group docs
 	@mkdir -p build/docs/static
 	@{ $(NPM) build/docs $(MERMAID) && cp build/docs/node_modules/mermaid/dist/mermaid.min.js build/docs/static; } || \

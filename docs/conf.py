@@ -46,4 +46,5 @@ if _DRAWN:
     mermaid_include_elk = False
 else:
     suppress_warnings.append("misc.highlighting_failure")  # Pygments has no lexer for diagrams
+html_extra_path = ["../build/plugin"]  # the zip file of the plugin
 html_show_sourcelink = False

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.plugin_zip import write_zip
 from support.repository import ROOT
 
-PLUGIN = ROOT / "examples/wordpress-plugin"
 HERE = ROOT / "tests/wordpress"
 SOURCE = Path("/usr/share/wordpress")
 NEEDED = ("php", "mariadbd", "mariadb-install-db", "phpcs")
@@ -82,7 +82,6 @@ class WordPress:
         (self.root / "wp-content/mu-plugins").mkdir()
         for name in ("must-use.php", "wp-cli.php"):
             shutil.copy(HERE / name, self.root / "wp-content/mu-plugins")
-        shutil.copytree(PLUGIN, self.root / "wp-content/plugins/profilesvc")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -109,6 +108,17 @@ class WordPress:
             alone=True,
             DATABASE=name,
         )
+
+    def add_plugin(self, archive: Path) -> None:
+        """Install a plugin from a zip file, as an upload in wp-admin does."""
+        code = (
+            "require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';"
+            "require_once ABSPATH . 'wp-admin/includes/file.php'; require_once ABSPATH . 'wp-admin/includes/misc.php';"
+            "$skin = new Automatic_Upgrader_Skin();"
+            "return [(new Plugin_Upgrader($skin))->install(getenv('ARCHIVE')), $skin->get_upgrade_messages()];"
+        )
+        done, messages = self.run(code, ARCHIVE=archive)
+        assert done is True, messages
 
     def start(self, code: str, *, alone: bool = False, **environment: object) -> "subprocess.Popen[str]":
         """Start PHP with this code, inside WordPress unless `alone`."""
@@ -165,6 +175,7 @@ def installed(service: str) -> Iterator[WordPress]:
         with mariadb(folder / "db") as path:
             site = WordPress(folder, service, path)
             site.install()
+            site.add_plugin(write_zip(folder))
             yield site
 
 

@@ -3,11 +3,13 @@
 import re
 import struct
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from support.wordpress import PLUGIN, Site, missing
+from support.plugin_zip import PLUGIN, write_zip
+from support.wordpress import Site, WordPress, missing
 
 pytestmark = pytest.mark.wordpress
 
@@ -76,6 +78,23 @@ def test_every_file_starts_as_the_plugin_requires() -> None:
     assert f"Stable tag: {version}" in readme
     for name, value in (("Requires PHP", "7.4"), ("Requires at least", "6.0"), ("License", "GPL-2.0-or-later")):
         assert re.search(rf"^{name}: {re.escape(value)}$", readme, re.MULTILINE), name
+
+
+def test_the_zip_file_is_the_same_each_time(tmp_path: Path) -> None:
+    first, second = write_zip(tmp_path / "a"), write_zip(tmp_path / "b")
+    assert first.read_bytes() == second.read_bytes()
+    with zipfile.ZipFile(first) as packed:
+        assert packed.testzip() is None
+        names = packed.namelist()
+        assert {entry.date_time for entry in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert names == sorted(names)
+    assert {"profilesvc/profilesvc.php", "profilesvc/readme.txt", "profilesvc/src/Api.php"} <= set(names)
+
+
+def test_wordpress_has_installed_the_files_of_the_zip_file(installation: WordPress, tmp_path: Path) -> None:
+    with zipfile.ZipFile(write_zip(tmp_path)) as packed:
+        for name in packed.namelist():
+            assert (installation.root / "wp-content/plugins" / name).read_bytes() == packed.read(name), name
 
 
 def compiled(texts: dict[str, str]) -> bytes:

@@ -23,6 +23,7 @@ define('WP_HOME', $site);
 define('WP_SITEURL', $site);
 define('PROFILESVC_URL', $settings['service']);
 define('DISABLE_WP_CRON', true); // the tests run it
+define('FS_METHOD', 'direct'); // a plugin is installed without FTP
 define('AUTOMATIC_UPDATER_DISABLED', true);
 define('WP_HTTP_BLOCK_EXTERNAL', true);
 define('WP_ACCESSIBLE_HOSTS', '127.0.0.1');
