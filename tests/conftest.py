@@ -19,6 +19,7 @@ import httpx
 import pytest
 from hypothesis import settings as hypothesis_settings
 from quart import Quart
+from quart.testing.app import TestApp
 
 from profilesvc.bootstrap import DEV_ISSUER_KEY_FILE, Runtime, create_app, open_services
 from profilesvc.database import engine, migrate, time_limits
@@ -50,6 +51,8 @@ WAITING = {"serving", "cli", "test_deploy.py", "test_issuer_outage.py"}
 START = parse_iso("2026-01-02T03:04:05.678Z")
 # jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that are not used.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+# Quart's test app gives up a start or a stop after 6 s, and a busy machine has needed longer.
+Quart.test_app_class = functools.partial(TestApp, startup_timeout=60, shutdown_timeout=60)  # type: ignore[assignment]
 
 hypothesis_settings.register_profile("short", deadline=None)
 hypothesis_settings.register_profile("full", deadline=None, max_examples=10_000)
@@ -346,19 +349,20 @@ def world(clock: FrozenClock) -> Runtime:
 
 
 @pytest.fixture
-async def app(settings: Settings, world: Runtime, fleet: Fleet | None) -> AsyncIterator[Quart]:
+def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that may take its time: a busy machine is no reason to reject a request."""
+    for module in ("batches", "engine", "postgres"):
+        monkeypatch.setattr(f"profilesvc.database.{module}.BUSY_SECONDS", 60.0)
+
+
+@pytest.fixture
+async def app(settings: Settings, world: Runtime, fleet: Fleet | None, patient_database: None) -> AsyncIterator[Quart]:
     """The running app with its lifespan; next to a deployment it is the operator's and gets no requests."""
     made = create_app(settings if fleet is None else await fleet.deploy(settings), world)
     async with made.test_app():
         if fleet is not None:
             made.extensions["profilesvc"] = fleet.joined(made.extensions["profilesvc"])
         yield made
-
-
-@pytest.fixture
-def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An app that does not reject requests because the machine is busy. To be requested before the app."""
-    monkeypatch.setattr(engine, "BUSY_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -117,7 +117,6 @@ class TestRefusals:
         clock.advance(seconds=1)
         assert_ok(await create(plugin.http), 201)
 
-    @pytest.mark.usefixtures("patient_database")
     async def test_A140_of_the_quota_are_exact_in_a_race(
         self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
     ) -> None:
@@ -127,7 +126,6 @@ class TestRefusals:
         assert (statuses.count(201), statuses.count(429)) == (5, CROWD - 5)
         assert (len(await calls(emulator, "POST")), await spent(services)) == (5, LIMIT)
 
-    @pytest.mark.usefixtures("patient_database")
     async def test_A140_of_the_provider_in_a_race_give_all_of_the_quota_back(
         self, alice: httpx.AsyncClient, services: Services, emulator: httpx.AsyncClient
     ) -> None:

@@ -72,6 +72,11 @@ HARMFUL: tuple[Toxic, ...] = ("down", "reset_peer", "limit_data", "timeout", "la
 
 
 @pytest.fixture
+def patient_database() -> None:
+    """None: these tests measure how long the service waits for the database."""
+
+
+@pytest.fixture
 def database() -> str:
     return "postgres"
 

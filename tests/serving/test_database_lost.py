@@ -54,6 +54,11 @@ def settings(role: Login, tmp_path: Any) -> Settings:
     return make_settings(tmp_path, role.url())
 
 
+@pytest.fixture
+def patient_database() -> None:
+    """None: these tests are about a database that does not respond in time."""
+
+
 class Later:
     """A clock of the outage that can be moved."""
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 from quart import Quart
+from quart.testing.app import TestApp
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
@@ -19,6 +20,7 @@ from profilesvc.settings import Settings
 
 EMULATOR_FILE = "emulator.db"
 _ORIGIN = "http://emulator"
+_PATIENCE_SECONDS = 60  # Quart gives up a start after 6 s, and a busy machine has needed longer
 
 
 @asynccontextmanager
@@ -36,7 +38,7 @@ async def open_emulator(
     The emulator stores its data in DATA_DIR and starts with the demo data `world`. To serve it, pass a `guard`.
     """
     app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, guard=guard)
-    async with app.test_app():
+    async with TestApp(app, _PATIENCE_SECONDS, _PATIENCE_SECONDS):
         transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
         client = httpx.AsyncClient(transport=transport, trust_env=False)
         login = emulator_login(settings.provider)
