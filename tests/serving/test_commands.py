@@ -124,18 +124,18 @@ def test_the_demo_makes_a_new_key_for_a_revoked_one(tmp_path: Path) -> None:
 def test_after_a_signal_a_request_in_flight_finishes(tmp_path: Path) -> None:
     with serving(tmp_path, "demo", "--port", "0") as demo:
         provider = next(line.split()[1] for line in demo.introduction() if line.startswith("provider "))
-        slow = {"kind": "delay", "seconds": 1.5, "match": {"method": "POST"}}
-        with controls(tmp_path / "var", provider) as control:
-            assert control.post("faults", json=slow).is_success
+        slow = {"kind": "delay", "seconds": 2, "match": {"method": "POST"}}
         answers = []
-        with caller(demo, demo_token(demo)) as site:
+        with caller(demo, demo_token(demo)) as site, controls(tmp_path / "var", provider) as control:
+            assert control.post("faults", json=slow).is_success
 
             def create() -> None:
                 answers.append(site.post("/api/v1/posts", params=POSTS, json={"summary": "Slow"}))
 
             request = threading.Thread(target=create)
             request.start()
-            time.sleep(0.5)
+            while control.get("state").json()["faults"]:  # until the provider delays the request
+                time.sleep(0.05)
             assert demo.stop() == 0
             request.join()
         assert [answer.status_code for answer in answers] == [201]

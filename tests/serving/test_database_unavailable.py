@@ -87,17 +87,17 @@ class TestSqlite:
     def test_locked_in_the_middle(self, served: Served, plugin: httpx.Client) -> None:
         """The provider has been asked; what is then to be noted, given back and released is one wait and not three."""
         assert served.world.emulator is not None
-        served.world.emulator.extensions["emulator"].faults.add(Fault(kind="delay", seconds=0.8, times=4))
+        served.world.emulator.extensions["emulator"].faults.add(Fault(kind="delay", seconds=1.5, times=4))
         calls: list[Callable[[], httpx.Response]] = [
             functools.partial(plugin.post, path, json=body, headers={"Idempotency-Key": "middle"})
             for path, body in (("/api/v1/sync/111", {"title": "Harbour"}), (POSTS, {"summary": "Outage"}))
         ]
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             running = pool.submit(together, calls)
-            time.sleep(0.4)
+            time.sleep(0.6)
             with locked_sqlite(served.settings):
                 outcomes = running.result()
-        assert_unavailable([(took - 2 * 0.8, response) for took, response in outcomes])
+        assert_unavailable([(took - 2 * 1.5, response) for took, response in outcomes])
 
     def test_reads_go_on_while_it_is_locked(self, served: Served, user: httpx.Client, plugin: httpx.Client) -> None:
         before = state(user)

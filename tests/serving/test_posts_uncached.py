@@ -22,6 +22,11 @@ UNWRITABLE = {
 }
 
 
+@pytest.fixture
+def patient_database() -> None:
+    """None: these tests measure how long the service waits for the database."""
+
+
 @pytest.fixture(params=UNWRITABLE)
 async def unwritable(request: pytest.FixtureRequest, postgres: Postgres, plugin: Site) -> AsyncIterator[str]:
     """The site is logged in before."""

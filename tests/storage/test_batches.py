@@ -47,7 +47,8 @@ def made(storage: Slow) -> Batches[int]:
     return Batches(given, lambda _dialect, items: list(items))
 
 
-async def test_a_batch_has_the_time_of_its_oldest_item() -> None:
+async def test_a_batch_has_the_time_of_its_oldest_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "BUSY_SECONDS", 4)
     storage = Slow(0.2)
     work = made(storage)
     first = asyncio.ensure_future(work.add(1))
@@ -55,8 +56,8 @@ async def test_a_batch_has_the_time_of_its_oldest_item() -> None:
     others = [asyncio.ensure_future(work.add(2)), asyncio.ensure_future(work.add(3))]
     assert refusals(await asyncio.gather(first, *others, return_exceptions=True)) == [False, False, False]
     assert [steps for steps, _ in storage.given] == [[1], [2, 3]]
-    assert storage.given[0][1] <= 0.4
-    assert storage.given[1][1] <= 0.4 - 0.1, "it has waited for the first"
+    assert storage.given[0][1] <= 4
+    assert storage.given[1][1] <= 4 - 0.1, "it has waited for the first"
 
 
 async def test_the_rejection_comes_after_the_batch_has_ended() -> None:
@@ -70,12 +71,11 @@ async def test_an_item_with_no_time_left_is_rejected_and_does_not_shorten_the_ba
     storage = Slow(9)
     work = made(storage)
     first = asyncio.ensure_future(work.add(1))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0.05)
+    storage.seconds = 0.01  # of the next commit
     early = asyncio.ensure_future(work.add(2))  # waits for the first one as long as it may wait at all
     await asyncio.sleep(0.25)
     late = asyncio.ensure_future(work.add(3))
-    await asyncio.sleep(0.05)
-    storage.seconds = 0.01
     assert refusals(await asyncio.gather(first, early, late, return_exceptions=True)) == [True, True, False]
     assert [steps for steps, _ in storage.given] == [[1], [3]]
 
