@@ -23,7 +23,7 @@ from support.wire import KEYS
 
 pytestmark = pytest.mark.postgres
 SLOW_SECONDS = 6  # longer than any request may take
-PAUSE_SECONDS = 0.02  # so that the callers leave time to the servers that start
+PAUSE_SECONDS = 0.04  # so that the callers leave time to the servers that start
 MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
