@@ -12,7 +12,7 @@ from profilesvc.domain.time import DAY
 from profilesvc.services import idempotency
 from profilesvc.services.sync import LEASE_WAIT_SECONDS
 from support.page_blocks import proven_by
-from support.page_tables import retry_of
+from support.page_tables import WITHOUT_RECIPE, retry_of
 from support.repository import DOCS, ROOT, sections
 
 ERRORS = sections(DOCS / "errors.md")
@@ -42,6 +42,15 @@ def test_the_clients_have_the_reasons_of_the_page() -> None:
     typed = re.search(r"AUTH_INSUFFICIENT_PERMISSIONS: \{.*?reason\?:(.*?);", source, re.DOTALL)
     assert typed
     assert re.findall(r'"(\w+)"', typed[1]) == [reason.value for reason in Forbidden]
+
+
+def test_every_code_has_a_recipe_whose_output_is_the_code() -> None:
+    """tests/docs/test_pages.py runs the recipes."""
+    recipes = sections(DOCS / "test-errors.md")
+    for code in CATALOGUE:
+        outputs = re.findall(r"<!-- output -->\n```text\n(\w+)\n", recipes.get(code.lower(), ""))
+        assert outputs == ([] if code in WITHOUT_RECIPE else [code]), code
+    assert WITHOUT_RECIPE.keys() <= CATALOGUE.keys()
 
 
 async def test_a_failure_has_the_form_of_the_page(alice: httpx.AsyncClient) -> None:

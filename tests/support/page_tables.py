@@ -122,6 +122,22 @@ def errors_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+# The errors that a caller cannot cause on a running demo, and why.
+WITHOUT_RECIPE = {
+    "QUOTA_EXCEEDED": "the demo allows 1,000 posts a month; `PROFILESVC_PLANS_FILE` can allow one",
+    "INTERNAL_ERROR": "only a defect of the service causes it",
+}
+
+
+def recipes_table() -> str:
+    """Return a row for each error code: the section that causes it, or why there is none."""
+    rows = ["| Code | Status | How to cause it |", "|---|---|---|"]
+    for kind in sorted(CATALOGUE.values(), key=lambda kind: kind.status):
+        recipe = WITHOUT_RECIPE.get(kind.code, f"[recipe](#{kind.code.lower()})")
+        rows.append(f"| [`{kind.code}`](errors.md#{kind.code.lower()}) | {kind.status} | {recipe} |")
+    return "\n".join(rows) + "\n"
+
+
 def forbidden_table() -> str:
     """Return a row for each reason of AUTH_INSUFFICIENT_PERMISSIONS."""
     rows = ["| `details.reason` | When |", "|---|---|"]
@@ -205,6 +221,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "plugin-codes": plugin_codes_table,
     "plugin-files": plugin_files_table,
     "settings": settings_table,
+    "test-errors": recipes_table,
     **{f"settings-{group}": lambda group=group: settings_table(group) for group in _groups()},  # type: ignore[misc]
 }
 
