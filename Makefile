@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx wordpress plugin clients docs fmt openapi reference clean
+.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx wordpress plugin failover clients docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -127,6 +127,16 @@ wordpress: $(DEV) ## test the plugin of examples/ in WordPress
 PLUGIN := build/plugin
 plugin: $(DEV) ## build the plugin of examples/ as a zip file that wp-admin installs: build/plugin/profilesvc.zip
 	@PYTHONPATH=tests $(BIN)/python -m support.plugin_zip $(PLUGIN)
+
+# etcd and HAProxy are installed by apt if possible, Patroni by pip; this does not start their services.
+failover: $(DEV) ## test the failover of a cluster of six hosts on this machine
+	@test -x build/failover/bin/python || $(BIN)/python -m venv build/failover
+	@build/failover/bin/pip install --quiet --disable-pip-version-check --requirement tests/failover/python.txt || \
+		echo "PyPI cannot be reached" >&2
+	@{ command -v etcd && { command -v haproxy || test -x /usr/sbin/haproxy; }; } >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends etcd-server haproxy; } || \
+		echo "etcd and HAProxy cannot be installed here: the tests are skipped" >&2
+	$(BIN)/pytest -q -rs -m failover tests/failover
 
 # npm is installed by apt if possible. Without the timeout it would retry for many minutes if the registry is down.
 NPM := { command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; }; } && \
