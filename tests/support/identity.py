@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -85,6 +86,7 @@ class FakeIssuer:
 
     def __init__(self) -> None:
         self.hits: list[str] = []
+        self._ended = threading.Event()
         self.well()
         self._server = EmbeddedServer(self)
 
@@ -117,13 +119,13 @@ class FakeIssuer:
         self.answer = answer
 
     def silent(self, *, after_headers: bool = False) -> None:
-        """Take the request and say nothing until the other side goes away."""
+        """Take the request and say nothing until the end: it may not hear that the other side goes away."""
 
         async def answer(receive: Receive, send: Send) -> None:
             if after_headers:
                 await send({"type": "http.response.start", "status": 200, "headers": []})
                 await send({"type": "http.response.body", "body": b'{"keys":', "more_body": True})
-            await _until_gone(receive)
+            await asyncio.to_thread(self._ended.wait)
 
         self.answer = answer
 
@@ -145,6 +147,7 @@ class FakeIssuer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         self._server.stop()
 
 
