@@ -13,6 +13,7 @@ from profilesvc.services.context import Services
 from profilesvc.storage.keys import listing_query
 from profilesvc.storage.tables import keys
 from support.api import ALICE, BOB, CAROL, Site, assert_error, assert_ok, fields
+from support.citus import on_one_server
 from support.tokens import grant
 
 PATH = "/api/v1/developer/credentials"
@@ -62,6 +63,7 @@ class TestCreate:
         assert_ok(await alice.post(PATH, json=body(assigned_location_id="119", business_id=11)), 201)
         assert_error(await alice.post(PATH, json=body(assigned_location_id="119")), 409, "CONFLICT")
 
+    @on_one_server
     async def test_rejects_a_location_beyond_the_plan(self, services: Any, as_user: AsUser) -> None:
         from sqlalchemy import update
 

@@ -16,9 +16,10 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.storage import users
-from profilesvc.storage.domains import LIVE_KEY
+from profilesvc.storage.domains import ENTRIES
 from profilesvc.storage.tables import key_domains, keys
 from support.api import Site, assert_error, assert_ok
+from support.citus import on_one_server
 from support.effort import effort
 from support.origins import DOMAINS, GOOD, HOSTILE, MALFORMED
 from support.parts import Broken
@@ -354,6 +355,22 @@ class TestPreflight:
         await as_service(primary_domain="revoked.example")
         assert await preflight(http, "https://revoked.example")
 
+    async def test_A124_a_live_key_counts_behind_many_that_are_not(
+        self, http: httpx.AsyncClient, as_service: AsService, services: Services
+    ) -> None:
+        held, live = [await as_service(primary_domain="many.example") for _ in range(2)]
+        await key_service.deactivate(services, held.key["client_id"], "billing_issue")
+        async with services.storage.write() as session:
+            query = select(key_domains.c.owner_id, key_domains.c.key_id).where(key_domains.c.domain == "many.example")
+            (owner, first), _ = (await session.execute(query.order_by(key_domains.c.key_id))).all()
+            entries = [{"domain": "many.example", "until": 2**62 - more} for more in range(-150, 0)]
+            await session.execute(
+                insert(key_domains), [{**each, "owner_id": owner, "key_id": first} for each in entries]
+            )
+        assert await preflight(http, "https://many.example")
+        await key_service.deactivate(services, live.key["client_id"], "billing_issue")
+        assert not await preflight(http, "https://many.example")
+
     async def test_A124_keys_of_a_suspended_owner_do_not_count(
         self, http: httpx.AsyncClient, site: Site, services: Services
     ) -> None:
@@ -381,9 +398,10 @@ class TestPreflight:
         assert_unreadable(without_method)
         assert_error(await http.options("/api/v1/nothing", headers=PREFLIGHT | origin(EVIL)), 404, "NOT_FOUND")
 
+    @on_one_server
     async def test_the_look_up_is_a_search_of_one_index(self, site: Site, services: Services, database: str) -> None:
         """By domain and time: keys that have ended are not even passed by."""
-        statement = LIVE_KEY.params(domain="example.com", now=1)
+        statement = ENTRIES.statement.params(domain="example.com", until=1, owner_id=0, key_id=0)
         compiled = str(statement.compile(services.storage.engine, compile_kwargs={"literal_binds": True}))
         async with services.storage.write() as session:
             owner, key = (await session.execute(select(keys.c.owner_id, keys.c.id))).first() or (0, 0)
@@ -395,7 +413,7 @@ class TestPreflight:
             if database == "sqlite":
                 rows = list(await session.execute(text(f"EXPLAIN QUERY PLAN {compiled}")))
                 plan = [row.detail for row in rows]
-                assert "(domain=? AND until>?)" in plan[0]
+                assert "(domain=? AND (until,owner_id,key_id)>(?,?,?))" in plan[0]
                 assert not [step for step in plan if step.startswith("SCAN")]
             else:
                 await session.execute(text("SET LOCAL enable_seqscan = off"))

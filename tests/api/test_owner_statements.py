@@ -7,12 +7,11 @@ import pytest
 from quart import Quart
 
 from conftest import AsService
-from profilesvc.database.statements import Prepared
 from profilesvc.domain.permissions import ALL
 from profilesvc.operations import counts, housekeeping, operator
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
-from profilesvc.storage.domains import LIVE_KEY
+from support.citus import SHARDS, on_a_cluster, on_one_server, tasks
 from support.every_operation import beside_the_api, every_operation, first_login, of_the_dashboard
 from support.owner_filters import without_owner
 from support.partitions import Recorded, partitioned, parts, recorded
@@ -20,11 +19,6 @@ from support.query_plans import prepared
 from support.surface import Record, Surface
 
 pytestmark = pytest.mark.in_process("records the statements of the process")
-
-
-def preflight(dialect: str) -> str:
-    """The one statement of requests that spans owners, because a preflight has no credentials (D-30)."""
-    return Prepared(LIVE_KEY).sql(dialect, {"domain": "", "now": 0})[0]
 
 
 @pytest.fixture
@@ -55,7 +49,7 @@ def spanning(statements: Iterable[str], dialect: str) -> dict[str, set[str]]:
 async def test_every_statement_of_a_request_names_the_owner(seen: Recorded, services: Services) -> None:
     dialect = services.storage.dialect
     found = spanning({*seen, *prepared(dialect)}, dialect)
-    assert [statement.split() for statement in found] == [preflight(dialect).split()]
+    assert found == {}
 
 
 async def test_only_background_work_and_the_operator_span_owners(services: Services, as_service: AsService) -> None:
@@ -75,19 +69,38 @@ async def test_only_background_work_and_the_operator_span_owners(services: Servi
         assert spanning(statements, dialect) != {}, work.__name__
 
 
-@pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
+ON_POSTGRES = pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])
+
+
+@on_one_server
+@ON_POSTGRES
 async def test_every_statement_of_a_request_touches_one_partition(
     seen: Recorded, services: Services, request: pytest.FixtureRequest
 ) -> None:
     name = services.storage.engine.url.database
     database = await request.getfixturevalue("postgres").connect(name)
-    known = preflight("postgresql").split()
     try:
         async with partitioned(database):
-            touched = {sql: await parts(database, sql, values) for sql, values in seen.items() if sql.split() != known}
+            touched = {sql: await parts(database, sql, values) for sql, values in seen.items()}
             assert {sql: found for sql, found in touched.items() if len(found) > 1} == {}
             assert sum(len(found) == 1 for found in touched.values()) > 50
             for spanning_owners in ("SELECT id FROM keys", "DELETE FROM posts WHERE location_name = 'locations/111'"):
                 assert len(await parts(database, spanning_owners, [])) > 1
+    finally:
+        await database.close()
+
+
+@on_a_cluster
+@ON_POSTGRES
+async def test_every_statement_of_a_request_is_one_task(
+    seen: Recorded, services: Services, request: pytest.FixtureRequest
+) -> None:
+    database = await request.getfixturevalue("postgres").connect(services.storage.engine.url.database)
+    try:
+        counts = {sql: await tasks(database, sql, values) for sql, values in seen.items()}
+        several = {sql: found for sql, found in counts.items() if max(found, default=1) > 1}
+        assert several == {}
+        assert sum(found == [1] for found in counts.values()) > 50
+        assert await tasks(database, "SELECT id FROM keys", []) == [SHARDS]
     finally:
         await database.close()

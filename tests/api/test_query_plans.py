@@ -15,10 +15,12 @@ from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys
 from profilesvc.services.context import Services
 from profilesvc.storage import bulk, tables
+from support.citus import on_one_server
 from support.every_operation import beside_the_api, every_operation
 from support.query_plans import postgres_scans, sqlite_scans, statements
 from support.surface import Record, Surface
 
+pytestmark = on_one_server
 Scans = Callable[[str], Awaitable[set[str]]]
 # Once an hour and not on request, because every heartbeat would write an index on the end of a contact.
 ONCE_AN_HOUR = {"contacts"}

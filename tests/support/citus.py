@@ -5,7 +5,10 @@ its own on all nodes.
 """
 
 import asyncio
+import json
 import os
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import asyncpg
 import pytest
@@ -14,6 +17,8 @@ from sqlalchemy import make_url
 CITUS = "PROFILESVC_TEST_CITUS_URL"
 SHARDS = 4  # of each table, because each test empties and fills them
 on_a_cluster = pytest.mark.skipif(CITUS not in os.environ, reason=f"needs a Citus cluster: set {CITUS} to one")
+
+on_one_server = pytest.mark.skipif(CITUS in os.environ, reason="reads what one server has, not a cluster")
 
 
 def _own(database: str) -> str:
@@ -69,3 +74,19 @@ class Nodes:
             connection = await self._maintained(node)
             await connection.execute(f"DROP DATABASE IF EXISTS {_own(database)} WITH (FORCE)")
             await connection.close()
+
+
+async def tasks(database: asyncpg.Connection, statement: str, values: Sequence[Any]) -> list[int]:
+    """How many shards each distributed part of a statement goes to; nothing for tables that each node has."""
+    plan = json.loads(await database.fetchval(f"EXPLAIN (FORMAT JSON) {statement}", *values))
+    return list(_counts(plan))
+
+
+def _counts(part: Any) -> Iterator[int]:
+    if isinstance(part, dict):
+        if "Task Count" in part:
+            yield part["Task Count"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for each in part:
+            yield from _counts(each)

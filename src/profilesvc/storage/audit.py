@@ -71,13 +71,14 @@ async def record_expired(session: AsyncSession, owner_id: int | None, now: int, 
     recorded = exists().where(
         audit.c.owner_id == (keys.c.owner_id if owner_id is None else owner_id), audit.c.once == once
     )
-    ends = select(
-        keys.c.expires_at, literal("key.expired"), keys.c.owner_id, keys.c.id, literal("service"), once
-    ).where(has_expired, ~recorded)
+    query = select(keys.c.expires_at.label("at"), keys.c.owner_id, keys.c.id.label("key_id"), once.label("once"))
+    query = query.where(has_expired, ~recorded)
     if owner_id is not None:
-        ends = ends.where(keys.c.owner_id == owner_id)
-    columns = ["at", "event", "owner_id", "key_id", "actor", "once"]
-    await session.execute(insert_into(session, audit).from_select(columns, ends).on_conflict_do_nothing())
+        query = query.where(keys.c.owner_id == owner_id)
+    of_all = {"event": "key.expired", "actor": "service"}
+    ends = [{**row, **of_all} for row in (await session.execute(query)).mappings()]
+    if ends:  # each is a statement, because they may be on different nodes
+        await session.execute(insert_into(session, audit).on_conflict_do_nothing(), ends)
 
 
 class StoredEvent(NamedTuple):

@@ -13,7 +13,7 @@ from profilesvc.database.statements import Executor
 from profilesvc.storage.tables import businesses, keys, metadata, users
 from profilesvc.storage.users import continue_numbering
 
-PIECE = 20_000  # rows of a transaction, which is short enough that a running service can write in between
+PIECE = 5_000  # rows of a transaction, which is short enough that a running service can write in between
 
 
 async def load(storage: Storage, table: Table, columns: Sequence[str], rows: Iterable[tuple[object, ...]]) -> int:

@@ -102,8 +102,13 @@ def _extend(_dialect: str) -> Update:
 
 
 def _start(dialect: str) -> Insert:
-    """Start a run of contact after a gap of more than the online window, unless one is running."""
-    new = select(OWNER, _KEY, _NOW, _NOW).where(~exists().where(_RUNNING))
+    """Start a run of contact after a gap of more than the online window, unless one is running.
+
+    It selects from the row of the heartbeat, so that a distributed database sends it to the shard of that row.
+    """
+    owner, key = connections.c.owner_id, connections.c.key_id
+    is_running = exists().where(_RUNNING, contacts.c.owner_id == owner)
+    new = select(owner, key, _NOW, _NOW).where(owner == OWNER, key == _KEY, ~is_running)
     insert = insert_by(dialect, contacts)
     return insert.from_select(["owner_id", "key_id", "started_at", "ended_at"], new).on_conflict_do_nothing()
 

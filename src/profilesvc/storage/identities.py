@@ -42,8 +42,10 @@ async def unlink(session: AsyncSession, issuer: str, subject: str) -> None:
 
 async def of_issuer(session: Executor, issuer: str) -> list[Linked]:
     """Return every linked subject of an issuer, ordered by user."""
-    query = select(identities.c.subject, users.c.email, users.c.name).join(users, identities.c.owner_id == users.c.id)
-    rows = await session.execute(query.where(identities.c.issuer == issuer).order_by(users.c.id))
+    every = select(identities.c.subject, identities.c.owner_id).where(identities.c.issuer == issuer)
+    linked = every.cte("linked").prefix_with("MATERIALIZED")  # its rows are on other nodes than the users
+    query = select(linked.c.subject, users.c.email, users.c.name).join(users, users.c.id == linked.c.owner_id)
+    rows = await session.execute(query.order_by(users.c.id))
     return [Linked._make(row) for row in rows]
 
 
