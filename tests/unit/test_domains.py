@@ -57,6 +57,21 @@ def test_invalid_domains_are_rejected(text: str) -> None:
     assert not domain_allowed(text, [], development=False)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("http://", "must name a domain such as example.com"),
+        ("127.0.0.1", "must be a domain name, not an IP address"),
+        ("[::1]", "must be a domain name, not an IP address"),
+        ("*.example.com", "must be a plain domain, without user info, wildcards or escapes"),
+        ("user@x.com", "must be a plain domain, without user info, wildcards or escapes"),
+    ],
+)
+def test_the_message_names_the_rule(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        normal_domain(text, development=False)
+
+
 def test_a_path_is_looked_at_before_it_is_left_out() -> None:
     assert normal_domain("https://example.com/" + "x" * 2_028, development=False) == "example.com"
     for path in ("x" * 2_029, "a b", "a\tb", "a\N{NO-BREAK SPACE}b", "\x7f"):
