@@ -10,18 +10,12 @@ import pytest
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.lab import Lab, examples, open_lab
+from support.page_tables import rows
 from support.repository import DOCS
 from support.surface import NEW_KEY, REQUESTS
 
 REFERENCE, ERRORS = ((DOCS / name).read_text("utf-8") for name in ("reference.md", "errors.md"))
 SECONDS = {"minute": 60, "15 minutes": 900, "hour": 3600}
-
-
-def rows(page: str, name: str) -> list[list[str]]:
-    """The cells of a table, without code marks and links."""
-    (table,) = re.findall(rf"<!-- table: {name} -->\n\n(.*?)\n<!-- end -->", page, re.DOTALL)
-    lines = table.strip().split("\n")[2:]
-    return [[re.sub(r"`|\[|\]\(.*?\)", "", cell).strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
 @pytest.fixture

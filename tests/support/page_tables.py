@@ -236,6 +236,13 @@ def tables_of(page: str) -> list[str]:
     return [found[1] for found in _TABLE.finditer(page)]
 
 
+def rows(page: str, name: str) -> list[list[str]]:
+    """Return the cells of a table, without code marks and links."""
+    (table,) = re.findall(rf"<!-- table: {name} -->\n\n(.*?)\n<!-- end -->", page, re.DOTALL)
+    lines = table.strip().split("\n")[2:]
+    return [[re.sub(r"`|\[|\]\(.*?\)", "", cell).strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
 def pages() -> Iterator[Path]:
     """Return the pages that can have tables."""
     yield from sorted(DOCS.glob("*.md"))
