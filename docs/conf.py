@@ -36,11 +36,14 @@ autodoc_typehints_format = "short"
 html_theme = "furo"
 html_title = "profilesvc"
 html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["_static"]
+html_css_files = ["phone.css"]
+html_js_files = ["stacked.js"]
 if _DRAWN:
     extensions.append("sphinxcontrib.mermaid")
     myst_fence_as_directive = ["mermaid"]
-    html_static_path = ["_static", "../build/docs/static"]
-    html_js_files = ["mermaid.min.js"]
+    html_static_path.append("../build/docs/static")
+    html_js_files.append("mermaid.min.js")
     mermaid_use_local = "mermaid.mjs"
     mermaid_d3_zoom = False
     mermaid_include_elk = False

@@ -106,6 +106,28 @@ def test_every_page_fits_on_a_phone(page: Any, site: str) -> None:
     page.wait_for_url("**/docs/quickstart.html")
 
 
+CUT = """() => Array.from(document.querySelectorAll('article pre, article table'))
+  .filter(part => part.scrollWidth > Math.max(part.clientWidth, part.parentElement.clientWidth))
+  .map(part => part.textContent.trim().slice(0, 40))"""
+
+
+@pytest.mark.parametrize("name", ["errors", "plugin-authors", "quickstart", "reference", "settings", "test-errors"])
+def test_code_and_tables_are_not_cut_on_a_phone(page: Any, site: str, name: str) -> None:
+    page.set_viewport_size(PHONE)
+    page.goto(f"{site}/docs/{name}.html", wait_until="load")
+    assert page.evaluate(CUT) == []
+
+
+def test_a_table_has_its_columns_where_they_fit(page: Any, site: str) -> None:
+    page.goto(f"{site}/docs/errors.html", wait_until="load")
+    assert page.locator("table.stacked").count() == 0
+    page.set_viewport_size(PHONE)
+    page.locator("table.stacked").first.wait_for()
+    assert page.locator("td[data-label=Status]").first.inner_text() == "400"
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.locator("table:not(.stacked)").first.wait_for()
+
+
 def test_every_code_of_the_reference_leads_to_its_section(page: Any, site: str) -> None:
     page.goto(f"{site}/docs/errors.html")
     sections = set(page.evaluate("[...document.querySelectorAll('section[id]')].map(section => section.id)"))
