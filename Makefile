@@ -80,6 +80,7 @@ smoke: $(DEV) ## run the notebooks against a deployed service: BASE_URL=… USER
 # This takes hours: random tests run thousands of times, and the tests that measure time run too.
 fuzz: $(DEV) ## run the long tests: token mutation, Schemathesis, races, crashes, timing
 	PROFILESVC_FUZZ=1 $(BIN)/pytest -q -m 'fuzz or long' $(PARALLEL)
+	@$(MAKE) --no-print-directory failover ROUNDS=50
 
 # All tests share the processes, so they run one after another: about half an hour.
 WORKERS ?= 4
@@ -129,14 +130,15 @@ plugin: $(DEV) ## build the plugin of examples/ as a zip file that wp-admin inst
 	@PYTHONPATH=tests $(BIN)/python -m support.plugin_zip $(PLUGIN)
 
 # etcd and HAProxy are installed by apt if possible, Patroni by pip; this does not start their services.
-failover: $(DEV) ## test the failover of a cluster of six hosts on this machine
+ROUNDS ?= 1
+failover: $(DEV) ## test ROUNDS=1 of each failure in a cluster of six hosts on this machine
 	@test -x build/failover/bin/python || $(BIN)/python -m venv build/failover
 	@build/failover/bin/pip install --quiet --disable-pip-version-check --requirement tests/failover/python.txt || \
 		echo "PyPI cannot be reached" >&2
 	@{ command -v etcd && { command -v haproxy || test -x /usr/sbin/haproxy; }; } >/dev/null || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends etcd-server haproxy; } || \
 		echo "etcd and HAProxy cannot be installed here: the tests are skipped" >&2
-	$(BIN)/pytest -q -rs -m failover tests/failover
+	PROFILESVC_FAILOVER_ROUNDS=$(ROUNDS) $(BIN)/pytest -q -rs -m failover tests/failover $(FAILOVER)
 
 # npm is installed by apt if possible. Without the timeout it would retry for many minutes if the registry is down.
 NPM := { command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; }; } && \

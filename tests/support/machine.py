@@ -7,7 +7,10 @@ from pathlib import Path
 
 NO_SERVER = "/nonexistent"  # a folder without the socket of a PostgreSQL
 # How the suite itself is run.
-OURS = {"PROFILESVC_FUZZ", "PROFILESVC_DEPLOYED", "PROFILESVC_TEST_PGBOUNCER", "PROFILESVC_TEST_CITUS_URL"}
+OURS = {
+    *("PROFILESVC_FUZZ", "PROFILESVC_DEPLOYED", "PROFILESVC_FAILOVER_ROUNDS"),
+    *("PROFILESVC_TEST_PGBOUNCER", "PROFILESVC_TEST_CITUS_URL"),
+}
 
 
 def foreign(names: Iterable[str]) -> list[str]:
