@@ -13,7 +13,7 @@ from support.failover_callers import Load
 def started() -> Iterator[Cluster]:
     absent = missing()
     if absent:
-        pytest.skip(f"not installed here: {', '.join(absent)} (`make failover` installs them)")
+        pytest.skip(f"not here: {', '.join(absent)} (`make failover` installs the programs)")
     with running() as cluster:
         yield cluster
 

