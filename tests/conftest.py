@@ -242,11 +242,14 @@ class Postgres:
             self._restorer = await self.connect(database)
         await self._restorer.execute(self.restore)
 
-    def stop(self) -> None:
+    def _disconnect(self) -> None:
         if self._restorer is not None:
             with contextlib.suppress(*_TRY_AGAIN):  # the last test may have cut it
                 self._runner.run(self._restorer.close())
         self._runner.close()
+
+    def stop(self) -> None:
+        self._disconnect()
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -271,10 +274,7 @@ class Cluster(Postgres):
         asyncio.run(self.nodes.drop(database))
 
     def stop(self) -> None:
-        if self._restorer is not None:
-            with contextlib.suppress(*_TRY_AGAIN):
-                self._runner.run(self._restorer.close())
-        self._runner.close()
+        self._disconnect()
         self.drop("work")
 
 

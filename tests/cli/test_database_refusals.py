@@ -31,10 +31,10 @@ KINDS: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.fixture
 def role(postgres: Postgres) -> Iterator[Login]:
-    postgres.run("CREATE DATABASE refusing")
+    postgres.create("refusing")
     with login(postgres, "refusing") as made:
         yield made
-    postgres.run("DROP DATABASE refusing WITH (FORCE)")
+    postgres.drop("refusing")
 
 
 @pytest.mark.parametrize("kind", KINDS)

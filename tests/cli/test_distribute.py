@@ -32,13 +32,13 @@ class TestWithoutACluster:
     def test_postgres_without_the_extension_is_refused(
         self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        postgres.run("CREATE DATABASE plain")
+        postgres.create("plain")
         try:
             monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("plain"))
             assert run("db", "upgrade").exit_code == 0
             assert "CREATE EXTENSION citus" in refused(run("db", "distribute"))
         finally:
-            postgres.run("DROP DATABASE plain WITH (FORCE)")
+            postgres.drop("plain")
 
 
 FINE = Node("a:1", True, "14.0-1", True, "")

@@ -305,7 +305,7 @@ class TestPooler:
     def test_missing_time_limits_are_reported_with_the_statements(
         self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        postgres.run("CREATE DATABASE unlimited")
+        postgres.create("unlimited")
         try:
             monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("unlimited"))
             rows = {row["name"]: row for row in json.loads(run("doctor", "--json").stdout)}
@@ -314,7 +314,7 @@ class TestPooler:
             assert run("db", "upgrade").exit_code == 0
             assert "time limits" not in statuses(json.loads(run("doctor", "--json").stdout))
         finally:
-            postgres.run("DROP DATABASE unlimited WITH (FORCE)")
+            postgres.drop("unlimited")
 
     def test_no_pooler_is_reported_without_one(
         self, run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch

@@ -22,8 +22,8 @@ def test_a_database_of_a_newer_version_is_served_two_migrations_on_and_no_furthe
 ) -> None:
     if kind == "postgres":
         server: Postgres = request.getfixturevalue("postgres")
-        server.run("CREATE DATABASE newer")
-        request.addfinalizer(lambda: server.run("DROP DATABASE newer WITH (FORCE)"))
+        server.create("newer")
+        request.addfinalizer(lambda: server.drop("newer"))
         monkeypatch.setenv("PROFILESVC_DATABASE_URL", server.url("newer"))
     printed(run("db", "upgrade", "--json"))
     at = f"{int(migrate.head()) + lead:04}"

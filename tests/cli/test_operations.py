@@ -126,11 +126,11 @@ def test_a_dump_of_postgres_can_be_served(settings: Settings, postgres: Postgres
         at = [database if word == "profilesvc" else word.replace("=profilesvc", f"={database}") for word in at]
         subprocess.run([POSTGRES_TOOLS / words[0], *at], check=True, cwd=tmp_path)
 
-    postgres.run("CREATE DATABASE restored")
+    postgres.create("restored")
     try:
         run(guide_line(POSTGRES, "pg_dump"), "work")
         run(guide_line(POSTGRES, "pg_restore"), "restored")
         listed = command(tmp_path, "users", "list", DATABASE_URL=postgres.url("restored"))
         assert "Alice Ito" in listed.stdout, listed.stderr
     finally:
-        postgres.run("DROP DATABASE restored WITH (FORCE)")
+        postgres.drop("restored")

@@ -42,7 +42,7 @@ async def test_one_that_breaks_statements_is_refused_at_the_start(
 def test_if_they_cannot_be_set_the_statements_are_printed(
     postgres: Postgres, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    postgres.run("CREATE DATABASE unlimited")
+    postgres.create("unlimited")
     monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("unlimited"))
     assert run("db", "upgrade").exit_code == 0
     postgres.run("ALTER ROLE postgres IN DATABASE unlimited RESET ALL")
@@ -52,4 +52,4 @@ def test_if_they_cannot_be_set_the_statements_are_printed(
     for name, value in time_limits.LIMITS.items():
         assert f"ALTER ROLE postgres IN DATABASE unlimited SET {name} = '{value}';" in result.stderr
     assert "read-only transaction" in result.stderr
-    postgres.run("DROP DATABASE unlimited WITH (FORCE)")
+    postgres.drop("unlimited")

@@ -307,7 +307,7 @@ def test_several_workers_are_rejected_on_sqlite(run: Run) -> None:
 def test_a_database_that_was_not_migrated_is_rejected(
     run: Run, postgres: "Postgres", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    postgres.run("CREATE DATABASE behind")
+    postgres.create("behind")
     monkeypatch.setenv("PROFILESVC_DATABASE_URL", postgres.url("behind"))
     for words in (
         ["serve", "--port", "0"],
@@ -320,7 +320,7 @@ def test_a_database_that_was_not_migrated_is_rejected(
     assert printed(run("db", "current", "--json"))["current"] is None
     printed(run("db", "upgrade", "--json"))
     assert printed(run("users", "list", "--json")) == []
-    postgres.run("DROP DATABASE behind WITH (FORCE)")
+    postgres.drop("behind")
 
 
 def test_a_database_that_does_not_respond_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

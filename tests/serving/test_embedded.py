@@ -155,7 +155,7 @@ import sys
 from pathlib import Path
 import httpx
 from profilesvc.bootstrap import create_app
-from profilesvc.server.serving import SHUTDOWN_SECONDS, EmbeddedServer
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import Settings
 
 server = EmbeddedServer(create_app(Settings(_env_file=None, base_url="http://x", data_dir=Path(sys.argv[1])))).start()

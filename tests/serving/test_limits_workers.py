@@ -27,9 +27,9 @@ CONNECTIONS = 40
 @pytest.fixture
 def database_url(postgres: "Postgres") -> Iterator[str]:
     """An empty database."""
-    postgres.run("CREATE DATABASE limited")
+    postgres.create("limited")
     yield postgres.url("limited")
-    postgres.run("DROP DATABASE limited WITH (FORCE)")
+    postgres.drop("limited")
 
 
 @pytest.fixture

@@ -122,8 +122,8 @@ def is_ready(server: Server) -> bool:
 def test_the_database_and_all_processes_are_upgraded_under_load_and_no_request_fails(
     tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    postgres.run("CREATE DATABASE rolling")
-    request.addfinalizer(lambda: postgres.run("DROP DATABASE rolling WITH (FORCE)"))
+    postgres.create("rolling")
+    request.addfinalizer(lambda: postgres.drop("rolling"))
     newer, words = next_version(tmp_path), ("serve", "--demo", "--port", "0")
     with Balancer() as front:
         settings = {"DATABASE_URL": postgres.url("rolling"), "BASE_URL": front.url, "LIMITS__ENABLED": "false"}

@@ -26,9 +26,9 @@ pytestmark = pytest.mark.postgres
 @pytest.fixture
 def database_url(postgres: "Postgres") -> Iterator[str]:
     """An empty database."""
-    postgres.run("CREATE DATABASE commands")
+    postgres.create("commands")
     yield postgres.url("commands")
-    postgres.run("DROP DATABASE commands WITH (FORCE)")
+    postgres.drop("commands")
 
 
 @pytest.fixture

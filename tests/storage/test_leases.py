@@ -113,7 +113,7 @@ async def test_a_cancelled_wait_leaves_the_lease_free(processes: tuple[Storage, 
 
 
 async def test_the_first_lease_of_an_empty_database(postgres: Postgres) -> None:
-    await asyncio.to_thread(postgres.run, "CREATE DATABASE leased")
+    await asyncio.to_thread(postgres.create, "leased")
     storages = [Storage(postgres.url("leased")) for _ in range(4)]
     try:
         await asyncio.gather(*(storage.leases.create_table() for storage in storages))  # type: ignore[attr-defined]
@@ -122,7 +122,7 @@ async def test_the_first_lease_of_an_empty_database(postgres: Postgres) -> None:
     finally:
         for storage in storages:
             await storage.close()
-        await asyncio.to_thread(postgres.run, "DROP DATABASE leased")
+        await asyncio.to_thread(postgres.drop, "leased")
 
 
 async def test_taking_a_lease_waits_for_no_disk_and_no_standby(

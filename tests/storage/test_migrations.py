@@ -48,9 +48,9 @@ def url(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
         return
     server: Postgres = request.getfixturevalue("postgres")
     name = f"migrations_{uuid.uuid4().hex}"
-    server.run(f"CREATE DATABASE {name}")
+    server.create(name)
     yield server.url(name)
-    server.run(f"DROP DATABASE {name} WITH (FORCE)")
+    server.drop(name)
 
 
 @pytest.fixture

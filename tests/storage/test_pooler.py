@@ -69,7 +69,7 @@ async def test_two_processes_work_behind_it(restored: Postgres, tmp_path: Path, 
 
 @pytest.mark.parametrize(("mode", "newer"), WORKS)
 async def test_migrations_run_behind_it(postgres: Postgres, mode: str, newer: bool) -> None:
-    await asyncio.to_thread(postgres.run, "CREATE DATABASE pooled")
+    await asyncio.to_thread(postgres.create, "pooled")
     try:
         with pooled(postgres, mode, newer, "pooled") as url:
             engines = [create_engine(url, 1, patient=True) for _ in range(3)]
@@ -78,15 +78,15 @@ async def test_migrations_run_behind_it(postgres: Postgres, mode: str, newer: bo
             for engine in engines:
                 await engine.dispose()
     finally:
-        await asyncio.to_thread(postgres.run, "DROP DATABASE pooled WITH (FORCE)")
+        await asyncio.to_thread(postgres.drop, "pooled")
 
 
 class TestTimeLimits:
     @pytest.fixture
     def unlimited(self, postgres: Postgres) -> Iterator[str]:
-        postgres.run("CREATE DATABASE unlimited")
+        postgres.create("unlimited")
         yield postgres.url("unlimited")
-        postgres.run("DROP DATABASE unlimited WITH (FORCE)")
+        postgres.drop("unlimited")
 
     async def test_are_set_for_the_role_by_several_at_once(self, unlimited: str) -> None:
         engines = [create_engine(unlimited, 1, patient=True) for _ in range(3)]

@@ -71,8 +71,8 @@ def deployed(folder: Path, workers: int, postgres: Postgres | None, **settings: 
     with contextlib.ExitStack() as stack:
         if postgres is not None:
             name = f"deployed_{workers}"
-            postgres.run(f"CREATE DATABASE {name}")
-            stack.callback(postgres.run, f"DROP DATABASE {name} WITH (FORCE)")
+            postgres.create(name)
+            stack.callback(postgres.drop, name)
             environment["DATABASE_URL"] = postgres.url(name)
             upgraded = command(folder, "db", "upgrade", **environment)
             assert upgraded.returncode == 0, upgraded.stderr
