@@ -15,14 +15,14 @@ from profilesvc.contract.tokens import ClientCredentialsGrant
 from profilesvc.database import migrate
 from profilesvc.database.engine import create_engine
 from profilesvc.domain.permissions import ALL
-from profilesvc.domain.time import parse_iso
+from profilesvc.domain.time import SystemClock, parse_iso
 from profilesvc.fixtures import fixture_path, load_world
 from profilesvc.operations import seeding
 from profilesvc.services import credentials, tokens
 from profilesvc.services.context import Caller, Services
 from profilesvc.settings import load
+from profilesvc.storage import partitions, users
 from profilesvc.storage import posts as post_cache
-from profilesvc.storage import users
 from profilesvc.storage.posts import StoredPost
 
 OWNER, OWNER_ID = "alice@example.com", 1
@@ -66,6 +66,7 @@ async def prepare_service(environment: dict[str, str]) -> Access:
     settings = load()
     engine = create_engine(settings.effective_database_url, 1)
     await migrate.upgrade(engine)
+    await partitions.renew(engine, SystemClock().now())
     await engine.dispose()
     async with open_services(settings, Runtime()) as services:
         await seeding.load(services, load_world())

@@ -5,7 +5,7 @@ Modules that only serving needs are imported inside functions, so that a command
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Optional, cast
 
@@ -26,6 +26,7 @@ from profilesvc.limits.limiter import Limiter
 from profilesvc.operations import demo_data, housekeeping
 from profilesvc.provider.port import Provider
 from profilesvc.services.context import Services
+from profilesvc.services.resolving import Resolver, resolve
 from profilesvc.settings import PREFIX, Settings, SettingsError
 from profilesvc.telemetry.metrics import Metrics
 from profilesvc.telemetry.watching import Watcher, open_watcher
@@ -47,7 +48,7 @@ DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 
 @dataclass
 class Runtime:
-    """Clock, entropy and watcher of a service, and the emulator's app and the issuer that it has opened.
+    """Clock, entropy, watcher and resolver of a service, and the emulator's app and the issuer that it has opened.
 
     A process that serves the emulator on its own socket sets `guard`.
     """
@@ -58,6 +59,7 @@ class Runtime:
     guard: Optional["Guard"] = None
     issuer: DevIssuer | None = None
     watcher: Watcher = field(default_factory=Watcher)
+    resolver: Resolver = resolve
 
 
 async def _open_signing_keys(services: Services) -> None:
@@ -173,21 +175,30 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
         ),
         aclosing(open_limiter(settings, runtime.clock, metrics, serving=provider)) as limiter,
     ):
-        identity = open_identity(settings, runtime)
-        services = Services(
-            settings, runtime.clock, runtime.entropy, storage, client, signer, plans, limiter, identity, metrics
-        )
+        identity, clock, entropy = open_identity(settings, runtime), runtime.clock, runtime.entropy
+        services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
+        services = replace(services, resolver=runtime.resolver)
         if settings.production:
             await _reject_demo_data(services)
         await _open_signing_keys(services)
         async with (
             services.signing_keys.in_background(),
             housekeeping.in_background(services) if provider else nullcontext(),
+            _delivering(services) if provider else nullcontext(),
         ):
             yield services
         services.background.spawn(services.pending_events.write(services))
         await services.background.drain()
         await services.single_flight.drain()
+
+
+@asynccontextmanager
+async def _delivering(services: Services) -> AsyncIterator[None]:
+    """Deliver events in the background."""
+    from profilesvc.delivery import kinds, worker
+
+    async with kinds.open_senders(services) as senders, worker.in_background(services, senders):
+        yield
 
 
 def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:
@@ -207,7 +218,8 @@ def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:
 
 @asynccontextmanager
 async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[Storage]:
-    storage = watcher.storage(settings.effective_database_url, settings.database_pool_size)
+    urls = settings.effective_database_url, settings.database_replica_url
+    storage = watcher.storage(urls[0], settings.database_pool_size, urls[1])
     try:
         await require_pooling(storage.engine)
         if storage.is_sqlite:

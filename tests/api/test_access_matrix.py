@@ -17,8 +17,19 @@ from profilesvc.services.context import Services
 from profilesvc.storage import users
 from support.api import ALICE, BOB, assert_error
 
-MESSAGES = {"locations": "There is no such location.", "key": "There is no such API key."}
+MESSAGES = {
+    "path": "There is no such location.",
+    "query": "There is no such location.",
+    "key": "There is no such API key.",
+    "webhook": "There is no such webhook.",
+    "delivery": "There is no such webhook.",
+    "alert": "There is no such alert.",
+}
 EMPTY: dict[str, Any] = {}
+SENT = {
+    "POST /api/v1/webhooks/<webhook_id>/recover": {"since": "2026-01-02T00:00:00Z"},  # read before the id
+    "POST /api/v1/alerts": {"address": "nobody"},  # an empty body would create one
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +37,7 @@ class Row:
     """The rule of a route; `reached` is the status for an authorised caller with an empty body."""
 
     who: str  # public, user, service, read, write
-    target: str  # "", path, query, key
+    target: str  # "", path, query, key, webhook, delivery, alert
     reached: int
 
 
@@ -36,7 +47,26 @@ POLICY: dict[str, Row] = {
     "GET /api/v1/developer/credentials": Row("user", "", 200),
     "GET /api/v1/api-keys/<client_id>/status": Row("user", "key", 200),
     "GET /api/v1/developer/credentials/<client_id>/audit": Row("user", "key", 200),
+    "GET /api/v1/developer/credentials/<client_id>/alerts": Row("user", "key", 200),
+    "PATCH /api/v1/developer/credentials/<client_id>/alerts": Row("user", "key", 200),
     "GET /api/v1/audit": Row("user", "", 200),
+    "GET /api/v1/events": Row("user", "", 200),
+    "POST /api/v1/alerts": Row("user", "", 400),
+    "GET /api/v1/alerts": Row("user", "", 200),
+    "GET /api/v1/alerts/<alert_id>": Row("user", "alert", 200),
+    "PATCH /api/v1/alerts/<alert_id>": Row("user", "alert", 200),
+    "POST /api/v1/alerts/<alert_id>/test": Row("user", "alert", 200),
+    "DELETE /api/v1/alerts/<alert_id>": Row("user", "alert", 200),
+    "POST /api/v1/webhooks": Row("user", "", 400),
+    "GET /api/v1/webhooks": Row("user", "", 200),
+    "GET /api/v1/webhooks/<webhook_id>": Row("user", "webhook", 200),
+    "PATCH /api/v1/webhooks/<webhook_id>": Row("user", "webhook", 200),
+    "POST /api/v1/webhooks/<webhook_id>/roll": Row("user", "webhook", 200),
+    "POST /api/v1/webhooks/<webhook_id>/test": Row("user", "webhook", 200),
+    "GET /api/v1/webhooks/<webhook_id>/deliveries": Row("user", "webhook", 200),
+    "POST /api/v1/webhooks/<webhook_id>/deliveries/<delivery_id>/resend": Row("user", "delivery", 200),
+    "POST /api/v1/webhooks/<webhook_id>/recover": Row("user", "webhook", 200),
+    "DELETE /api/v1/webhooks/<webhook_id>": Row("user", "webhook", 200),
     "POST /api/v1/developer/credentials/<client_id>/roll": Row("user", "key", 200),
     "POST /api/v1/developer/credentials/<client_id>/deactivate": Row("user", "key", 200),
     "POST /api/v1/developer/credentials/<client_id>/reactivate": Row("user", "key", 200),
@@ -106,7 +136,7 @@ def expected(row: Row, caller: str, target: str) -> str:
     standing = REFUSED[caller] if caller in REFUSED else STANDING[caller][row.who]
     if standing != "in" or not row.target:
         return standing
-    if row.target == "key":
+    if row.target in ("key", "webhook", "delivery", "alert"):
         return KEYS[caller][target]
     return LOCATIONS.get(caller, OWN_KEY).get(target, "400")
 
@@ -137,7 +167,7 @@ def check(row: Row, outcome: str, response: httpx.Response) -> None:
         assert response.json()["error"]["details"]["errors"][0]["in"] in ("path", "query")
     elif status == "404":
         assert_error(response, 404, "NOT_FOUND")
-        assert response.json()["error"]["message"] == MESSAGES["key" if row.target == "key" else "locations"]
+        assert response.json()["error"]["message"] == MESSAGES[row.target]
     else:
         _check_forbidden(reason, assert_error(response, 403, "AUTH_INSUFFICIENT_PERMISSIONS"), response)
 
@@ -206,6 +236,8 @@ async def test_every_response_is_the_one_of_the_policy(
     http: httpx.AsyncClient, callers: dict[str, str | None], services: Services
 ) -> None:
     client_ids = await _client_ids(services, http, callers)
+    webhook_ids, delivery_id = await _webhook_ids(services, http, callers)
+    alert_ids = await _alert_ids(services, http, callers)
     wrong = []
     for route, caller, target in cells():
         method, path = route.split(" ")
@@ -214,11 +246,13 @@ async def test_every_response_is_the_one_of_the_policy(
         path = path.replace("<location:locationId>", location).replace("<post:postId>", "nopost")
         path = path.replace("<review:reviewId>", "noreview")
         path = path.replace("<client_id>", client_ids.get(target, ""))
+        path = path.replace("<webhook_id>", webhook_ids.get(target, "")).replace("<delivery_id>", delivery_id)
+        path = path.replace("<alert_id>", alert_ids.get(target, ""))
         if row.target == "query":
             query = {"locationId": location}
         authorization = callers[caller]
         headers = {} if authorization is None else {"Authorization": authorization}
-        body = None if method == "GET" else EMPTY
+        body = None if method == "GET" else SENT.get(route, EMPTY)
         response = await http.request(method, path, params=query, json=body, headers=headers)
         outcome = expected(row, caller, target)
         try:
@@ -228,6 +262,35 @@ async def test_every_response_is_the_one_of_the_policy(
         assert response.headers["vary"].startswith("Origin")
         assert response.headers["x-request-id"]
     assert wrong == []
+
+
+async def _webhook_ids(
+    services: Services, http: httpx.AsyncClient, callers: dict[str, str | None]
+) -> tuple[dict[str, str], str]:
+    """A webhook of each kind, and a delivery to the owner's; the owner's last request deletes it."""
+    made = {}
+    for target, token in [
+        ("foreign", f"Bearer {await tokens.user_token(services, 'carol@example.com')}"),
+        ("own", callers["owner"]),
+    ]:
+        headers, body = {"Authorization": str(token)}, {"url": "https://hooks.example/"}
+        response = await http.post("/api/v1/webhooks", json=body, headers=headers)
+        made[target] = str(response.json()["data"]["id"])
+    tested = await http.post(f"/api/v1/webhooks/{made['own']}/test", headers=headers)
+    delivery_id = str(tested.json()["data"]["id"])
+    return {**made, "missing": "999999", "malformed": "a b"}, delivery_id
+
+
+async def _alert_ids(services: Services, http: httpx.AsyncClient, callers: dict[str, str | None]) -> dict[str, str]:
+    """An address of each kind, which the owner's last request deletes."""
+    made = {}
+    for target, token in [
+        ("foreign", f"Bearer {await tokens.user_token(services, 'carol@example.com')}"),
+        ("own", callers["owner"]),
+    ]:
+        response = await http.post("/api/v1/alerts", json={}, headers={"Authorization": str(token)})
+        made[target] = str(response.json()["data"]["id"])
+    return {**made, "missing": "999999", "malformed": "a b"}
 
 
 async def _client_ids(services: Services, http: httpx.AsyncClient, callers: dict[str, str | None]) -> dict[str, str]:

@@ -46,6 +46,12 @@ BODIES = [
     ("key", "PUT", "/api/v1/reviews/111002/reply?locationId=111"),
     ("key", "PATCH", f"{LOCATIONS}/111/sync"),
     ("key", "POST", "/api/v1/sync/111"),
+    ("user", "PATCH", f"{KEYS}/svcid_1_1_x/alerts"),
+    ("user", "POST", "/api/v1/alerts"),
+    ("user", "PATCH", "/api/v1/alerts/1"),
+    ("user", "POST", "/api/v1/webhooks"),
+    ("user", "PATCH", "/api/v1/webhooks/1"),
+    ("user", "POST", "/api/v1/webhooks/1/recover"),
 ]
 
 NOT_PLAIN_JSON: list[tuple[str, bytes]] = [

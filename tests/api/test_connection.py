@@ -4,13 +4,17 @@ import asyncio
 from typing import Any
 
 import httpx
+from sqlalchemy import select
 
 from conftest import AsService, AsUser
-from profilesvc.domain.time import FrozenClock, iso
+from profilesvc.domain.connection import HISTORY
+from profilesvc.domain.time import HOUR, FrozenClock, iso, month_start
 from profilesvc.services import keys as key_service
+from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage import connection as beats
-from support.api import BOB, Site, assert_error, assert_ok, fields
+from profilesvc.storage.tables import contacts
+from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 from support.fleet import in_process
 
 HEARTBEAT = "/api/v1/api-keys/heartbeat"
@@ -164,6 +168,40 @@ class TestStatus:
         for value in ("yes", "1", "True", ""):
             response = await alice.get(status_path(plugin), params={"history": value})
             assert fields(assert_error(response, 400, "VALIDATION_ERROR")) == ["history"]
+
+    async def test_history_does_not_show_where_a_month_starts(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        """A run of contact has a row in each month, so that its age can be seen without its end."""
+        clock.advance(milliseconds=month_start(clock.now(), 1) - 1 - clock.now())
+        await plugin.http.post(HEARTBEAT, json={})
+        first = clock.now()
+        for _ in range(3):
+            clock.advance(hours=1)
+            await plugin.http.post(HEARTBEAT, json={})
+        async with services.storage.read() as session:
+            rows = (await session.execute(select(contacts.c.started_at, contacts.c.ended_at))).all()
+        month = month_start(clock.now())
+        assert sorted(rows) == [(first, first), (first + HOUR, clock.now())]
+        assert first < month <= first + HOUR
+        alice.headers["Authorization"] = f"Bearer {await tokens.user_token(services, ALICE)}"
+        history = assert_ok(await alice.get(status_path(plugin), params={"history": "true"}))["history"]
+        assert history[-1] == {"state": "online", "from": iso(first), "to": iso(clock.now())}
+
+    async def test_history_starts_with_the_state_of_an_earlier_contact(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+    ) -> None:
+        """The 30 days start between two heartbeats of one run, which are in different months."""
+        clock.advance(milliseconds=month_start(clock.now(), 1) - 1 - clock.now())
+        first = clock.now()
+        assert_ok(await plugin.http.post(HEARTBEAT, json={}))
+        clock.advance(hours=1)
+        assert_ok(await plugin.http.post(HEARTBEAT, json={}))
+        clock.advance(milliseconds=first + HISTORY + HOUR // 2 - clock.now())
+        alice.headers["Authorization"] = f"Bearer {await tokens.user_token(services, ALICE)}"
+        history = assert_ok(await alice.get(status_path(plugin), params={"history": "true"}))["history"]
+        online = {"state": "online", "from": iso(first + HOUR // 2), "to": iso(first + 3 * HOUR)}
+        assert history[0] == online
 
     async def test_is_for_the_owner_of_a_key_that_is_not_revoked(
         self, alice: httpx.AsyncClient, as_user: AsUser, plugin: Site

@@ -28,6 +28,9 @@ SAMPLES = {
     "<post:postId>": "nopost",
     "<review:reviewId>": "noreview",
     "<client_id>": "svcid_1_1_x",
+    "<webhook_id>": "1",
+    "<delivery_id>": "1",
+    "<alert_id>": "1",
     "<name>": "docs.js",
 }
 

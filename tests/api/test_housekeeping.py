@@ -8,7 +8,7 @@ from sqlalchemy import Table, func, insert, select
 
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.database.engine import Storage
-from profilesvc.domain.time import DAY, HOUR, FrozenClock
+from profilesvc.domain.time import DAY, HOUR, FrozenClock, month_start
 from profilesvc.operations import housekeeping
 from profilesvc.services import audit
 from profilesvc.services.context import Services
@@ -16,10 +16,16 @@ from profilesvc.storage import tables
 from profilesvc.storage.housekeeping import PIECE
 from support.api import Site, assert_ok
 
+CHANNEL = {"target": "https://a.example", "target_digest": "x", "nonce": "x", "created_at": 0}
+
 
 async def rows_of(services: Services, table: Table) -> int:
     async with services.storage.read() as session:
         return int((await session.execute(select(func.count()).select_from(table))).scalar_one())
+
+
+def event(at: int) -> dict[str, Any]:
+    return {"at": at, "month": month_start(at), "event": "user.login", "owner_id": 1, "actor": "user"}
 
 
 class TestUpkeep:
@@ -30,23 +36,26 @@ class TestUpkeep:
         def old(kept: int) -> list[int]:
             return [now - kept - 1, now - kept + HOUR]
 
+        def old_months(kept: int) -> list[int]:
+            return [month_start(now - kept) - 1, month_start(now - kept)]
+
         async def remaining() -> dict[str, int]:
             return {name: await rows_of(services, table) for name, table in seeded.items()}
 
         seeded = {name: tables.metadata.tables[name] for name in housekeeping.KEPT}
         before = await remaining()
         rows: dict[str, list[dict[str, Any]]] = {
-            "audit": [{"at": at, "event": "user.login", "owner_id": 1, "actor": "user"} for at in old(400 * DAY)],
+            "audit": [event(at) for at in old_months(400 * DAY)],
             "syncs": [
                 {"owner_id": 1, "sync_id": str(at), "location_name": "locations/111", "created_at": at}
                 | {"status": "success", "direction": "push", "fields_updated": 1}
-                for at in old(400 * DAY)
+                for at in old_months(400 * DAY)
             ],
             "idempotency": [
                 {"owner_id": 1, "scope": str(at), "fingerprint": "x", "fence": 1, "lease_until": 0, "created_at": at}
                 for at in old(2 * DAY)
             ],
-            "contacts": [{**of_key, "started_at": at - 5, "ended_at": at} for at in old(30 * DAY)],
+            "contacts": [{**of_key, "started_at": at, "ended_at": at + 5} for at in old(62 * DAY)],
             "revocations": [
                 {"owner_id": 1, "id": str(at), "kind": "token", "revoked_at": 0, "expires_at": at} for at in old(HOUR)
             ],
@@ -54,6 +63,13 @@ class TestUpkeep:
             "secrets": [{**of_key, "digest": str(at), "created_at": 0, "expires_at": at} for at in old(HOUR)],
             "key_domains": [{"domain": "x.example", "until": at, **of_key} for at in old(HOUR)],
             "leases": [{"name": str(at), "slot": 0, "holder": "x", "asked_at": 0, "until": at} for at in old(HOUR)],
+            "events": [
+                {"owner_id": 1, "id": at, "created_at": at, "type": "key.created", "data": "{}"}
+                for at in old_months(30 * DAY)
+            ],
+            "deliveries": [
+                {"owner_id": 1, "channel_id": 1, "created_at": at, "state": "delivered"} for at in old(30 * DAY)
+            ],
             "families": [
                 {
                     **of_key,
@@ -67,13 +83,14 @@ class TestUpkeep:
             ],
         }
         async with services.storage.write() as session:
+            await session.execute(insert(tables.channels), {"id": 1, "owner_id": 1, "kind": "webhook", **CHANNEL})
             for name, table in seeded.items():
                 await session.execute(insert(table), rows[name])
         await housekeeping.run_round(services)
         assert await remaining() == {name: count + 1 for name, count in before.items()}
 
     async def test_deletes_more_than_one_piece(self, plugin: Site, services: Services) -> None:
-        row = {"event": "user.login", "owner_id": 1, "actor": "user", "at": services.clock.now() - 401 * DAY}
+        row = event(services.clock.now() - 450 * DAY)
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row] * (2 * PIECE + 1))
         await housekeeping.run_round(services)
@@ -94,7 +111,7 @@ class TestUpkeep:
 
     async def test_continues_after_a_failed_round(self, services: Services, clock: FrozenClock) -> None:
         """The pauses are passed in: the third one ends the test."""
-        row = {"event": "user.login", "owner_id": 1, "actor": "user", "at": clock.now() - 401 * DAY}
+        row = event(clock.now() - 450 * DAY)
         async with services.storage.write() as session:
             await session.execute(insert(tables.audit), [row])
         pauses: list[float] = []
@@ -102,7 +119,8 @@ class TestUpkeep:
         class Failing:
             """A database that is a defect in the first round."""
 
-            renew, leases = services.storage.renew, services.storage.leases
+            renew, leases, engine = services.storage.renew, services.storage.leases, services.storage.engine
+            raising_unavailable = services.storage.raising_unavailable
 
             def write(self) -> Any:
                 if len(pauses) == 1:

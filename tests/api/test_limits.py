@@ -80,8 +80,16 @@ class Askers:
             "syncs_per_location": lambda: self.plugin.http.post("/api/v1/sync/111", json={"title": "T"}),
             "verifications_per_location": lambda: self.alice.post(f"{LOCATION}/refresh-verification"),
             "creations_per_user": lambda: self.alice.post(CREDENTIALS, json=NEW_KEY),
+            "mails_per_user": self._confirmation,
         }
         return asks[setting]
+
+    async def _confirmation(self) -> httpx.Response:
+        """Ask for a message to the same stranger again."""
+        made = await self.alice.post("/api/v1/alerts", json={"address": "stranger@harbour.example.com"})
+        if made.is_success:
+            await self.alice.delete(f"/api/v1/alerts/{made.json()['data']['id']}")
+        return made
 
 
 RATES = [name for name in LimitSettings.model_fields if name not in ("enabled", "storage_url")]

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 from quart import Quart
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from conftest import START, AsService, AsUser, Change, client_of, make_settings
 from profilesvc import __version__
@@ -19,15 +19,20 @@ from profilesvc.bootstrap import Runtime, create_app
 from profilesvc.database.pool_usage import PoolUsage
 from profilesvc.domain.rates import Window
 from profilesvc.domain.time import MINUTE, SECOND, FrozenClock, month_start
+from profilesvc.fixtures import load_world
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.limiter import Limiter
 from profilesvc.limits.settings import LimitSettings
-from profilesvc.operations import counts, housekeeping
+from profilesvc.operations import counts, generate, housekeeping
+from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys as key_service
 from profilesvc.services.context import Services
 from profilesvc.settings import MetricsSettings, Settings
+from profilesvc.storage import counts as stored_counts
+from profilesvc.storage.tables import keys as keys_table
 from profilesvc.storage.tables import post_usage
 from support.api import BOB, Site, assert_error, assert_ok
+from support.citus import on_one_server
 from support.posts import PATH, PIER
 from support.query_plans import statements
 
@@ -263,3 +268,45 @@ async def test_shows_the_load_of_the_process_and_its_pools(http: httpx.AsyncClie
     after = await scraped(http)
     assert count(after, "profilesvc_requests_in_flight") == 1  # the one that asks
     assert count(after, "profilesvc_database_pool_in_use") == count(after, "profilesvc_database_pool_waiting") == 0
+
+
+@on_one_server
+async def test_counts_of_many_keys_are_estimates_from_a_sample(
+    services: Services, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 2,000 keys, 8 of 10 sites are online, 1 idle, 1 offline, and every third key is revoked."""
+    demo = [user["email"] for user in load_world()["users"]]
+    await generate.load(services, demo, Amounts(keys=2_000, posts=0, history=0), seed=1)
+    async with services.storage.write() as session:
+        of_third = update(keys_table).where(keys_table.c.id % 3 == 0)
+        await session.execute(of_third.values(revoked_at=services.clock.now()))
+    await counts.count(services)
+    exact = await counted(services)
+    if not services.storage.is_sqlite:
+        database = await request.getfixturevalue("postgres").connect("work")
+        await database.execute("VACUUM FULL ANALYZE keys")
+        await database.close()
+    monkeypatch.setattr(stored_counts, "SAMPLE_PAGES", 20)
+    monkeypatch.setattr(stored_counts, "SAMPLE_KEYS", 500)
+    await counts.count(services)
+    estimate = await counted(services)
+    assert sum(exact["keys"].values()) == 2_000
+    assert estimate != exact, "the control: the sample is smaller"
+    for name, states in exact.items():
+        for state, amount in states.items():
+            assert abs(estimate[name][state] - amount) < 200, (name, state)
+    await counts.count(services)
+    assert await counted(services) == estimate, "the same keys each time"
+
+
+async def counted(services: Services) -> dict[str, dict[str, int]]:
+    async with services.storage.read() as session:
+        return (await stored_counts.latest(session))[0]
+
+
+async def test_counts_posts_that_were_created(http: httpx.AsyncClient, plugin: Site) -> None:
+    before, name = await scraped(http), "profilesvc_posts_created_total"
+    for key in ("one", "one", "two"):
+        post = {"summary": "Fresh bread from six"}
+        assert_ok(await plugin.http.post(PATH, params=PIER, json=post, headers={"X-Idempotency-Key": key}), 201)
+    assert count(await scraped(http), name) - count(before, name) == 2

@@ -7,15 +7,18 @@ from typing import Any
 
 import orjson
 import pytest
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from quart import Quart
 
 from conftest import make_settings
 from profilesvc.bootstrap import create_app
 from profilesvc.contract.errors import CATALOGUE
+from profilesvc.contract.events import EVENT_TYPES
 
 COMMITTED = Path(__file__).parents[2] / "openapi.json"
 SNAKE = re.compile(r"[a-z]+(_[a-z]+)*\Z")
+CREATING = ("create_key", "create_post", "create_webhook", "create_alert")
 
 
 def document_of(app: Quart) -> dict[str, Any]:
@@ -61,7 +64,7 @@ def test_is_the_same_each_time(document: dict[str, Any], tmp_path: Path) -> None
 
 
 # Without a cursor the first page is returned; without `limit` all keys are.
-WITHOUT_DEFAULT = {"before", "pageToken", "GET /api/v1/developer/credentials limit"}
+WITHOUT_DEFAULT = {"before", "after", "types", "client_id", "pageToken", "GET /api/v1/developer/credentials limit"}
 
 
 def test_an_optional_query_parameter_has_its_default(document: dict[str, Any]) -> None:
@@ -169,7 +172,7 @@ def test_documents_one_success_and_all_errors(document: dict[str, Any]) -> None:
         success = {status for status in statuses if status < "400"} - {"304"}
         is_conditional = any(parameter["name"] == "If-None-Match" for parameter in operation["parameters"])
         assert is_conditional is ("304" in statuses), name
-        assert success == ({"201"} if operation["operationId"] in ("create_key", "create_post") else {"200"}), name
+        assert success == ({"201"} if operation["operationId"] in CREATING else {"200"}), name
         assert ("Location" in operation["responses"][min(success)]["headers"]) is (success == {"201"}), name
         assert {"500", "503"} <= statuses
         if operation["security"]:
@@ -265,3 +268,12 @@ class TestForGenerators:
             "LocalPost",
             "Location",
         ]
+
+
+def test_each_type_of_event_is_a_webhook_with_an_example(document: dict[str, Any]) -> None:
+    assert list(document["webhooks"]) == list(EVENT_TYPES)
+    for kind, methods in document["webhooks"].items():
+        content = methods["post"]["requestBody"]["content"]["application/json"]
+        schema = {**content["schema"], "components": document["components"]}
+        errors = [error.message for error in Draft202012Validator(schema).iter_errors(content["example"])]
+        assert (errors, content["example"]["type"]) == ([], kind)

@@ -41,6 +41,8 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "list_locations": {"params": {"page": "0"}},
     "list_key_events": {"params": {"before": "x"}},
     "list_events": {"params": {"limit": "0"}},
+    "list_deliveries": {"params": {"limit": "0"}},
+    "read_events": {"params": {"types": "unknown"}},
     "get_location": {"path": "/api/v1/external-business/locations/a b"},
     "refresh_verification": {"path": "/api/v1/external-business/locations/a b/refresh-verification"},
     "list_posts": {"params": {}},
@@ -70,6 +72,7 @@ async def refusals_of_the_request(surface: Surface) -> None:
         await surface.ask(name, content=b"{}", headers={"Content-Type": "text/plain"})
     for name in surface.promising("404"):
         path = REQUESTS[name][1].replace("/111", "/999").replace("CLIENT", "svcid_1_1_nobody")
+        path = path.replace("WEBHOOK", "999").replace("DELIVERY", "999").replace("ALERT", "999")
         params = {**REQUESTS[name][3], **({"locationId": "999"} if {"posts", "reviews"} & set(path.split("/")) else {})}
         body: dict[str, Any] = {"body": {**NEW_KEY, "business_id": 999}} if name == "create_key" else {}
         await surface.ask(name, path=path, params=params, **body)
@@ -90,6 +93,17 @@ async def refusals_of_the_state(surface: Surface, emulator: httpx.AsyncClient, s
     await surface.ask("create_key", body={**NEW_KEY, "assigned_location_id": "114"})
     held = REQUESTS["roll_key"][1].replace("CLIENT", surface.client_id("held"))
     await surface.ask("roll_key", path=held)
+    for enabled in (False, True):
+        assert (await surface.ask("change_webhook", body={"enabled": enabled})).is_success
+        for name in ("test_webhook", "resend_delivery", "recover_webhook"):
+            assert (await surface.ask(name)).is_success is enabled
+    for enabled in (False, True):
+        assert (await surface.ask("change_alert", body={"enabled": enabled})).is_success
+        assert (await surface.ask("test_alert")).is_success is enabled
+    while (await surface.ask("create_alert")).is_success:
+        pass  # until there are too many
+    for _ in range(10):
+        assert (await surface.ask("delete_alert")).is_success
     await surface.ask("switch_sync", path="/api/v1/external-business/locations/113/sync")
     await surface.ask("sync_profile", path="/api/v1/sync/112")
     for name in surface.promising("422"):

@@ -12,7 +12,9 @@ from sqlalchemy import text
 
 from profilesvc.database import engine
 from profilesvc.database.nodes import Node, of_nodes
-from profilesvc.storage import distribution
+from profilesvc.domain.time import SystemClock, month_start
+from profilesvc.storage import distribution, partitions
+from profilesvc.storage.housekeeping import Kind
 from profilesvc.storage.tables import metadata
 from support.citus import CITUS, on_a_cluster
 from support.command_line import Run, refused
@@ -122,6 +124,35 @@ class TestOnACluster:
         assert "set PROFILESVC_DATABASE_URL to the coordinator" in refused(run("db", "distribute"))
         assert run("users", "list").exit_code == 0
         assert run("db", "current").exit_code == 0
+
+    def test_partitions_of_months_are_distributed_too_and_left_to_the_coordinator(
+        self, run: Run, cluster: "Cluster"
+    ) -> None:
+        assert run("db", "upgrade").exit_code == 0
+        assert run("db", "distribute", "--shards", "4").exit_code == 0
+
+        async def renewed(node: int, now: int, before: dict[Kind, int]) -> list[str]:
+            database = engine.create_engine(cluster.url("fresh", node), 1)
+            problems = await partitions.renew(database, now, before=before)
+            await database.dispose()
+            return problems
+
+        async def names() -> set[str]:
+            connection = await cluster.nodes.connect("fresh", 1)
+            query = "SELECT CAST(CAST(logicalrelid AS regclass) AS text) FROM pg_dist_partition"
+            found = {name for (name,) in await connection.fetch(query)}
+            await connection.close()
+            return {name for name in found if partitions.is_partition(name)}
+
+        async def check() -> None:
+            months, later = await names(), month_start(SystemClock().now(), 3)
+            assert await renewed(1, later, {}) == [partitions.ON_A_WORKER]
+            assert await names() == months
+            assert await renewed(0, later, {"audit": later}) == []
+            assert len(await names() - months) == len(partitions.MONTHLY) * 3
+            assert len(months - await names()) == 3
+
+        asyncio.run(check())
 
     def test_a_cluster_that_is_not_complete_is_refused(self, run: Run, cluster: "Cluster") -> None:
         assert run("db", "upgrade").exit_code == 0

@@ -128,7 +128,10 @@ def test_a_dump_of_postgres_can_be_served(settings: Settings, postgres: Postgres
 
     postgres.create("restored")
     try:
-        run(guide_line(POSTGRES, "pg_dump"), "work")
+        run(["pg_dump", "--format=custom", "--file=work.dump", "profilesvc"], "work")
+        run(["pg_restore", "--dbname=profilesvc", "work.dump"], "restored")
+        run(guide_line(POSTGRES, "pg_dump"), "restored")
+        postgres.run("DELETE FROM audit; UPDATE users SET name = 'changed since'", "restored")
         run(guide_line(POSTGRES, "pg_restore"), "restored")
         listed = command(tmp_path, "users", "list", DATABASE_URL=postgres.url("restored"))
         assert "Alice Ito" in listed.stdout, listed.stderr

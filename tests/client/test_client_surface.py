@@ -8,14 +8,14 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from profilesvc.client import AsyncOptions, AsyncProfileClient, ProfileClient, operations, profiles
+from profilesvc.client import AsyncOptions, AsyncProfileClient, ProfileClient, operations, profiles, webhooks
 from profilesvc.client import errors as e
 from profilesvc.contract.keys import KeyCreated
 from profilesvc.contract.posts import Post
 from support.api import CAROL
 from support.client import AIRPORT, BOOKS, PIER, STATION, Recorded, Service, new_key
 
-MODULES = (operations, profiles)
+MODULES = (operations, profiles, webhooks)
 BUILT = {
     name: value
     for module in MODULES

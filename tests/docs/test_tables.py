@@ -38,12 +38,13 @@ def test_every_setting_that_can_be_set_is_described(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_example_for_operators_has_every_setting_with_its_default() -> None:
-    """Notebooks and the bundled issuer have no place in a deployment."""
+    """Notebooks, the bundled issuer and private addresses have no place in a deployment."""
     lines = (ROOT / "deploy" / "profilesvc.env").read_text("utf-8").splitlines()
     shown = dict(line.lstrip("#").split("=", 1) for line in lines if re.match(r"#?PROFILESVC_", line))
     unset = {line[1:].split("=")[0] for line in lines if line.startswith("#PROFILESVC_")}
     defaults = dict(re.findall(r"^\| `([A-Z_]+)` \| (?:`(.*?)`|not set)", PAGE, re.MULTILINE))
-    for_operators = {name for name in defaults if not name.startswith("LAB__") and name != "IDENTITY__DEV_ISSUER"}
+    development = {"IDENTITY__DEV_ISSUER", "WEBHOOKS__ALLOW_PRIVATE"}
+    for_operators = {name for name in defaults if not name.startswith("LAB__")} - development
     assert shown.keys() == {PREFIX + name for name in for_operators}
     wrong = {name: shown[name] for name in unset if shown[name].strip('"') != defaults[name.removeprefix(PREFIX)]}
     assert wrong == {}

@@ -30,6 +30,14 @@ def cluster(started: Cluster) -> Cluster:
 
 
 @pytest.fixture
+def direct(cluster: Cluster) -> Iterator[None]:
+    """The services reach the databases by a URL with several hosts instead of HAProxy."""
+    cluster.reach_databases(directly=True)
+    yield
+    cluster.reach_databases(directly=False)
+
+
+@pytest.fixture
 def load(cluster: Cluster, alice: str, request: pytest.FixtureRequest) -> Iterator[Load]:
     """The callers, at work; the figures of the test go to build/failover.txt."""
     callers = Load(cluster.url, [f"http://{host.address}:8000" for host in cluster.apps], alice)

@@ -129,6 +129,43 @@ def test_the_primary_continues_without_etcd(cluster: Cluster, load: Load, turn: 
 
 
 @pytest.mark.parametrize("turn", ROUNDS)
+def test_a_lost_leader_of_etcd_changes_nothing(cluster: Cluster, load: Load, turn: int) -> None:
+    """The other two elect one."""
+    before = cluster.primary()
+    leader = cluster.etcd_leader()
+    load.harm(lambda: leader.stop("etcd", signal.SIGKILL))
+    load.wait(NO_ETCD_SECONDS)
+    load.recover(NO_ETCD_SECONDS + WELL_SECONDS)
+    assert cluster.primary().name == before.name
+    finish(cluster, load, DEAD_SECONDS)
+
+
+@pytest.mark.parametrize("turn", ROUNDS)
+def test_a_lost_synchronous_standby_is_replaced(cluster: Cluster, load: Load, turn: int) -> None:
+    primary, lost = cluster.primary(), cluster.synchronous()
+    load.harm(lost.kill)
+    load.recover(WELL_SECONDS)
+    assert cluster.synchronous().name not in (primary.name, lost.name)
+    assert cluster.primary().name == primary.name
+    finish(cluster, load, DEAD_SECONDS)
+
+
+@pytest.mark.parametrize("turn", ROUNDS)
+def test_a_lost_app_host_loses_nothing(cluster: Cluster, load: Load, turn: int) -> None:
+    """HAProxy repeats reads. It closes the connection of a write without a response, and the caller repeats that."""
+    load.record.may_lose_connections = True
+    load.harm(cluster.apps[0].kill)
+    load.recover(WELL_SECONDS)
+    finish(cluster, load, DEAD_SECONDS)
+
+
+@pytest.mark.usefixtures("direct")
+@pytest.mark.parametrize("turn", ROUNDS)
+def test_a_url_with_several_hosts_finds_the_new_primary(cluster: Cluster, load: Load, turn: int) -> None:
+    fail_over(cluster, load, kill_postgres, DEAD_SECONDS)
+
+
+@pytest.mark.parametrize("turn", ROUNDS)
 def test_everything_restarts_one_after_the_other(cluster: Cluster, load: Load, turn: int) -> None:
     load.harm(cluster.restart_everything)
     load.recover(ROLLING_SECONDS)

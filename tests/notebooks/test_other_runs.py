@@ -30,6 +30,8 @@ PARAMETERS = {
     "12": ("domain", "http://HARBOUR.example", '"primary_domain": "harbour.example"'),
     "13": ("app_name", "Till", "_till"),
     "14": ("days", "100", "15 of 15 heartbeats accepted"),
+    "15": ("key_name", "Newsletter", "key.created Newsletter"),
+    "16": ("hours", "28", "now: 2026-01-03T07:04:05.678Z"),
 }
 
 

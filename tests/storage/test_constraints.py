@@ -161,7 +161,7 @@ async def test_unique_constraints_reject_duplicates(storage: Storage) -> None:
         (idempotency, once, {"fingerprint": "g"}),
         (post_usage, {"owner_id": 1, "month": 0, "used": 0}, {"used": 1}),
         (connections, {"owner_id": 1, "key_id": 1, "last_heartbeat_at": 0}, {"last_heartbeat_at": 1}),
-        (syncs, SYNC, {"created_at": 1}),
+        (syncs, SYNC, {"status": "failed"}),
     ]
     for table, row, other in rows:
         async with storage.write() as session:

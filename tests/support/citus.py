@@ -7,6 +7,7 @@ its own on all nodes.
 import asyncio
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -78,8 +79,20 @@ class Nodes:
 
 async def tasks(database: asyncpg.Connection, statement: str, values: Sequence[Any]) -> list[int]:
     """How many shards each distributed part of a statement goes to; nothing for tables that each node has."""
-    plan = json.loads(await database.fetchval(f"EXPLAIN (FORMAT JSON) {statement}", *values))
-    return list(_counts(plan))
+    try:
+        plan = await database.fetchval(f"EXPLAIN (FORMAT JSON) {statement}", *values)
+    except asyncpg.FeatureNotSupportedError:  # it runs INSERT ... SELECT with parameters, but does not explain it
+        plan = await database.fetchval(f"EXPLAIN (FORMAT JSON) {_with_values(statement, values)}")
+    return list(_counts(json.loads(plan)))
+
+
+def _with_values(statement: str, values: Sequence[Any]) -> str:
+    """The statement with its values, which are strings and numbers, in place of the parameters."""
+    literals = {
+        f"${place}": str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+        for place, value in enumerate(values, 1)
+    }
+    return re.sub(r"\$\d+", lambda found: literals[found[0]], statement)
 
 
 def _counts(part: Any) -> Iterator[int]:

@@ -73,7 +73,9 @@ CHANGES = [
     Change("50 locations by default", "07", "contract/locations.py", "] = 20", "] = 50"),
     Change("300 locations at most", "07", "contract/locations.py", "MAX_LIMIT = 100", "MAX_LIMIT = 300"),
     Change("copies of ten minutes", "07", "settings/__init__.py", "le=86_400)] = 60\n", "le=86_400)] = 600\n"),
-    Change("sync stays on unverified", "07", "services/locations.py", "    if not is_verified:\n", "    if False:\n"),
+    Change(
+        "sync stays on unverified", "07", "services/locations.py", "if not is_verified and await", "if False and await"
+    ),
     Change("replies of 8 KB", "08", "contract/provider/review.py", "MAX_REPLY_BYTES = 4096", "MAX_REPLY_BYTES = 8192"),
     Change("headers of 64 KB", "09", "api/guard.py", "MAX_HEADER_BYTES = 16", "MAX_HEADER_BYTES = 64"),
     Change("bodies of 1 MB", "09", "api/endpoint.py", "max_body: int = 256 * KB", "max_body: int = 1024 * KB"),

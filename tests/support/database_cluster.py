@@ -72,6 +72,7 @@ class Cluster:
         self.front = self.hosts["front"]
         self.url = f"http://{self.front.address}:8080"
         self.http = httpx.Client(timeout=5, trust_env=False, verify=False)
+        self._directly = False
         self._passwords = {f"change-me-{number}": f"secret-{number}-{os.getpid()}" for number in range(1, 5)}
 
     def start(self) -> None:
@@ -122,6 +123,19 @@ class Cluster:
         """Return whether one of the standbys is synchronous."""
         return any(self.answers(host, "synchronous") for host in self.databases)
 
+    def synchronous(self) -> Host:
+        """Return the synchronous standby, when there is one."""
+        until(self.has_sync, "no synchronous standby")
+        return next(host for host in self.databases if self.answers(host, "synchronous"))
+
+    def etcd_leader(self) -> Host:
+        """Return the host whose etcd leads."""
+        for host in self.databases:
+            status = self.http.post(f"http://{host.address}:2379/v3/maintenance/status", json={}).json()
+            if status["leader"] == status["header"]["member_id"]:
+                return host
+        raise AssertionError("etcd has no leader")
+
     def is_whole(self) -> bool:
         """Return whether there is one primary with two standbys."""
         return sum(self.answers(host, "primary") for host in self.databases) == 1 and len(self.standbys()) == 2
@@ -167,6 +181,14 @@ class Cluster:
         """Change Patroni's configuration, as `patronictl edit-config` does."""
         response = self.http.patch(f"http://{self.primary().address}:8008/config", json=values)
         assert response.is_success, response.text
+
+    def reach_databases(self, *, directly: bool) -> None:
+        """Restart the services with a URL of all database hosts, or with that of HAProxy."""
+        self._directly = directly
+        for host in self.apps:
+            host.stop("profilesvc")
+            self.start_app(host)
+        until(self.is_ready, "the service is not ready")
 
     def start_app(self, host: Host) -> None:
         """Start the service of an app host."""
@@ -247,6 +269,10 @@ class Cluster:
 
     def _settings(self, host: Host) -> dict[str, str]:
         given = self._variables(host, "app.env", {"127.0.0.1:5000": f"{host.address}:5000"})
+        if self._directly:
+            url = given["PROFILESVC_DATABASE_URL"].replace(f"{host.address}:5000", "")
+            hosts = "&".join(f"host={database.address}:5432" for database in self.databases)
+            given["PROFILESVC_DATABASE_URL"] = f"{url}?{hosts}"
         return given | {
             **{f"PROFILESVC_LIMITS__{rate}": "100000/minute" for rate in _RATES},
             "PROFILESVC_BASE_URL": self.url,

@@ -79,13 +79,23 @@ def standby(postgres: Postgres) -> Iterator[Path]:
     os.chown(folder, owner.st_uid, owner.st_gid)
     _run(postgres, "pg_basebackup", "-h", postgres.host, "-U", "postgres", "-D", str(folder), "-R", "-c", "fast")
     (folder / ".s.PGSQL.5432.lock").unlink()  # copied with the rest
-    options = f"-k {folder} -h ''"
-    _run(postgres, "pg_ctl", "-D", str(folder), "-l", f"{folder}/log", "-o", options, "-w", "start")
+    start_standby(postgres, folder)
     try:
         yield folder
     finally:
-        _run(postgres, "pg_ctl", "-D", str(folder), "-m", "immediate", "stop")
+        stop_standby(postgres, folder)
         shutil.rmtree(folder)
+
+
+def start_standby(postgres: Postgres, folder: Path) -> None:
+    """Start a standby, and wait until it responds."""
+    options = f"-k {folder} -h ''"
+    _run(postgres, "pg_ctl", "-D", str(folder), "-l", f"{folder}/log", "-o", options, "-w", "start")
+
+
+def stop_standby(postgres: Postgres, folder: Path) -> None:
+    """Stop a standby at once."""
+    _run(postgres, "pg_ctl", "-D", str(folder), "-m", "immediate", "stop")
 
 
 def switch_over(login: Login, standby: Path) -> None:

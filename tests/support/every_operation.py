@@ -25,8 +25,13 @@ async def every_operation(surface: Surface) -> None:
         ("list_sync_history", {"page": "2", "limit": "1"}),
         ("list_events", {"before": "1767323045678-9"}),
         ("list_key_events", {"before": "1767323045678-9"}),
+        ("list_deliveries", {"limit": "1", "before": "999"}),
+        ("read_events", {"after": "evt_1_1", "types": "key.created,key.rolled"}),
     ]:
         assert (await surface.ask(name, params=params)).is_success, name
+    for change in ({"types": ["key.created"]}, {"url": "https://hooks.example/NUMBER"}, {"enabled": True}):
+        assert (await surface.ask("change_webhook", body=change)).is_success
+    assert (await surface.ask("recover_webhook")).is_success
     first = assert_ok(await surface.ask("list_posts", params={"locationId": "111", "pageSize": "1"}))
     next_page = {"locationId": "111", "pageSize": "1", "pageToken": first["nextPageToken"]}
     assert_ok(await surface.ask("list_posts", params=next_page))

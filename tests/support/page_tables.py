@@ -83,7 +83,7 @@ def settings_table(group: str = "") -> str:
     for name, field, text, written in described(model):
         is_secret = field.annotation is SecretStr
         meaning = ("**Secret.** " if is_secret else "") + " ".join(text.split()) + _range(field)
-        rows.append(f"| `{prefix}{name.upper()}` | {_default(name, field, written)} | {meaning} |")
+        rows.append(f"| `{prefix}{(field.alias or name).upper()}` | {_default(name, field, written)} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 

@@ -1,5 +1,6 @@
 """A request of each operation, and a check of each response against the OpenAPI document."""
 
+import itertools
 import re
 from typing import Any
 
@@ -91,6 +92,25 @@ REQUESTS: dict[str, Request] = {
     "reactivate_key": ("POST", "/api/v1/developer/credentials/CLIENT/reactivate", None, {}),
     "list_key_events": ("GET", "/api/v1/developer/credentials/CLIENT/audit", None, {}),
     "list_events": ("GET", "/api/v1/audit", None, {}),
+    "create_alert": ("POST", "/api/v1/alerts", {"address": "NUMBER@harbour.example.com"}, {}),
+    "list_alerts": ("GET", "/api/v1/alerts", None, {}),
+    "get_alert": ("GET", "/api/v1/alerts/ALERT", None, {}),
+    "change_alert": ("PATCH", "/api/v1/alerts/ALERT", {"reminders": True}, {}),
+    "test_alert": ("POST", "/api/v1/alerts/ALERT/test", None, {}),
+    "delete_alert": ("DELETE", "/api/v1/alerts/ALERT", None, {}),
+    "get_key_alerts": ("GET", "/api/v1/developer/credentials/CLIENT/alerts", None, {}),
+    "change_key_alerts": ("PATCH", "/api/v1/developer/credentials/CLIENT/alerts", {"grace_seconds": 60}, {}),
+    "create_webhook": ("POST", "/api/v1/webhooks", {"url": "https://hooks.example/NUMBER"}, {}),
+    "list_webhooks": ("GET", "/api/v1/webhooks", None, {}),
+    "get_webhook": ("GET", "/api/v1/webhooks/WEBHOOK", None, {}),
+    "change_webhook": ("PATCH", "/api/v1/webhooks/WEBHOOK", {"description": "Changed"}, {}),
+    "roll_webhook": ("POST", "/api/v1/webhooks/WEBHOOK/roll", None, {}),
+    "test_webhook": ("POST", "/api/v1/webhooks/WEBHOOK/test", None, {}),
+    "list_deliveries": ("GET", "/api/v1/webhooks/WEBHOOK/deliveries", None, {}),
+    "resend_delivery": ("POST", "/api/v1/webhooks/WEBHOOK/deliveries/DELIVERY/resend", None, {}),
+    "recover_webhook": ("POST", "/api/v1/webhooks/WEBHOOK/recover", {"since": "2026-01-02T00:00:00Z"}, {}),
+    "delete_webhook": ("DELETE", "/api/v1/webhooks/WEBHOOK", None, {}),
+    "read_events": ("GET", "/api/v1/events", None, {}),
     "revoke_key": ("DELETE", "/api/v1/developer/credentials/CLIENT", None, {}),
 }
 BY_KEY = {"send_heartbeat"}
@@ -104,6 +124,8 @@ class Surface:
 
     def __init__(self, http: httpx.AsyncClient, record: Record, owner: str, sites: dict[str, Site]) -> None:
         self.http, self.record, self._owner, self._sites = http, record, owner, sites
+        self._numbers = itertools.count(1)
+        self._webhook: tuple[str, str] | None = None  # with a delivery
 
     def promising(self, status: str) -> list[str]:
         """The operations that promise a status."""
@@ -128,6 +150,44 @@ class Surface:
         headers = {"Authorization": f"Bearer {token}"} if token and name not in PUBLIC else {}
         options = {"params": changes.pop("params", params), "headers": headers | changes.pop("headers", {})}
         path = changes.pop("path", path).replace("CLIENT", used.key["client_id"])
+        if "WEBHOOK" in path:
+            webhook, delivery = await self._own_webhook()
+            path = path.replace("WEBHOOK", webhook).replace("DELIVERY", delivery)
+        if "ALERT" in path:
+            path = path.replace("ALERT", await self._own_alert())
         if "content" not in changes:
-            changes["json"] = changes.pop("body", body)
-        return await self.http.request(method, path, **options, **changes)
+            changes["json"] = self._numbered(changes.pop("body", body))
+        response = await self.http.request(method, path, **options, **changes)
+        if name == "delete_webhook" and response.is_success:
+            self._webhook = None
+        return response
+
+    def _numbered(self, body: Any) -> Any:
+        """Give each webhook a URL of its own, and each alert an address."""
+        for name in ("url", "address"):
+            if isinstance(body, dict) and "NUMBER" in str(body.get(name)):
+                return {**body, name: body[name].replace("NUMBER", str(next(self._numbers)))}
+        return body
+
+    async def _own_alert(self) -> str:
+        """Return the id of an address of the owner; it exists while the service works."""
+        headers = {"Authorization": f"Bearer {self._owner}"}
+        listed = await self.http.get("/api/v1/alerts", headers=headers)
+        found = listed.json()["data"]["alerts"] if listed.is_success else []
+        if found:
+            return str(found[0]["id"])
+        created = await self.http.post("/api/v1/alerts", json={}, headers=headers)
+        return str(created.json()["data"]["id"]) if created.is_success else "1"
+
+    async def _own_webhook(self) -> tuple[str, str]:
+        """Return the ids of a webhook of the owner and of a delivery to it; they exist while the service works."""
+        if self._webhook is None:
+            headers = {"Authorization": f"Bearer {self._owner}"}
+            body = self._numbered(REQUESTS["create_webhook"][2])
+            created = await self.http.post("/api/v1/webhooks", json=body, headers=headers)
+            if not created.is_success:
+                return "1", "1"
+            webhook = str(created.json()["data"]["id"])
+            tested = await self.http.post(f"/api/v1/webhooks/{webhook}/test", headers=headers)
+            self._webhook = webhook, str(tested.json()["data"]["id"])
+        return self._webhook

@@ -163,6 +163,38 @@ async function tokens(key: api.KeyCreated): Promise<void> {
   assert.ok((await data(api.getLocation({ client: renewed, path: here }))).name);
 }
 
+async function webhooks(): Promise<void> {
+  const url = "https://hooks.example/typescript";
+  const made = await data(api.createWebhook({ client: owner, body: { url, types: ["key.created"] } }));
+  assert.ok(made.secret?.startsWith("whsec_"));
+  const path = { webhook_id: String(made.id) };
+  assert.equal((await data(api.listWebhooks({ client: owner }))).webhooks.length, 1);
+  assert.equal((await data(api.getWebhook({ client: owner, path }))).url, url);
+  const changed = await data(api.changeWebhook({ client: owner, path, body: { description: "Changed" } }));
+  assert.equal(changed.description, "Changed");
+  const { id } = await data(api.testWebhook({ client: owner, path }));
+  assert.ok((await data(api.listDeliveries({ client: owner, path }))).deliveries.length);
+  await data(api.resendDelivery({ client: owner, path: { ...path, delivery_id: String(id) } }));
+  const since = new Date(Date.now() - 60_000).toISOString();
+  assert.ok((await data(api.recoverWebhook({ client: owner, path, body: { since } }))).queued >= 0);
+  assert.notEqual((await data(api.rollWebhook({ client: owner, path }))).secret, made.secret);
+  assert.ok((await data(api.deleteWebhook({ client: owner, path }))).deleted);
+  assert.ok((await data(api.readEvents({ client: owner, query: { limit: 1 } }))).events.length);
+}
+
+async function alerts(key: api.KeyCreated): Promise<void> {
+  const made = await data(api.createAlert({ client: owner, body: {} }));
+  const path = { alert_id: String(made.id) };
+  assert.equal((await data(api.listAlerts({ client: owner }))).alerts.length, 1);
+  assert.equal((await data(api.getAlert({ client: owner, path }))).status, "active");
+  assert.ok((await data(api.changeAlert({ client: owner, path, body: { reminders: true } }))).reminders);
+  assert.ok((await data(api.testAlert({ client: owner, path }))).queued);
+  assert.ok((await data(api.deleteAlert({ client: owner, path }))).deleted);
+  const ofKey = { client: owner, path: { client_id: key.client_id } };
+  await data(api.changeKeyAlerts({ ...ofKey, body: { grace_seconds: 60 } }));
+  assert.equal((await data(api.getKeyAlerts(ofKey))).grace_seconds, 60);
+}
+
 async function lastOfKey(key: api.KeyCreated): Promise<void> {
   const path = { client_id: key.client_id };
   assert.equal((await data(api.deactivateKey({ client: owner, path }))).status, "deactivated");
@@ -196,5 +228,7 @@ await reviews(site);
 await sync(site);
 await oauth(site, key);
 await tokens(key);
+await webhooks();
+await alerts(key);
 await lastOfKey(key);
 assert.deepEqual(missing(), []);

@@ -15,8 +15,10 @@ from profilesvc.api.guard import RequestGuard
 from profilesvc.api.openapi import Document
 from profilesvc.api.quart_fast import FastApp
 from profilesvc.api.routes import (
+    alerts,
     audit,
     connection,
+    events,
     guides,
     health,
     keys,
@@ -26,12 +28,15 @@ from profilesvc.api.routes import (
     reviews,
     sync,
     tokens,
+    webhooks,
     wellknown,
 )
 from profilesvc.domain.entropy import Entropy
 from profilesvc.server.scope import App
 from profilesvc.services.context import Services
 
+_OF_OWNERS = (keys, audit, events, webhooks, alerts)
+_NOUNS = (*_OF_OWNERS, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown)
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]
 
@@ -86,11 +91,7 @@ def build(
     the app's configuration (see `RequestGuard`).
     """
     app = _configured_app()
-    app.register_blueprint(health.blueprint)
-    app.register_blueprint(guides.blueprint)
-    for noun in (keys, audit, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown):
-        app.register_blueprint(noun.routes.blueprint)
-    for blueprint in more:
+    for blueprint in (health.blueprint, guides.blueprint, *(noun.routes.blueprint for noun in _NOUNS), *more):
         app.register_blueprint(blueprint)
 
     guard = RequestGuard(around(app.asgi_app), entropy, app.config, partial(app.extensions.get, "profilesvc"))

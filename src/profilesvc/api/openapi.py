@@ -10,7 +10,7 @@ import re
 from quart_schema.openapi import OpenAPIProvider
 from werkzeug.routing import Rule
 
-from profilesvc.api import openapi_oauth
+from profilesvc.api import openapi_oauth, openapi_webhooks
 from profilesvc.api.endpoint import PREFIX, Endpoint
 from profilesvc.api.oauth_endpoint import OAuthEndpoint
 from profilesvc.api.openapi_examples import Examples
@@ -63,12 +63,17 @@ _PATH_PARAMETERS: dict[str, JsonObject] = {
         "description": "The key's client id.",
         "schema": {**_TEXT, "examples": ["svcid_1_1767323045678_harbour_coffee_website"]},
     },
+    "webhook_id": {"description": "The webhook's id.", "schema": {**_TEXT, "examples": ["1"]}},
+    "delivery_id": {"description": "The delivery's id.", "schema": {**_TEXT, "examples": ["1"]}},
+    "alert_id": {"description": "The id of an address for alerts.", "schema": {**_TEXT, "examples": ["1"]}},
 }
 # Links from fields of a response to parameters of other operations.
 _KEY_LINK = {"client_id": "$response.body#/data/client_id"}
+_WEBHOOK_LINK = {"webhook_id": "$response.body#/data/id"}
 _POST_LINK = {"postId": "$response.body#/data/name", "locationId": "$request.query.locationId"}
 _LINKS: dict[str, dict[str, dict[str, str]]] = {
     "create_key": {"get_connection_status": _KEY_LINK, "roll_key": _KEY_LINK, "revoke_key": _KEY_LINK},
+    "create_webhook": {"test_webhook": _WEBHOOK_LINK, "delete_webhook": _WEBHOOK_LINK},
     "create_post": {"change_post": _POST_LINK, "delete_post": _POST_LINK},
 }
 _IDEMPOTENCY_HEADER = {
@@ -92,7 +97,8 @@ class Document(OpenAPIProvider):
         declared = [self._declared(rule) for rule in self.generate_rules()]
         endpoints = [each for each in declared if isinstance(each, Endpoint)]
         standards = [each for each in declared if isinstance(each, OAuthEndpoint)]
-        document["components"]["schemas"] = components(endpoints, standards)
+        document["components"]["schemas"] = components(endpoints, standards, openapi_webhooks.models())
+        document["webhooks"] = openapi_webhooks.webhooks()
         document["components"]["headers"] = HEADERS
         document["components"]["examples"] = dict(sorted(self._examples.components.items()))
         document["servers"] = [{"url": "/", "description": "The service that serves this document."}]

@@ -136,9 +136,10 @@ def _data_name(endpoint: Endpoint) -> str:
     return endpoint.data_name or _data_models(endpoint)[0].__name__
 
 
-def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> JsonObject:
-    """Return every model once, by its class name, and one success envelope per `data`."""
-    inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Failure, "serialization")]
+def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint], sent: list[type[BaseModel]]) -> JsonObject:
+    """Return every model once, by its class name, and one success envelope per `data`; `sent` are those of webhooks."""
+    others: list[type[BaseModel]] = [Failure, *sent]
+    inputs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "serialization") for model in others]
     for endpoint in endpoints:
         inputs += [(model, "serialization") for model in _data_models(endpoint)]
         if endpoint.body is not None:
@@ -165,7 +166,8 @@ def components(endpoints: list[Endpoint], standards: list[OAuthEndpoint]) -> Jso
     roots = {name for name in schemas if name.endswith("Success")}
     roots |= {body_model(endpoint).__name__ for endpoint in endpoints if endpoint.body is not None}
     roots |= {model.__name__ for standard in standards for model, _ in openapi_oauth.models(standard)}
-    return {name: schemas[name] for name in sorted(_reachable(schemas, {*roots, Failure.__name__}))}
+    roots |= {model.__name__ for model in others}
+    return {name: schemas[name] for name in sorted(_reachable(schemas, roots))}
 
 
 def _merged(alternatives: list[JsonObject]) -> JsonObject:

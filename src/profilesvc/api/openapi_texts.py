@@ -62,6 +62,17 @@ TAGS = {
     ),
     "sync": ("Sync", "Compare a profile with the provider's, preview a change, and send it.", "api-contract.html#sync"),
     "audit": ("Audit", "Who did what, and when: logins, tokens and changes of keys.", "api-contract.html#keys"),
+    "events": (
+        "Events",
+        "What happened to keys, sites and locations: a log to read, and webhooks that receive the same documents.",
+        "events.html",
+    ),
+    "webhooks": (
+        "Webhooks",
+        "Endpoints of yours that receive events as they happen, signed by Standard Webhooks.",
+        "events.html",
+    ),
+    "alerts": ("Alerts", "E-mail about what happened to keys, sites and locations.", "events.html#e-mail"),
     "oauth2": ("OAuth", "The same tokens for OAuth libraries, as RFC 6749, 7662 and 7009 define them.", "oauth.html"),
     "wellknown": ("Discovery", "What OAuth libraries and verifiers of tokens read first.", "oauth.html"),
 }

@@ -7,6 +7,7 @@ import typer
 
 from profilesvc import __version__
 from profilesvc.cli import (
+    alerts,
     businesses,
     db,
     demo,
@@ -21,6 +22,7 @@ from profilesvc.cli import (
     signing_keys,
     simulate,
     users,
+    webhooks,
 )
 from profilesvc.cli._process.logs import log_to_stderr
 from profilesvc.cli.failures import Commands
@@ -59,8 +61,9 @@ app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("openapi")(openapi.openapi)
 app.command("lab")(lab.lab)
-for group in (emulator, db, users, businesses, keys, plans, locations, signing_keys, simulate):
+for group in (emulator, db, users, businesses, keys, plans, locations, signing_keys, simulate, webhooks, alerts):
     app.add_typer(group.app)
+app.add_typer(webhooks.events_app)
 
 
 def main() -> None:

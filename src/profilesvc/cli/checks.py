@@ -183,6 +183,12 @@ def _migrations(current: str | None, at_start: bool) -> Check:
     return Check("migrations", "warn" if at_start else "fail", message, "run `profilesvc db upgrade`")
 
 
+def _replica(lag: float | None, problem: str) -> Check:
+    if problem:
+        return Check("replica", "warn", f"not used: {problem}", "the primary does its work; check its replication")
+    return Check("replica", "ok", f"{lag:.1f} s behind")
+
+
 async def _readiness(settings: Settings) -> AsyncIterator[Check]:
     """Check whether a server would start."""
     from profilesvc.bootstrap import Runtime, open_services
@@ -194,6 +200,9 @@ async def _readiness(settings: Settings) -> AsyncIterator[Check]:
             ring = services.signer.keyring
             yield Check("signing keys", "ok", f"{len(ring.access.dates) + len(ring.refresh.dates)} in use")
             failed = [name for name, passes in (await readiness.checks(services)).items() if not passes]
+            if services.storage.replica is not None:
+                yield _replica(*services.storage.replica.state)
+                failed = [name for name in failed if name != "replica"]
     except Exception as error:
         line = expected(error) or f"unexpected {type(error).__name__}"
         yield Check("readiness", "fail", line, "`profilesvc serve` fails for the same reason")

@@ -43,13 +43,14 @@ async def _upgrade(engine: "AsyncEngine") -> list[str]:
     """Return what is left for the operator to do."""
     from profilesvc.bootstrap import require_pooling
     from profilesvc.database import migrate, time_limits
-    from profilesvc.storage import distribution
+    from profilesvc.domain.time import SystemClock
+    from profilesvc.storage import distribution, partitions
 
     await require_pooling(engine)
     await migrate.upgrade(engine)
     if await distribution.is_distributed(engine):
         await distribution.distribute(engine)  # the tables of new migrations
-    return await time_limits.ensure(engine)
+    return [*await partitions.renew(engine, SystemClock().now()), *await time_limits.ensure(engine)]
 
 
 @app.command()

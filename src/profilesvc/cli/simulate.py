@@ -1,4 +1,4 @@
-"""`profilesvc simulate plugin`: a program that behaves like the site plugin and prints each step."""
+"""`profilesvc simulate`: a program that behaves like the site plugin and prints each step."""
 
 import contextlib
 import time
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from profilesvc.cli._process.stopping import until_stopped
+from profilesvc.cli.receiver import receiver
 
 if TYPE_CHECKING:
     from profilesvc.client import KeyDeactivated
@@ -17,6 +18,9 @@ app = typer.Typer(name="simulate", help="Simulate programs that use the service.
 Result = TypeVar("Result")
 REPORT = {"plugin_version": "2.4.1", "wp_version": "6.8", "php_version": "8.3.2"}
 _AGENT = "WordPress/6.8; https://{site}"
+
+
+app.command()(receiver)
 
 
 @app.callback()

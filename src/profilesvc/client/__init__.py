@@ -19,6 +19,7 @@ Tokens are requested, cached and renewed automatically. `ProfileClient.user(base
 and `ProfileClient.signed_in(base_url, id_token, nonce)` uses the ID token of a user who has just signed in.
 Temporary failures are retried if a retry cannot do anything twice. `create_post` and `sync` send an idempotency key, so
 they are retried too. Every failure is a ProfileError: a ProfileApiError with the service's code, or TransportFailed.
+`verify_webhook` checks what a webhook receives.
 AsyncProfileClient has the same methods as coroutines. Its `iter_` methods are for `async for`.
 """
 
@@ -53,6 +54,7 @@ from profilesvc.client.errors import (
     ValidationFailed,
 )
 from profilesvc.client.operations import Connection
+from profilesvc.client.receiving import WebhookRejected, verify_webhook
 from profilesvc.client.retries import Retries
 from profilesvc.domain.readings import FieldReading, Verdict, reading
 
@@ -92,5 +94,7 @@ __all__ = [
     "UnsupportedMediaType",
     "ValidationFailed",
     "Verdict",
+    "WebhookRejected",
     "reading",
+    "verify_webhook",
 ]

@@ -7,7 +7,7 @@ from typing import Self, TypeVar, Unpack
 
 import httpx
 
-from profilesvc.client import operations, profiles
+from profilesvc.client import alerts, operations, profiles, webhooks
 from profilesvc.client.auth import BearerAuth, ServiceAuth, use_secret
 from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import async_call, async_each
@@ -129,7 +129,27 @@ class AsyncProfileClient:
     reactivate_key = async_call(operations.reactivate_key)
     key_events = async_call(operations.key_events)
     iter_key_events = async_each(operations.iter_key_events)
+    read_events = async_call(operations.read_events)
+    iter_events = async_each(operations.iter_events)
     events = async_call(operations.events)
+    create_alert = async_call(alerts.create_alert)
+    list_alerts = async_call(alerts.list_alerts)
+    alert = async_call(alerts.alert)
+    change_alert = async_call(alerts.change_alert)
+    delete_alert = async_call(alerts.delete_alert)
+    test_alert = async_call(alerts.test_alert)
+    key_alerts = async_call(alerts.key_alerts)
+    change_key_alerts = async_call(alerts.change_key_alerts)
+    create_webhook = async_call(webhooks.create_webhook)
+    list_webhooks = async_call(webhooks.list_webhooks)
+    webhook = async_call(webhooks.webhook)
+    change_webhook = async_call(webhooks.change_webhook)
+    delete_webhook = async_call(webhooks.delete_webhook)
+    roll_webhook = async_call(webhooks.roll_webhook)
+    test_webhook = async_call(webhooks.test_webhook)
+    deliveries = async_call(webhooks.deliveries)
+    resend_delivery = async_call(webhooks.resend_delivery)
+    recover_webhook = async_call(webhooks.recover_webhook)
     connection_status = async_call(operations.connection_status)
     businesses = async_call(operations.businesses)
     heartbeat = async_call(operations.heartbeat)

@@ -6,7 +6,7 @@ from typing import Self, TypeVar, Unpack
 
 import httpx
 
-from profilesvc.client import operations, profiles
+from profilesvc.client import alerts, operations, profiles, webhooks
 from profilesvc.client.auth import BearerAuth, ServiceAuth, use_secret
 from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import call, each
@@ -124,7 +124,27 @@ class ProfileClient:
     reactivate_key = call(operations.reactivate_key)
     key_events = call(operations.key_events)
     iter_key_events = each(operations.iter_key_events)
+    read_events = call(operations.read_events)
+    iter_events = each(operations.iter_events)
     events = call(operations.events)
+    create_alert = call(alerts.create_alert)
+    list_alerts = call(alerts.list_alerts)
+    alert = call(alerts.alert)
+    change_alert = call(alerts.change_alert)
+    delete_alert = call(alerts.delete_alert)
+    test_alert = call(alerts.test_alert)
+    key_alerts = call(alerts.key_alerts)
+    change_key_alerts = call(alerts.change_key_alerts)
+    create_webhook = call(webhooks.create_webhook)
+    list_webhooks = call(webhooks.list_webhooks)
+    webhook = call(webhooks.webhook)
+    change_webhook = call(webhooks.change_webhook)
+    delete_webhook = call(webhooks.delete_webhook)
+    roll_webhook = call(webhooks.roll_webhook)
+    test_webhook = call(webhooks.test_webhook)
+    deliveries = call(webhooks.deliveries)
+    resend_delivery = call(webhooks.resend_delivery)
+    recover_webhook = call(webhooks.recover_webhook)
     connection_status = call(operations.connection_status)
     businesses = call(operations.businesses)
     heartbeat = call(operations.heartbeat)

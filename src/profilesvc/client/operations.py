@@ -5,6 +5,7 @@ InsufficientPermissions, KeyDeactivated, RateLimited, ServiceUnavailable, Intern
 location does not exist, or the caller has no access to it, it raises NotFound. `Raises:` lists the other errors.
 """
 
+from collections.abc import Sequence
 from typing import Required, TypedDict, Unpack
 
 from profilesvc.client.operation import PREFIX, Operation, Pages, segment
@@ -17,6 +18,7 @@ from profilesvc.contract.connection import (
     StatePeriod,
 )
 from profilesvc.contract.envelope import Success
+from profilesvc.contract.events import EventList, EventType, PublishedEvent
 from profilesvc.contract.keys import BusinessList, KeyCreated, KeyList, KeyRevoked, KeyRolled, KeyStanding
 from profilesvc.contract.tokens import Token, UserToken
 
@@ -113,6 +115,26 @@ def reactivate_key(client_id: str) -> Operation[KeyStanding]:
 def key_events(client_id: str, limit: int = 50, before: str | None = None) -> Operation[AuditTrail]:
     """List one page of at most 100 events of a key, newest first. The key may be revoked."""
     return Operation("GET", _key(client_id, "/audit"), Success[AuditTrail], _page(limit, before), repeatable=True)
+
+
+def read_events(
+    after: str | None = None, types: Sequence[EventType] = (), client_id: str | None = None, limit: int = 100
+) -> Operation[EventList]:
+    """Return a page of the events after one of them, oldest first."""
+    parts = {"after": after, "types": ",".join(types) or None, "client_id": client_id}
+    params = {name: value for name, value in parts.items() if value is not None}
+    return Operation("GET", f"{PREFIX}/events", Success[EventList], params={**params, "limit": str(limit)})
+
+
+def iter_events(
+    after: str | None = None, types: Sequence[EventType] = (), client_id: str | None = None, limit: int = 100
+) -> Pages[EventList, PublishedEvent]:
+    """Return each event after one of them, oldest first, a page at a time. Store the id of the last one to continue."""
+
+    def rest(page: EventList) -> Pages[EventList, PublishedEvent] | None:
+        return iter_events(page.next_after, types, client_id, limit) if page.has_more else None
+
+    return Pages(read_events(after, types, client_id, limit), lambda page: page.events, rest)
 
 
 def iter_key_events(client_id: str, limit: int = 100, before: str | None = None) -> Pages[AuditTrail, AuditEntry]:

@@ -11,21 +11,23 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from sqlite3 import OperationalError
 from typing import Any
 
 from sqlalchemy import Connection, event, text
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from profilesvc.database.leases import Leases, PostgresLeases, SingleProcessLeases
 from profilesvc.database.pool_usage import PoolUsage, of_engine, of_lock
-from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args, parsed_url
+from profilesvc.database.postgres import BUSY_SECONDS, connect, connect_args, parsed_url, standby_url
 from profilesvc.database.postgres_pool import PostgresPool
 from profilesvc.database.private_files import make_private
+from profilesvc.database.replica import Replica
 from profilesvc.database.statements import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.database.unavailable import READ_ONLY, as_unavailable, is_for_writing, is_lost, reason, sqlstate
 from profilesvc.database.writers import Executions, PostgresWriter, SqliteWriter, Writer
@@ -42,7 +44,8 @@ _IS_WRITABLE = text(
     "SELECT current_setting('transaction_read_only') = 'off' AND "
     "COALESCE(has_table_privilege(to_regclass('keys'), 'UPDATE'), true)"
 )
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+_AT_THE_END = "profilesvc.at_the_end"  # in `session.info`
+_PRAGMAS = ("synchronous=FULL", "foreign_keys=ON")
 
 
 def create_engine(url: str, pool_size: int, *, patient: bool = False) -> AsyncEngine:
@@ -73,6 +76,7 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
     def configure(connection: DBAPIConnection, _record: object) -> None:
         connection.isolation_level = None  # the driver must not start transactions itself
         cursor = connection.cursor()
+        _use_wal(cursor)
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
@@ -85,6 +89,25 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={wait}")
             connection.info["wait_ms"] = wait
         connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
+
+
+def _use_wal(cursor: DBAPICursor) -> None:
+    """Switch a new file to WAL. SQLite does not wait for another connection that does the same at this moment."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+def at_the_end(session: AsyncSession, work: Callable[[AsyncSession], Awaitable[None]]) -> None:
+    """Run this at the end of a `write()`, before it commits: for a row that many transactions lock."""
+    session.info.setdefault(_AT_THE_END, []).append(work)
 
 
 class Outage:
@@ -143,13 +166,14 @@ class Storage:
     same request, down to a quarter of a second for cleaning up, so that the whole request stays within 6 s.
     """
 
-    def __init__(self, url: str, pool_size: int = 10) -> None:
+    def __init__(self, url: str, pool_size: int = 10, replica_url: str = "") -> None:
         self.engine = create_engine(url, pool_size)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self.dialect = self.engine.dialect.name
         self.outage = Outage()
         self.leases: Leases
         self.readers: Readers
+        self.replica: Replica | None = None
         self._writer: Writer
         if self.is_sqlite:
             path = self.engine.url.database or ""
@@ -160,14 +184,21 @@ class Storage:
             self._pool = PostgresPool(arguments, pool_size)
             self.readers, self._writer = PostgresReaders(self.engine, self._pool), PostgresWriter(self._pool)
             self.leases = PostgresLeases(self._pool, self._in_time)
+            if replica_url:
+                self.replica = Replica(
+                    create_engine(standby_url(replica_url), pool_size), pool_size, self._pool, self.readers
+                )
             self._leave_older_connections()
         self._renewed_at = float("-inf")
         self._writers = self.engine.execution_options(sqlite_begin="IMMEDIATE")
         self._write_lock = asyncio.Lock()
 
-    def read(self) -> "Reading":
-        """Start a unit of statements that change nothing; each sees what is committed when it runs."""
-        return Reading(self)
+    def read(self, *, may_be_old: bool = False) -> "Reading":
+        """Start a unit of statements that change nothing; each sees what is committed when it runs.
+
+        With `may_be_old` they run on the replica, if there is one, and see what was committed some seconds ago.
+        """
+        return Reading(self, self.replica if may_be_old else None)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
@@ -179,6 +210,8 @@ class Storage:
                 session.begin(),
             ):
                 yield session
+                for work in session.info.pop(_AT_THE_END, []):
+                    await work(session)
 
     async def commit(self, steps: list[Executions], within: float = math.inf) -> None:
         """Commit prepared statements in one transaction within `within` seconds; they are durable on return."""
@@ -267,6 +300,8 @@ class Storage:
         """Return how full the pools of connections are, by name."""
         writers = {"writing": of_lock(self._write_lock) if self.is_sqlite else of_engine(self.engine)}
         readers = self.readers.usage()
+        if self.replica is not None:
+            writers["replica"] = self.replica.usage()
         return writers if readers is None else {**writers, "reading": readers}
 
     def _engine_for(self, seconds: float) -> AsyncEngine:
@@ -278,6 +313,8 @@ class Storage:
         current_request().database_seconds = BUSY_SECONDS
 
     async def close(self) -> None:
+        if self.replica is not None:
+            await self.replica.close()
         await self.readers.close()
         await self._writer.close()
         await self.engine.dispose()
@@ -292,12 +329,12 @@ def _left(seconds: float, started_at: float) -> float:
 class Reading:
     """A unit of reading. It is a class because a context manager made of a generator costs as much as a query."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, replica: Replica | None = None) -> None:
+        self._storage, self._replica = storage, replica
 
     async def __aenter__(self) -> FastReader:
         self._started_at, self._request = time.monotonic(), current_request()
-        self._unit = self._storage.readers.open(min(BUSY_SECONDS, self._request.database_seconds))
+        self._unit = (self._replica or self._storage.readers).open(min(BUSY_SECONDS, self._request.database_seconds))
         try:
             return await self._unit.__aenter__()
         except Exception as error:
@@ -316,7 +353,8 @@ class Reading:
         storage = self._storage
         self._request.database_seconds = _left(min(BUSY_SECONDS, self._request.database_seconds), self._started_at)
         if error is None:
-            storage.outage.worked(wrote=False)
+            if self._replica is None:
+                storage.outage.worked(wrote=False)
         elif (
             isinstance(error, Exception)
             and (unavailable := storage.as_unavailable(error, self._started_at)) is not None

@@ -42,6 +42,14 @@ async def is_citus(engine: AsyncEngine) -> bool:
         return await _is(connection, _IS_CITUS)
 
 
+async def is_worker(engine: AsyncEngine) -> bool:
+    """Return whether the database is a worker of a cluster, where tables cannot be changed."""
+    if not await is_citus(engine):
+        return False
+    async with engine.connect() as connection:
+        return not await _is(connection, _IS_COORDINATOR)
+
+
 async def without_response(engine: AsyncEngine) -> list[str] | None:
     """Return the other nodes that do not respond, as `host:port`; None if this is no cluster."""
     if not await is_citus(engine):

@@ -99,6 +99,14 @@ def parsed_url(text: str) -> URL:
     return _with_a_primary(url)
 
 
+def standby_url(text: str) -> str:
+    """Return the URL of a replica, which is the standby of several hosts unless the URL asks for another."""
+    url = make_url(text)
+    if isinstance(url.query.get("host"), tuple) and "target_session_attrs" not in url.query:
+        url = url.update_query_dict({"target_session_attrs": "standby"})
+    return url.render_as_string(hide_password=False)
+
+
 def _with_a_primary(url: URL) -> URL:
     """Connect to the one of several hosts that accepts writes, unless the URL asks for another."""
     hosts = url.query.get("host", ())

@@ -21,6 +21,21 @@ def state(last_heartbeat_at: int | None, now: int) -> State:
     return "online" if now - last_heartbeat_at <= ONLINE_FOR else "idle"
 
 
+ToldState = Literal["new", "never_connected", "online", "idle", "offline"]
+
+
+def told_state(last_heartbeat_at: int | None, created_at: int, grace: int, now: int) -> ToldState:
+    """Return the state that events report: `offline` only after the grace, in milliseconds, of the key.
+
+    A key without a heartbeat is `new` for 24 hours and the grace, then `never_connected`.
+    """
+    if last_heartbeat_at is None:
+        return "never_connected" if now - created_at >= OFFLINE_AFTER + grace else "new"
+    if now - last_heartbeat_at >= OFFLINE_AFTER + grace:
+        return "offline"
+    return "online" if now - last_heartbeat_at <= ONLINE_FOR else "idle"
+
+
 def site_mismatch(hosts: tuple[str | None, str | None], other_at: int | None, allowed: list[str], now: int) -> bool:
     """Return whether heartbeats look like those of a clone or a staging copy.
 

@@ -27,7 +27,7 @@ Feature = Literal["posts", "reviews", "sync"]  # the names of fields of a plan
 
 
 class Plan(BaseModel):
-    """A plan: its features, posts per month, locations, live keys per location, and the fields that a sync may write.
+    """A plan: its features, posts per month, locations, live keys per location, webhooks, and the fields of a sync.
 
     If `syncable` is None, a sync may write every writable field of the provider's Location. `reads` is the rate of each
     key and each user of the plan, such as `1200/minute`, if it is higher than the one in the settings.
@@ -43,6 +43,7 @@ class Plan(BaseModel):
     monthly_posts: _Count
     locations: _Count
     live_keys_per_location: _Count
+    webhooks: _Count = 5
     reads: Rate | None = None
     syncable: Annotated[
         tuple[str, ...] | None,

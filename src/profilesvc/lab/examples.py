@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.lab import alert_examples, webhook_examples
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.example_recorder import Examples
 from profilesvc.lab.lab import Lab
@@ -44,11 +45,10 @@ PAIR = ("client_id", "client_secret")
 def record() -> str:
     """Make all calls. Return the text of the file."""
     with tempfile.TemporaryDirectory() as folder:
-        plans = Path(folder, "plans.toml")
-        plans.write_text(
-            re.sub(r"(?<=monthly_posts = )[1-9]\w*", f"{POSTS_A_MONTH}", PLANS.read_text("utf-8")) + WITHOUT_SYNC
-        )
+        plans, posts = Path(folder, "plans.toml"), f"{POSTS_A_MONTH}"
+        plans.write_text(re.sub(r"(?<=monthly_posts = )[1-9]\w*", posts, PLANS.read_text("utf-8")) + WITHOUT_SYNC)
         settings: JsonObject = {"trusted_hops": 1, "max_in_flight": IN_FLIGHT, "plans_file": plans}
+        settings["webhooks"] = {"allow_private": False}
         embedded = Embedded(None, separate=False, overrides=settings)
         lab = Lab(LabSettings(), embedded)
         try:
@@ -71,6 +71,8 @@ def _run(examples: Examples, embedded: Embedded) -> None:
     _reviews(examples, site)
     _sync(examples, owner, site)
     _oauth(examples, owner, key)
+    webhook_examples.record(examples, owner)
+    alert_examples.record(examples, owner)
     _callers(examples, owner, site, key)
     _requests(examples, owner, site)
     _plans(examples)
@@ -295,10 +297,10 @@ def _plans(examples: Examples) -> None:
         continue
     examples.failed("create_key", "A location with 20 keys", response)
     lab.operator.assign_plan("bob", "starter")
-    second = {"name": "Rentals", "business_id": 20, "assigned_location_id": "locations/219"}
+    second = {**key, "business_id": 20, "assigned_location_id": "locations/219"}
     examples.fails("create_key", "The plan has one location", lab.user("bob"), second)
-    reply = {"comment": "Thank you."}
-    examples.fails("reply_to_review", "The plan has no reviews", owner, reply, **other, reviewId="311001")
+    review = {**other, "reviewId": "311001"}
+    examples.fails("reply_to_review", "The plan has no reviews", owner, {"comment": "Thank you."}, **review)
     lab.operator.assign_plan("carol", "listing")
     examples.fails("switch_sync", "The plan has no sync", owner, {"syncEnabled": True}, **other)
     examples.fails("sync_profile", "The plan has no sync", owner, {"title": "Kites"}, **other)
@@ -356,6 +358,8 @@ def _revocation(examples: Examples, owner: httpx.Client, site: httpx.Client, key
     examples.ok("list_key_events", "The last two events of a key", owner, **of_key, limit=2)
     examples.ok("list_events", "The last two events of a user", owner, limit=2)
     examples.fails("list_events", "A limit of 0", owner, limit=0)
+    examples.ok("read_events", "The first two events", owner, limit=2)
+    examples.fails("read_events", "An unknown type", owner, types="key.lost")
     examples.ok("revoke_key", "A revoked key", owner, **of_key)
     examples.lab.advance(days=8)
     examples.fails("get_location", "An expired token", owner, group="all", **HERE)

@@ -4,16 +4,31 @@ import base64
 import json
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
+from datetime import timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from pathlib import Path
 from typing import TypeVar
 
+from profilesvc.delivery import kinds, worker
 from profilesvc.domain.plans import load_catalogue
+from profilesvc.domain.time import iso
 from profilesvc.lab.embedded import Embedded
-from profilesvc.operations import counts, operator
+from profilesvc.operations import counts, operator, sweep
 from profilesvc.services import holds, keys, locations
 from profilesvc.services.context import Services
 
 T = TypeVar("T")
 EMAILS = {"alice": "alice@example.com", "bob": "bob@example.com", "carol": "carol@example.com"}
+
+
+async def _data_dir(services: Services) -> Path:
+    return services.settings.data_dir
+
+
+def _text(message: EmailMessage) -> str:
+    body = message.get_body(("plain",))
+    return "" if body is None else str(body.get_content())
 
 
 class OperatorControl:
@@ -125,6 +140,39 @@ class OperatorControl:
     def count(self) -> None:
         """Count keys, connections and posts for `/metrics`, as the service does every minute."""
         self._run(lambda services: counts.count(services))
+
+    def deliver(self) -> int:
+        """Deliver the events that are due, as the service does at once. Return how many deliveries were tried."""
+
+        async def work(services: Services) -> int:
+            async with kinds.open_senders(services) as senders:
+                return await worker.deliver_due(services, senders)
+
+        return self._run(work)
+
+    def wait(self, **duration: float) -> str:
+        """Move the clock (`hours=3`) while the service looks at all connections every half hour. Return the time."""
+        clock, left = self._embedded().clock, timedelta(**duration)
+        while left > timedelta():
+            step = min(left, timedelta(minutes=30))
+            clock.advance(seconds=step.total_seconds())
+            self._run(sweep.catch_up)
+            left -= step
+        return iso(clock.now())
+
+    def mails(self) -> list[dict[str, str]]:
+        """Return the messages that were sent, oldest first: to, subject, text and the names of the headers."""
+        folder = self._run(_data_dir) / "mail"
+        found = [message_from_bytes(file.read_bytes(), policy=policy.default) for file in sorted(folder.glob("*.eml"))]
+        return [
+            {
+                "to": message["To"],
+                "subject": message["Subject"],
+                "text": _text(message),
+                "headers": " ".join(message.keys()),
+            }
+            for message in found
+        ]
 
     def keep_signing_schedule(self) -> None:
         """Announce and remove signing keys that are due, as the service does every few seconds."""

@@ -75,6 +75,10 @@ class Limiter:
         """Count a new key."""
         await self._take("creations-per-user", str(user_id), self._limits.creations_per_user)
 
+    async def mail(self, user_id: int) -> None:
+        """Count a message that a user sends to an address, which may be a stranger's."""
+        await self._take("mails-per-user", str(user_id), self._limits.mails_per_user)
+
     async def aclose(self) -> None:
         """Close the counters' connections."""
         if self._windows is not None:

@@ -48,6 +48,8 @@ class LimitSettings(BaseModel):
     """Refreshes of a location's verification."""
     creations_per_user: _Rate = Window.of("300/hour")
     """New API keys of a user."""
+    mails_per_user: _Rate = Window.of("30/hour")
+    """Confirmations and test messages that a user requests."""
 
     @property
     def shared(self) -> bool:

@@ -1,13 +1,13 @@
-"""Counts of keys, connections and posts for the operator's metrics.
+"""Counts of keys and connections for the operator's metrics.
 
-Counting reads whole tables, so housekeeping counts once a minute and requests read the stored counts.
+Housekeeping counts a sample of bounded size once a minute, and requests read the stored counts.
 """
 
 from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR
-from profilesvc.domain.time import SECOND, month_start
+from profilesvc.domain.time import SECOND
+from profilesvc.operations import webhooks
 from profilesvc.services.context import Services
 from profilesvc.storage import counts as stored
-from profilesvc.storage.counts import Counts
 from profilesvc.telemetry.metrics import exposition_of
 
 _RECENT = 30 * SECOND
@@ -19,7 +19,7 @@ async def exposition(services: Services) -> bytes:
     Raises:
         ServiceError: SERVICE_UNAVAILABLE.
     """
-    async with services.storage.read() as session:
+    async with services.storage.read(may_be_old=True) as session:
         counts, counted_at = await stored.latest(session)
     return b"" if counted_at is None else exposition_of(counts, counted_at / SECOND)
 
@@ -45,15 +45,8 @@ async def count(services: Services) -> None:
     """
     now = services.clock.now()
     services.storage.renew()
-    async with services.storage.read() as session:
-        keys = await stored.keys_by_state(session, now)
-        seen = await stored.connections_by_state(session, now, now - ONLINE_FOR, now - OFFLINE_AFTER)
-        posts = await stored.posts_of_month(session, month_start(now))
-    live = keys["active"] + keys["deactivated"]
-    counts: Counts = {
-        "keys": keys,
-        "connections": {**seen, "offline": live - seen["online"] - seen["idle"]},
-        "posts_created_this_month": {"counted": posts},
-    }
+    async with services.storage.read(may_be_old=True) as session:
+        counts = await stored.by_state(session, now, now - ONLINE_FOR, now - OFFLINE_AFTER)
+    counts["delivery_backlog"] = await webhooks.backlog(services)
     async with services.storage.write() as session:
         await stored.store(session, counts, now)

@@ -16,9 +16,9 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import new_client_id, new_secret, secret_digest
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.sync_ids import new_sync_id
-from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
+from profilesvc.domain.time import DAY, HOUR, MINUTE, iso, month_start
 from profilesvc.services.context import Services
-from profilesvc.storage import bulk, tables
+from profilesvc.storage import bulk, partitions, tables
 from profilesvc.storage.domains import NEVER
 
 DOMAIN = "generated.example"
@@ -132,7 +132,7 @@ class _Generator:
     def contacts(self) -> Rows:
         for site in self._sites():
             ended = self._now - _SILENCE[site.key_id % len(_SILENCE)]
-            yield site.owner_id, site.key_id, min(site.created_at, ended), ended
+            yield site.owner_id, site.key_id, max(site.created_at, month_start(ended)), ended
 
     def posts(self) -> Rows:
         for site, count in self._shares(self._amounts.posts):
@@ -161,7 +161,8 @@ class _Generator:
         for site in self._sites():
             for number in range(EVENTS_PER_KEY):
                 event = "token.issued" if number else "key.created"
-                yield site.created_at + number * DAY, event, site.owner_id, site.key_id, f"user:{site.owner_id}"
+                at = site.created_at + number * DAY
+                yield at, month_start(at), event, site.owner_id, site.key_id, f"user:{site.owner_id}"
 
 
 # In the order of their foreign keys.
@@ -180,7 +181,7 @@ _COLUMNS: dict[str, str] = {
     "contacts": "owner_id key_id started_at ended_at",
     "posts": "owner_id location_name post_id created_at state read_at document",
     "syncs": "owner_id sync_id location_name created_at status direction fields_updated",
-    "audit": "at event owner_id key_id actor",
+    "audit": "at month event owner_id key_id actor",
 }
 
 
@@ -197,6 +198,8 @@ async def load(
         first = await bulk.next_ids(session)
     if has_others and not sure:
         raise ServiceError(CONFLICT, "The database has users of its own. Add --yes to add generated data anyway.")
+    now = services.clock.now()
+    await partitions.renew(services.storage.engine, now, since=now - 365 * DAY)
     generator = _Generator(services, amounts, first, seed)
     loaded = {}
     for name, columns in _COLUMNS.items():

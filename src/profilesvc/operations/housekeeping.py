@@ -1,35 +1,39 @@
-"""Periodic work: record expired keys, delete old rows, renew the counts."""
+"""Periodic work: record expired keys, delete old rows, renew the counts, sweep the connections."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from profilesvc.domain.connection import HISTORY
+from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.time import HOUR
-from profilesvc.operations import counts
-from profilesvc.services import audit, idempotency
+from profilesvc.domain.time import DAY, HOUR, month_start
+from profilesvc.operations import counts, sweep
+from profilesvc.services import audit, events, idempotency
 from profilesvc.services.context import Services
-from profilesvc.storage import housekeeping
+from profilesvc.storage import housekeeping, partitions
 from profilesvc.storage.housekeeping import Kind
+from profilesvc.storage.partitions import MONTHLY
 
 log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 3600.0)  # seconds before the first round, and between rounds
 COUNTS_PAUSES = (60.0, 60.0)
 Work = Callable[[Services], Awaitable[None]]
-# How long rows are kept, in milliseconds after the time that they contain.
+# How long rows are kept, in milliseconds after the time that they contain; those of MONTHLY until their whole month is
+# older, on all databases.
 KEPT: dict[Kind, int] = {
     "audit": audit.KEPT,
     "syncs": audit.KEPT,
     "idempotency": 2 * idempotency.KEPT,
-    "contacts": HISTORY,
+    "contacts": HISTORY + OFFLINE_AFTER + 31 * DAY,  # a run ends in the month in which it started
     "revocations": HOUR,  # longer than necessary, because a clock can be set back
     "families": HOUR,
     "exchanges": HOUR,
     "secrets": HOUR,
     "key_domains": HOUR,
     "leases": HOUR,
+    "deliveries": events.KEPT,
+    "events": events.KEPT,
 }
 
 
@@ -42,13 +46,19 @@ async def run_round(services: Services) -> None:
 
 
 async def _delete_old(services: Services) -> None:
+    """Drop the partitions of old months and create those of coming ones; delete other old rows one by one."""
     now = services.clock.now()
-    for what, kept in KEPT.items():
+    limits = {what: month_start(now - kept) if what in MONTHLY else now - kept for what, kept in KEPT.items()}
+    with services.storage.raising_unavailable():
+        problems = await partitions.renew(services.storage.engine, now, before=limits)
+    for problem in problems:
+        log.warning("housekeeping: %s", problem)
+    for what, before in limits.items():
         more = True
         while more:
             services.storage.renew()
             async with services.storage.write() as session:
-                more = await housekeeping.prune(session, what, now - kept)
+                more = await housekeeping.prune(session, what, before)
 
 
 async def run(
@@ -82,7 +92,11 @@ async def in_background(services: Services) -> AsyncIterator[None]:
             await asyncio.wait_for(stop.wait(), seconds)
         return stop.is_set()
 
-    rounds = asyncio.gather(run(services, stopped), run(services, stopped, counts.renew, COUNTS_PAUSES))
+    rounds = asyncio.gather(
+        run(services, stopped),
+        run(services, stopped, counts.renew, COUNTS_PAUSES),
+        run(services, stopped, sweep.run_once, sweep.PAUSES),
+    )
     try:
         yield
     finally:

@@ -7,11 +7,12 @@ from profilesvc.database.postgres import BUSY_SECONDS
 from profilesvc.services.context import Services
 
 _NODES_SECONDS = 2.5
-DEGRADING = frozenset({"nodes"})  # a node that is down fails the requests of its owners only
+# A node that is down fails the requests of its owners only, and the primary does the work of a replica.
+DEGRADING = frozenset({"nodes", "replica"})
 
 
 async def checks(services: Services) -> dict[str, bool]:
-    """Return the result of each check by its name; `nodes` only on a cluster.
+    """Return the result of each check by its name; `nodes` only on a cluster, `replica` only with one.
 
     Raises:
         ServiceError: SERVICE_UNAVAILABLE if the database does not respond.
@@ -21,13 +22,21 @@ async def checks(services: Services) -> dict[str, bool]:
             current = await migrate.current(services.storage.engine)
             is_writable = await services.storage.is_writable()
             nodes_respond = await _nodes_respond(services)
+            replica = None if services.storage.replica is None else await services.storage.replica.check()
     return {
         "database": True,
         "writable": is_writable,
         "migrations": migrate.is_supported(current),
         "signing_key": services.signer.keyring.is_complete,
         **({} if nodes_respond is None else {"nodes": nodes_respond}),
+        **({} if replica is None else {"replica": not replica.problem}),
     }
+
+
+def replica_lag(services: Services) -> dict[str, float | None]:
+    """Return `replica_lag_seconds` of the last check, null if it is not known; nothing without a replica."""
+    replica = services.storage.replica
+    return {} if replica is None else {"replica_lag_seconds": replica.state.lag}
 
 
 async def _nodes_respond(services: Services) -> bool | None:

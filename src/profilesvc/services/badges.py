@@ -38,7 +38,7 @@ async def read(services: Services, secret: str) -> tuple[str, str, int | None]:
     """
     now, row = services.clock.now(), None
     if link := _LINK.fullmatch(secret):
-        async with services.storage.read() as session:
+        async with services.storage.read(may_be_old=True) as session:
             row = await overview.of_badge(session, int(link[1]), secret_digest(secret, services.pepper), now)
     if row is None:
         raise missing("badge")

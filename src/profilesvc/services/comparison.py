@@ -7,6 +7,7 @@ from profilesvc.contract.sync import Difference, FilteredField, SyncComparison, 
 from profilesvc.domain import profiles
 from profilesvc.domain.time import iso
 from profilesvc.provider.port import ProviderError
+from profilesvc.services import drift
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.locations import load
@@ -25,6 +26,7 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
         provider = await services.provider.location(location.name)
     except ProviderError as error:
         raise provider_failure(error) from error
+    await drift.note(services, location, row, provider)
     source = json.loads(row.source or "{}")
     filtered = profiles.filtered_leaves(source, location.plan.syncable)
     differences = profiles.differences(source, provider, filtered)

@@ -25,7 +25,7 @@ from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Prefetch, Services, deactivated
 from profilesvc.services.tokens import verify_secret
 from profilesvc.storage import connection, keys, locations, users
-from profilesvc.storage.connection import Beat
+from profilesvc.storage.connection import Beat, Watched
 from profilesvc.storage.keys import KeyState
 
 _ADDRESS_ORDER = ("locality", "administrativeArea", "postalCode")
@@ -71,9 +71,27 @@ async def status(
         if key is None or key.revoked_at is not None:
             raise missing("API key")
         spans = await connection.spans(session, caller.owner_id, key.id, now - rules.HISTORY) if history else []
-    sites, last_seen = (key.site_host, key.other_site_host), key.last_heartbeat_at
-    mismatch = rules.site_mismatch(sites, key.other_site_host_at, keys.domains_of(key.allowed_domains), now)
-    fields = {
+    fields = _fields(key, now)
+    if not history:
+        return ConnectionStatus.model_validate(fields)
+    periods = rules.history(spans, now, key.created_at)
+    return ConnectionStatusWithHistory.model_validate({**fields, "history": periods})
+
+
+def status_of(key: Watched, now: int) -> ConnectionStatus:
+    """Return the status of a key that is not revoked, as the API and the events show it."""
+    return ConnectionStatus.model_validate(_fields(key, now))
+
+
+def is_mismatch(key: Watched, now: int) -> bool:
+    """Return whether a second site seems to use the credentials."""
+    sites, allowed = (key.site_host, key.other_site_host), keys.domains_of(key.allowed_domains)
+    return rules.site_mismatch(sites, key.other_site_host_at, allowed, now)
+
+
+def _fields(key: Watched, now: int) -> JsonObject:
+    mismatch, last_seen = is_mismatch(key, now), key.last_heartbeat_at
+    return {
         "connection_status": rules.state(last_seen, now),
         "last_heartbeat_at": None if last_seen is None else iso(last_seen),
         "plugin_version": key.plugin_version,
@@ -82,10 +100,6 @@ async def status(
         "reason_hint": rules.reason_hint(last_seen, now, key.is_held, mismatch=mismatch),
         "warnings": ["site_mismatch"] if mismatch else [],
     }
-    if not history:
-        return ConnectionStatus.model_validate(fields)
-    periods = rules.history(spans, now, key.created_at)
-    return ConnectionStatusWithHistory.model_validate({**fields, "history": periods})
 
 
 async def validate(services: Services, body: CredentialCheck) -> CredentialsValid | CredentialsInvalid:

@@ -20,6 +20,7 @@ from profilesvc.domain.time import Clock, iso
 from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import PendingEvents
+from profilesvc.services.resolving import Resolver, resolve
 from profilesvc.settings import Settings
 from profilesvc.storage.connection import Beat, recording
 from profilesvc.storage.keys import KeyState
@@ -86,6 +87,8 @@ class Services:
     background: Background = field(default_factory=Background)
     single_flight: SingleFlight = field(default_factory=SingleFlight)
     pending_events: PendingEvents = field(default_factory=PendingEvents)
+    resolver: Resolver = resolve
+    due: asyncio.Event = field(default_factory=asyncio.Event)  # set when a delivery is queued, to wake the worker
 
     @cached_property
     def beats(self) -> Batches[Beat]:

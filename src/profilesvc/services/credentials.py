@@ -17,6 +17,7 @@ from profilesvc.services import audit
 from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import hold
+from profilesvc.services.key_events import publish
 from profilesvc.services.locations import assign_within_plan
 from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.keys import KeyState, NewKey
@@ -46,6 +47,7 @@ async def create(services: Services, caller: Caller, body: KeyCreate) -> KeyCrea
         new = new._replace(client_id=client_id, billing_version=owner.billing_version)
         key_id = await keys.add(session, new, secret_digest(secret, services.pepper))
         await audit.record(services, session, "key.created", caller.owner_id, key_id, location=new.location_name)
+        await publish(services, session, "key.created", caller.owner_id, [key_id])
         if owner.unpaid_since is not None:  # while an invoice is unpaid, new keys are held too
             await hold(services, session, caller.owner_id, holds.of_key(key_id), "billing_issue")
     return KeyCreated(
@@ -175,6 +177,7 @@ async def renew(services: Services, session: AsyncSession, key: KeyState, overla
     if not overlap_seconds:
         await keys.raise_epoch(session, key.owner_id, key.id)
     await audit.record(services, session, "key.rolled", key.owner_id, key.id, overlap_seconds=overlap_seconds)
+    await publish(services, session, "key.rolled", key.owner_id, [key.id])
     return KeyRolled(
         client_id=key.client_id,
         client_secret=secret,

@@ -6,6 +6,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.services import audit
 from profilesvc.services.context import Services
+from profilesvc.services.key_events import publish
 from profilesvc.services.users import find_user
 from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.holds import Which
@@ -24,6 +25,7 @@ async def hold(services: Services, session: AsyncSession, owner_id: int, which: 
     changed = await holds.put(session, owner_id, which, reason, services.clock.now())
     ids = [key.id for key in changed]
     await audit.record_each(services, session, "key.deactivated", owner_id, ids, reason=reason)
+    await publish(services, session, "key.deactivated", owner_id, ids)
     return [key.client_id for key in changed]
 
 
@@ -32,6 +34,7 @@ async def lift(services: Services, session: AsyncSession, owner_id: int, which: 
     changed = await holds.lift(session, owner_id, which, reason)
     ids = [key.id for key in changed]
     await audit.record_each(services, session, "key.reactivated", owner_id, ids, reason=reason)
+    await publish(services, session, "key.reactivated", owner_id, ids)
     return [key.client_id for key in changed]
 
 

@@ -1,6 +1,6 @@
 """List, deactivate, reactivate and revoke API keys."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -23,8 +23,9 @@ from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.credentials import renew
 from profilesvc.services.holds import covered, hold, lift
+from profilesvc.services.key_events import entry, publish
 from profilesvc.storage import holds, keys, users
-from profilesvc.storage.keys import KeyState, ListedKey
+from profilesvc.storage.keys import KeyState
 
 
 class Deactivated(NamedTuple):
@@ -43,27 +44,6 @@ class Reactivated(NamedTuple):
     rolled: KeyRolled | None
 
 
-def _status(row: ListedKey, now: int) -> Literal["active", "deactivated", "revoked"]:
-    if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
-        return "revoked"
-    return "deactivated" if row.hold_reason is not None else "active"
-
-
-def _entry(row: ListedKey, now: int) -> KeyEntry:
-    return KeyEntry(
-        id=row.id,
-        client_id=row.client_id,
-        name=row.name,
-        assigned_location_id=row.location_name,
-        primary_domain=row.primary_domain,
-        created_at=iso(row.created_at),
-        last_used_at=None if row.last_used_at is None else iso(row.last_used_at),
-        status=_status(row, now),
-        deactivation_reason=row.hold_reason,
-        expires_at=None if row.expires_at is None else iso(row.expires_at),
-    )
-
-
 async def list_all(services: Services, caller: Caller | None, query: KeyListQuery) -> KeyList:
     """Return a page of the caller's keys, newest first (D-24). The operator (None) gets those of all users.
 
@@ -79,7 +59,7 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
         rows = await keys.listing(session, owner_id, None if revoked else now, before, limit and limit + 1)
     shown = rows[:limit]
     return KeyList(
-        credentials=[_entry(row, now) for row in shown],
+        credentials=[entry(row, now) for row in shown],
         next_before=str(shown[-1].id) if len(rows) > len(shown) else None,
     )
 
@@ -94,7 +74,7 @@ async def get(services: Services, caller: Caller, client_id: str) -> KeyEntry:
         row = await keys.listed(session, caller.owner_id, client_id)
     if row is None:
         raise missing("API key")
-    return _entry(row, services.clock.now())
+    return entry(row, services.clock.now())
 
 
 async def revoke(services: Services, caller: Caller | None, client_id: str) -> KeyRevoked:
@@ -110,6 +90,7 @@ async def revoke(services: Services, caller: Caller | None, client_id: str) -> K
         key = await own_key(services, session, caller, client_id)
         await keys.revoke(session, key, now)
         await audit.record(services, session, "key.revoked", key.owner_id, key.id)
+        await publish(services, session, "key.revoked", key.owner_id, [key.id])
     return KeyRevoked(client_id=client_id, revoked_at=iso(now))
 
 

@@ -6,6 +6,7 @@ import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, NOT_FOUND, PLAN_RESTRICTION
+from profilesvc.contract.events import SyncSwitchChanged, VerificationChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.locations import MAX_LIMIT, LocationListQuery, SyncSwitched, VerificationRefreshed
 from profilesvc.domain import profiles, verification
@@ -14,6 +15,7 @@ from profilesvc.domain.problems import counted
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.provider.port import ProviderError, Verification
+from profilesvc.services import drift, events
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
@@ -32,7 +34,7 @@ async def list_page(services: Services, caller: Caller, query: LocationListQuery
     only = None if caller.key is None else caller.key.location_name
     unassigned = query.type == "unassigned"
     offset = (query.page - 1) * limit
-    async with services.storage.read() as session:
+    async with services.storage.read(may_be_old=True) as session:
         total = await locations.count(session, caller.owner_id, only, unassigned)
         rows = await locations.page(session, caller.owner_id, only, unassigned, (offset, limit))
     entries = [_entry(row) for row in rows]
@@ -68,6 +70,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
                 await locations.keep_profile(
                     session, location.owner_id, location.name, json.dumps(profile), title_of(profile), now
                 )
+            await drift.note(services, location, cached, profile)
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
     return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": cached.is_verified}}), data_age=age)
 
@@ -95,13 +98,20 @@ async def switch_sync(services: Services, location: AllowedLocation, enabled: bo
     if enabled:
         require_plan(location, "sync")
     async with services.storage.write() as session:
-        if not enabled:
-            await locations.change(session, location.owner_id, location.name, sync_enabled=False)
-        elif not await locations.enable_sync(session, location.owner_id, location.name):
+        if await locations.switch_sync(session, location.owner_id, location.name, enabled):
+            _publish_switch(services, session, location, enabled)
+        elif enabled:
             row = await locations.state(session, location.owner_id, location.name)
             assert row is not None, "an allowed location exists"
-            raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
+            if not row.is_verified:
+                raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=row.verification_state)
     return SyncSwitched(locationId=location.name, syncEnabled=enabled)
+
+
+def _publish_switch(services: Services, session: AsyncSession, location: AllowedLocation, enabled: bool) -> None:
+    data = SyncSwitchChanged(location_id=location.name, sync_enabled=enabled)
+    event = events.new("location.sync_switched", data, location_name=location.name)
+    events.publish(services, session, location.owner_id, event)
 
 
 async def refresh_verification(services: Services, location: AllowedLocation) -> VerificationRefreshed:
@@ -122,11 +132,14 @@ async def store_verification(
     services: Services, location: AllowedLocation, current: Verification
 ) -> VerificationRefreshed:
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
-    values: dict[str, object] = {"is_verified": is_verified, "verification_state": state}
-    if not is_verified:
-        values["sync_enabled"] = False
     async with services.storage.write() as session:
-        await locations.change(session, location.owner_id, location.name, **values)
+        # Sync first: a constraint allows it for verified locations only.
+        if not is_verified and await locations.switch_sync(session, location.owner_id, location.name, enabled=False):
+            _publish_switch(services, session, location, enabled=False)
+        if await locations.verify(session, location.owner_id, location.name, is_verified, state):
+            data = VerificationChanged(location_id=location.name, is_verified=is_verified, verification_state=state)
+            event = events.new("location.verification_changed", data, location_name=location.name)
+            events.publish(services, session, location.owner_id, event)
     return VerificationRefreshed(locationId=location.name, isVerified=is_verified, verificationState=state)
 
 

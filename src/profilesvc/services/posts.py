@@ -1,12 +1,15 @@
 """List, create, change and delete local posts, and cache those of each location (D-76)."""
 
 import re
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import location_name, post_id, without_account
 from profilesvc.contract.errors import QUOTA_EXCEEDED, SERVICE_UNAVAILABLE
+from profilesvc.contract.events import EventType, PostChanged, QuotaWarning
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import MAX_PAGE_SIZE, PostDeleted, PostListQuery
 from profilesvc.contract.provider.post import LocalPost
@@ -16,17 +19,21 @@ from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start, parse_iso
 from profilesvc.provider.port import ProviderError
+from profilesvc.services import events
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.storage import posts
-from profilesvc.storage.posts import CacheAge, Position, StoredPost
+from profilesvc.storage.events import NewEvent
+from profilesvc.storage.posts import CacheAge, Position, Reading, StoredPost
 
 _CREATED = 201
 _PROCESSING_MAX_AGE = 5 * SECOND
 _CLOCK_SKEW = 5 * SECOND
+_KINDS: dict[str, EventType] = {"LIVE": "post.published", "REJECTED": "post.rejected"}
+_WARNINGS = (100, 80)  # percent of the month's posts
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -127,6 +134,8 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
         await posts.put(session, location.owner_id, location.name, created, now)
         if claim is not None:
             await claim.finish(session, _CREATED, response)
+    if not adopted:
+        services.metrics.post_created()
     return Rendered(response)
 
 
@@ -134,7 +143,8 @@ async def _reserve(services: Services, location: AllowedLocation, now: int) -> N
     """Count the post before it is sent, because the provider is never awaited inside a transaction (D-52)."""
     month, limit = month_start(now), location.plan.monthly_posts
     async with services.storage.write() as session:
-        if await posts.reserve(session, location.owner_id, month, limit):
+        if (used := await posts.reserve(session, location.owner_id, month, limit)) is not None:
+            await _warn(services, session, location, month, used)
             return
         used = await posts.used(session, location.owner_id, month)
     services.metrics.limit_reached("posts-per-month")
@@ -147,6 +157,16 @@ async def _reserve(services: Services, location: AllowedLocation, now: int) -> N
         used=used,
         resets_at=iso(resets_at),
     )
+
+
+async def _warn(services: Services, session: AsyncSession, location: AllowedLocation, month: int, used: int) -> None:
+    """Publish once a month that 80 %, and that all of the quota is used."""
+    limit = location.plan.monthly_posts
+    percent = next((percent for percent in _WARNINGS if used * 100 >= limit * percent), None)
+    if percent is None or not await posts.warn(session, location.owner_id, month, percent):
+        return
+    data = QuotaWarning(used=used, limit=limit, month=iso(month)[:7])
+    events.publish(services, session, location.owner_id, events.new("quota.warning", data))
 
 
 async def _send(
@@ -323,6 +343,23 @@ async def _read(services: Services, location: AllowedLocation) -> None:
         current = {post.post_id: post for post in (stored(location.name, document) for document in listed)}
         try:
             async with services.storage.write() as session:
-                await posts.replace(session, location.owner_id, location.name, before, current, now)
+                reading = await posts.replace(session, location.owner_id, location.name, before, current, now)
+                events.publish(services, session, location.owner_id, *_events(location, before, reading))
         except ServiceError as error:
             raise _NotCachedError(list(current.values())) from (error.__cause__ or error)
+
+
+def _events(location: AllowedLocation, before: dict[str, str], reading: Reading) -> Iterator[NewEvent]:
+    """Return what a reading shows: posts that the provider published, rejected or deleted since they were cached."""
+    for post in reading.changed:
+        kind = _KINDS.get(post.state)
+        if kind is not None and orjson.loads(before[post.post_id]).get("state") != post.state:
+            yield _event(kind, location, post.document)
+    for document in reading.gone:
+        yield _event("post.deleted_at_provider", location, document)
+
+
+def _event(kind: EventType, location: AllowedLocation, document: str) -> NewEvent:
+    return events.new(
+        kind, PostChanged(location_id=location.name, post=orjson.loads(document)), location_name=location.name
+    )

@@ -10,6 +10,7 @@ from profilesvc.contract.common import PermissionName
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.services import audit
 from profilesvc.services.context import Services
+from profilesvc.services.key_events import publish
 from profilesvc.storage import families, revocations
 from profilesvc.storage.families import Exchange, Family
 from profilesvc.storage.keys import KeyState
@@ -144,7 +145,8 @@ async def _repeated(services: Services, session: AsyncSession, key: KeyState, ex
         await audit.count(services, session, "token.refresh_replayed", key)
         return Pair(**orjson.loads(family.successor))
     if exchange.generation < family.generation:
-        await revocations.add(session, exchange.owner_id, "family", exchange.family, now, now + LONGEST_TOKEN)
+        if await revocations.add(session, exchange.owner_id, "family", exchange.family, now, now + LONGEST_TOKEN):
+            await publish(services, session, "token.reuse_detected", key.owner_id, [key.id])
         await audit.record(
             services, session, "token.refresh_reuse", key.owner_id, key.id, generation=exchange.generation
         )

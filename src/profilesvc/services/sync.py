@@ -8,7 +8,8 @@ from typing import Literal
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED
+from profilesvc.contract.errors import CONFLICT, LOCATION_NOT_VERIFIED, PROVIDER_API_ERROR, SYNC_DISABLED
+from profilesvc.contract.events import SyncEnded
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import MAX_LIMIT, SyncHistory, SyncHistoryEntry, SyncHistoryQuery, SyncResult
 from profilesvc.domain import profiles
@@ -16,7 +17,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND, iso
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import idempotency
+from profilesvc.services import drift, events, idempotency
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
@@ -90,6 +91,7 @@ class _Lease:
             now = self._services.clock.now()
             row = SyncRow(new_sync_id(now, self._services.entropy), now, "failed", "push", 0)
             await sync.add(session, self._location.owner_id, self._location.name, row)
+            _publish(self._services, session, self.row, row, [])
         await sync.end_lease(session, self._location.owner_id, self._location.name, self.holder, **values)
         self.must_end = False
 
@@ -149,6 +151,7 @@ async def _push(
     if push.sendable:
         try:
             current = await services.provider.location(location.name)
+            await drift.note(services, location, row, current)
             await _require_verified(services, location, current)
             patch = profiles.plan_patch(current, push.sendable)
             after = await services.provider.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
@@ -205,32 +208,46 @@ async def _finish(
     if push.sendable:
         values["last_sync"] = json.dumps(profiles.merge(json.loads(row.last_sync or "{}"), push.sendable))
         profile = json.dumps(outcome.after)
-        values |= {"profile": profile, "title": title_of(outcome.after), "profile_read_at": now}
+        values |= {"profile": profile, "title": title_of(outcome.after), "profile_read_at": now, "drift": None}
     async with services.storage.write() as session:
         if claim is not None:
             await claim.finish(session, 200, data)
         await sync.end_lease(session, row.owner_id, row.name, lease.holder, **values)
-        await sync.add(session, row.owner_id, row.name, SyncRow(sync_id, now, status, "push", len(outcome.changed)))
+        ended = SyncRow(sync_id, now, status, "push", len(outcome.changed))
+        await sync.add(session, row.owner_id, row.name, ended)
+        if push.sendable:
+            _publish(services, session, row, ended, outcome.changed)
     lease.must_end = False
     return Rendered(data)
+
+
+def _publish(
+    services: Services, session: AsyncSession, location: LocationState, row: SyncRow, changed: list[str]
+) -> None:
+    """Publish the end of a sync. Only the provider can make one fail."""
+    has_failed = row.status == "failed"
+    error = PROVIDER_API_ERROR.code if has_failed else None
+    data = SyncEnded(location_id=location.name, sync=_entry(row), fields_updated=changed, error=error)
+    event = events.new("sync.failed" if has_failed else "sync.succeeded", data, location_name=location.name)
+    events.publish(services, session, location.owner_id, event)
+
+
+def _entry(row: SyncRow) -> SyncHistoryEntry:
+    return SyncHistoryEntry(
+        syncId=row.sync_id,
+        timestamp=iso(row.created_at),
+        status=row.status,
+        fieldsUpdated=row.fields_updated,
+        direction=row.direction,
+    )
 
 
 async def history(services: Services, location: AllowedLocation, query: SyncHistoryQuery) -> SyncHistory:
     """Return a page of the history, newest first (D-86). Only the last `SHOWN` entries can be read."""
     limit = min(query.limit, MAX_LIMIT)
     offset = (query.page - 1) * limit
-    async with services.storage.read() as session:
+    async with services.storage.read(may_be_old=True) as session:
         rows = []
         if offset < SHOWN:
             rows = await sync.history(session, location.owner_id, location.name, offset, min(limit, SHOWN - offset))
-    entries = [
-        SyncHistoryEntry(
-            syncId=row.sync_id,
-            timestamp=iso(row.created_at),
-            status=row.status,
-            fieldsUpdated=row.fields_updated,
-            direction=row.direction,
-        )
-        for row in rows
-    ]
-    return SyncHistory(history=entries)
+    return SyncHistory(history=[_entry(row) for row in rows])

@@ -15,10 +15,12 @@ from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings.groups import (
     IdentitySettings,
     LabSettings,
+    MailSettings,
     MetricsSettings,
     ProviderSettings,
     TokenSettings,
     TracingSettings,
+    WebhookSettings,
     checked_base_url,
 )
 
@@ -26,12 +28,14 @@ __all__ = [
     "PREFIX",
     "IdentitySettings",
     "LabSettings",
+    "MailSettings",
     "MetricsSettings",
     "ProviderSettings",
     "Settings",
     "SettingsError",
     "TokenSettings",
     "TracingSettings",
+    "WebhookSettings",
     "forbid_in_production",
     "is_placeholder",
     "load",
@@ -110,6 +114,8 @@ class Settings(BaseSettings):
     database_url: Annotated[str, AfterValidator(_database_url)] = ""
     """`postgresql+asyncpg://user:password@host/name`; several processes need it. Empty: a SQLite file in `DATA_DIR`.
     `…@/name?host=a:5432&host=b:5432` uses the host that accepts writes."""
+    database_replica_url: Annotated[str, AfterValidator(_database_url)] = ""
+    """A standby of `DATABASE_URL`, for reads that may be up to 10 s old: lists, badges and counts. Empty: none."""
     database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
     """Connections in each of the two pools of a process."""
     provider: ProviderSettings = ProviderSettings()
@@ -119,6 +125,8 @@ class Settings(BaseSettings):
     lab: LabSettings = LabSettings()
     tracing: TracingSettings = TracingSettings()
     metrics: MetricsSettings = MetricsSettings()
+    webhooks: WebhookSettings = WebhookSettings()
+    mail: MailSettings = MailSettings()
     max_in_flight: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """Requests that one process works on; further ones get 503. One address gets at most four fifths."""
     drain_seconds: Annotated[float, Field(ge=0, le=300)] = 0
@@ -177,6 +185,13 @@ class Settings(BaseSettings):
         return not self.production and not self.identity.issuer and self.identity.dev_issuer is not False
 
     @model_validator(mode="after")
+    def _replica_is_of_postgres(self) -> Self:
+        urls = self.database_url, self.database_replica_url
+        if self.database_replica_url and not all(url.startswith("postgresql") for url in urls):
+            raise ValueError(f"{PREFIX}DATABASE_REPLICA_URL needs PostgreSQL there and at {PREFIX}DATABASE_URL")
+        return self
+
+    @model_validator(mode="after")
     def _identity_is_whole(self) -> Self:
         if problem := self.identity.problem(self.production):
             raise ValueError(f"{PREFIX}IDENTITY__{problem}")
@@ -197,6 +212,8 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}PROVIDER__URL is required in production: the emulator is for development")
         if problem := self.provider.problem():
             raise ValueError(f"{PREFIX}PROVIDER__{problem}")
+        if self.webhooks.allow_private:
+            raise ValueError(f"{PREFIX}WEBHOOKS__ALLOW_PRIVATE must not be set in production")
         if variables := _placeholders(self):
             raise ValueError(f"{', '.join(variables)}: replace the placeholder of the example with your value")
         if any(not origin.lower().startswith("https://") for origin in self.dashboard_origins):
@@ -256,5 +273,9 @@ def _all_variables(groups: dict[str, FieldInfo]) -> list[str]:
     names: list[str] = []
     for name, field in groups.items():
         fields = getattr(type(field.default), "model_fields", None)
-        names += [name] if fields is None else [f"{name}__{nested}".upper() for nested in fields]
+        names += (
+            [name]
+            if fields is None
+            else [f"{name}__{nested.alias or field_name}".upper() for field_name, nested in fields.items()]
+        )
     return names

@@ -161,6 +161,51 @@ class MetricsSettings(_Group):
     """The only port that serves `/metrics`, and nothing else (`serve` only). Unset: the port of the service."""
 
 
+class WebhookSettings(_Group):
+    """Deliveries of events to webhooks, chats and mail (docs/events.md)."""
+
+    deliver: bool = True
+    """Whether this process delivers. At least one process of a service must."""
+    calls: Annotated[int, Field(ge=1, le=10_000)] = 500
+    """Number of deliveries that one process sends at a time. One endpoint gets at most 4."""
+    allow_private: bool = False
+    """Whether endpoints may use http and private addresses, such as `http://127.0.0.1:8001`. Development only."""
+
+
+def _mail_url(value: SecretStr) -> SecretStr:
+    url = value.get_secret_value()
+    try:
+        parts = urlsplit(url)
+        is_valid = (
+            parts.scheme in _MAIL_SCHEMES and bool(parts.hostname) and parts.port != 0 and not parts.path.strip("/")
+        )
+    except ValueError:
+        is_valid = False
+    if url and not is_valid:
+        raise ValueError(
+            "must be smtp://, smtp+starttls:// or smtps:// with a host, such as smtps://user:password@host"
+        )
+    return value
+
+
+_MAIL_SCHEMES = ("smtp", "smtp+starttls", "smtps")
+
+
+class MailSettings(_Group):
+    """Alerts by e-mail (docs/events.md)."""
+
+    url: Annotated[SecretStr, AfterValidator(_mail_url)] = SecretStr("")
+    """Mail server, `smtp+starttls://user:password@host:587` or `smtps://…`. Empty in development: files in var/mail."""
+    from_: Annotated[str, Field(alias="from", max_length=320, pattern=r"^[^@\s<>]+@[^@\s<>]+$")] = (
+        "alerts@profilesvc.invalid"
+    )
+    """Address that alerts are from."""
+
+    def sends(self, production: bool) -> bool:
+        """Return whether messages can be sent: to a server, or in development to files."""
+        return bool(self.url.get_secret_value()) or not production
+
+
 class LabSettings(_Group):
     """The service on which the notebooks and `make smoke` run."""
 

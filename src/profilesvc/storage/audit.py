@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import Event
 from profilesvc.database.statements import Executor, Insert, PreparedWrite, insert_by, insert_into
 from profilesvc.database.writers import Executions
+from profilesvc.domain.time import DAY, month_start
 from profilesvc.storage.tables import audit, keys
 
 
@@ -36,7 +37,12 @@ Position = tuple[int, int]  # time and id of an event
 
 async def add(session: AsyncSession, events: list[EventRow]) -> None:
     if events:
-        await session.execute(insert(audit), events)
+        await session.execute(insert(audit), [_stored(event) for event in events])
+
+
+def _stored(event: EventRow) -> dict[str, object]:
+    """Return the columns of a row; events with the same `once` are of the same month."""
+    return {**event, "month": month_start(event["at"])}
 
 
 def _counting(statement: Insert) -> Insert:
@@ -48,20 +54,21 @@ def _counting(statement: Insert) -> Insert:
         "at": case((new.at < audit.c.at, new.at), else_=audit.c.at),
         "details": case((audit.c.details > new.details, audit.c.details), else_=new.details),
     }
-    return statement.on_conflict_do_update(index_elements=[audit.c.owner_id, audit.c.once], set_=counted)
+    return statement.on_conflict_do_update(index_elements=[audit.c.owner_id, audit.c.once, audit.c.month], set_=counted)
 
 
-_COUNT = PreparedWrite(lambda dialect: _counting(insert_by(dialect, audit).inline()), tuple(CountedRow.__annotations__))
+_COUNTED = (*CountedRow.__annotations__, "month")
+_COUNT = PreparedWrite(lambda dialect: _counting(insert_by(dialect, audit).inline()), _COUNTED)
 
 
 async def count(session: AsyncSession, event: CountedRow) -> None:
     """Append an event, or count it if there is one with the same `once`."""
-    await session.execute(_counting(insert_into(session, audit)), event)
+    await session.execute(_counting(insert_into(session, audit)), _stored(event))
 
 
 def counting(dialect: str, events: list[CountedRow]) -> list[Executions]:
     """Return the statements that append or count these events, which have different `once`."""
-    return [_COUNT.executions(dialect, events)]
+    return [_COUNT.executions(dialect, [_stored(event) for event in events])]
 
 
 async def record_expired(session: AsyncSession, owner_id: int | None, now: int, since: int) -> None:
@@ -69,14 +76,16 @@ async def record_expired(session: AsyncSession, owner_id: int | None, now: int, 
     once = literal("expired:") + cast(keys.c.id, String)
     has_expired = keys.c.revoked_at.is_(None) & (keys.c.expires_at <= now) & (keys.c.expires_at > since)
     recorded = exists().where(
-        audit.c.owner_id == (keys.c.owner_id if owner_id is None else owner_id), audit.c.once == once
+        audit.c.owner_id == (keys.c.owner_id if owner_id is None else owner_id),
+        audit.c.once == once,
+        audit.c.month.between(keys.c.expires_at - 31 * DAY, keys.c.expires_at),
     )
     query = select(keys.c.expires_at.label("at"), keys.c.owner_id, keys.c.id.label("key_id"), once.label("once"))
     query = query.where(has_expired, ~recorded)
     if owner_id is not None:
         query = query.where(keys.c.owner_id == owner_id)
     of_all = {"event": "key.expired", "actor": "service"}
-    ends = [{**row, **of_all} for row in (await session.execute(query)).mappings()]
+    ends = [{**row, **of_all, "month": month_start(row["at"])} for row in (await session.execute(query)).mappings()]
     if ends:  # each is a statement, because they may be on different nodes
         await session.execute(insert_into(session, audit).on_conflict_do_nothing(), ends)
 

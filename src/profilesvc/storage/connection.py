@@ -6,7 +6,8 @@ from sqlalchemy import Update, and_, bindparam, case, exists, func, select, upda
 
 from profilesvc.database.statements import Executor, Insert, Prefetch, Prepared, PreparedWrite, Row, fetch, insert_by
 from profilesvc.database.writers import Executions
-from profilesvc.domain.connection import ONLINE_FOR, Span
+from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR, Span
+from profilesvc.domain.time import month_start
 from profilesvc.storage.tables import OWNER, connections, contacts, holds, keys
 
 
@@ -89,11 +90,12 @@ def _upsert(dialect: str) -> Insert:
 
 _KEY = bindparam("key_id", type_=contacts.c.key_id.type)
 _NOW = bindparam("last_heartbeat_at", type_=contacts.c.ended_at.type)
+_MONTH = bindparam("month", type_=contacts.c.started_at.type)
 _RUNNING = and_(
     contacts.c.owner_id == OWNER,
     contacts.c.key_id == _KEY,
     contacts.c.ended_at >= _NOW - ONLINE_FOR,
-    contacts.c.started_at <= _NOW,
+    contacts.c.started_at.between(_MONTH, _NOW),
 )
 
 
@@ -102,7 +104,7 @@ def _extend(_dialect: str) -> Update:
 
 
 def _start(dialect: str) -> Insert:
-    """Start a run of contact after a gap of more than the online window, unless one is running.
+    """Start a run of contact after a gap of more than the online window and in a new month, unless one is running.
 
     It selects from the row of the heartbeat, so that a distributed database sends it to the shard of that row.
     """
@@ -120,15 +122,24 @@ def recording(dialect: str, beats: list[Beat]) -> list[Executions]:
     """Return the statements that record heartbeats: the later one wins, fields not reported keep their value."""
     # Two processes that lock rows in the same order cannot deadlock.
     rows = [beat._asdict() for beat in sorted(beats, key=lambda beat: beat[:3])]
-    latest = list({row["key_id"]: row for row in rows}.values())
+    latest = list({row["key_id"]: {**row, "month": month_start(row["last_heartbeat_at"])} for row in rows}.values())
     return [_UPSERT.executions(dialect, rows), _EXTEND.executions(dialect, latest), _START.executions(dialect, latest)]
 
 
 async def spans(session: Executor, owner_id: int, key_id: int, since: int) -> list[Span]:
-    """Return the runs of contact that ended after an instant, oldest first."""
+    """Return the runs of contact that decide the states after an instant, oldest first.
+
+    A run that ended before it decides until OFFLINE_AFTER has passed, and may go on in the row of the next month.
+    """
+    earliest = since - OFFLINE_AFTER
     query = (
         select(contacts.c.started_at, contacts.c.ended_at)
-        .where(contacts.c.owner_id == owner_id, contacts.c.key_id == key_id, contacts.c.ended_at >= since)
+        .where(
+            contacts.c.owner_id == owner_id,
+            contacts.c.key_id == key_id,
+            contacts.c.started_at >= month_start(earliest),
+            contacts.c.ended_at >= earliest,
+        )
         .order_by(contacts.c.started_at)
     )
     return [Span(row.started_at, row.ended_at) for row in await session.execute(query)]

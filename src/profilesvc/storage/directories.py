@@ -21,7 +21,7 @@ DIRECTORIES = {
     "exchanges": "digest",
     "leases": "name",
 }
-REFERENCES = frozenset({"signing_keys", "census"})
+REFERENCES = frozenset({"signing_keys", "census", "sweep_marks"})
 
 
 class Table(SQLModel, registry=registry(metadata=metadata)):
@@ -95,7 +95,7 @@ class SigningKeyRow(Table, table=True):
 
 
 class CountRow(Table, table=True):
-    """A count over a whole table for the operator's metrics: how many rows have a state, and when that was counted."""
+    """A count for the operator's metrics: how many keys or sites have a state, and when that was counted."""
 
     __tablename__ = "census"
 
@@ -103,6 +103,15 @@ class CountRow(Table, table=True):
     state: str = Field(sa_column=Column(String(32), primary_key=True))
     amount: int = Field(sa_column=Column(BigInteger, nullable=False))
     counted_at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class SweepMarkRow(Table, table=True):
+    """What the sweep of the connections remembers, such as when it last ended (`operations/sweep.py`)."""
+
+    __tablename__ = "sweep_marks"
+
+    name: str = Field(sa_column=Column(String(32), primary_key=True))
+    at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
 class LeaseRow(Table, table=True):

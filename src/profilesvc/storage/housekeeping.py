@@ -18,6 +18,8 @@ Kind = Literal[
     "secrets",
     "key_domains",
     "leases",
+    "deliveries",
+    "events",
 ]
 _AGES: dict[Kind, Column[int]] = {
     "audit": tables.audit.c.at,
@@ -26,10 +28,12 @@ _AGES: dict[Kind, Column[int]] = {
     "families": tables.families.c.expires_at,
     "exchanges": tables.exchanges.c.expires_at,
     "idempotency": tables.idempotency.c.created_at,
-    "contacts": tables.contacts.c.ended_at,
+    "contacts": tables.contacts.c.started_at,
     "secrets": tables.secrets.c.expires_at,
     "key_domains": tables.key_domains.c.until,
     "leases": tables.leases.c.until,
+    "deliveries": tables.deliveries.c.created_at,
+    "events": tables.events.c.created_at,
 }
 PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 

@@ -4,7 +4,20 @@ import json
 import re
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.common import DeactivationReason
@@ -222,9 +235,9 @@ async def count_live(session: Executor, owner_id: int, location: str, now: int) 
     return int((await session.execute(query)).scalar_one())
 
 
-def live(now: int | ColumnElement[int]) -> ColumnElement[bool]:
+def live(now: int | ColumnElement[int], of: FromClause = keys) -> ColumnElement[bool]:
     """Return the condition that a key is neither revoked nor expired."""
-    return and_(keys.c.revoked_at.is_(None), or_(keys.c.expires_at.is_(None), keys.c.expires_at > now))
+    return and_(of.c.revoked_at.is_(None), or_(of.c.expires_at.is_(None), of.c.expires_at > now))
 
 
 class ListedKey(NamedTuple):
@@ -256,6 +269,14 @@ async def listed(session: Executor, owner_id: int, client_id: str) -> ListedKey 
     """Return one key of a user, live or not."""
     row = (await session.execute(_listed(owner_id).where(keys.c.client_id == client_id))).first()
     return None if row is None else ListedKey._make(row)
+
+
+async def listed_of(session: Executor, owner_id: int, ids: list[int]) -> list[ListedKey]:
+    """Return these keys of a user, live or not, oldest first."""
+    if not ids:
+        return []
+    query = _listed(owner_id).where(keys.c.id.in_(ids)).order_by(keys.c.id)
+    return [ListedKey._make(row) for row in await session.execute(query)]
 
 
 async def listing(

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, Prepared, fetch
@@ -24,6 +24,7 @@ class LocationState(NamedTuple):
     source: str | None
     last_sync: str | None
     posts_read_at: int | None
+    drift: str | None
 
 
 with_business = locations.outerjoin(
@@ -118,15 +119,31 @@ async def change(session: AsyncSession, owner_id: int, name: str, **values: obje
     await session.execute(update(locations).where(is_location(owner_id, name)).values(**values))
 
 
-async def enable_sync(session: AsyncSession, owner_id: int, name: str) -> bool:
-    """Switch sync on if the location is verified; return False if it is not."""
-    statement = (
-        update(locations)
-        .where(is_location(owner_id, name), locations.c.is_verified)
-        .values(sync_enabled=True)
-        .returning(locations.c.name)
+async def switch_sync(session: AsyncSession, owner_id: int, name: str, enabled: bool) -> bool:
+    """Switch sync off, or on if the location is verified. Return whether that changed the switch."""
+    off = ~locations.c.sync_enabled
+    may_change = and_(off, locations.c.is_verified) if enabled else ~off
+    return await _changed(session, owner_id, name, may_change, sync_enabled=enabled)
+
+
+async def verify(session: AsyncSession, owner_id: int, name: str, is_verified: bool, state: str) -> bool:
+    """Store the verification, and return whether it changed."""
+    differs = or_(locations.c.is_verified != is_verified, locations.c.verification_state != state)
+    return await _changed(session, owner_id, name, differs, is_verified=is_verified, verification_state=state)
+
+
+async def drifted(session: AsyncSession, row: LocationState, digest: str | None) -> bool:
+    """Store the digest of what differs, and return False if another process has stored one since `row` was read."""
+    return await _changed(
+        session, row.owner_id, row.name, locations.c.drift.is_not_distinct_from(row.drift), drift=digest
     )
-    return (await session.execute(statement)).first() is not None
+
+
+async def _changed(
+    session: AsyncSession, owner_id: int, name: str, condition: ColumnElement[bool], **values: object
+) -> bool:
+    statement = update(locations).where(is_location(owner_id, name), condition).values(**values)
+    return (await session.execute(statement.returning(locations.c.name))).first() is not None
 
 
 async def keep_profile(session: AsyncSession, owner_id: int, name: str, profile: str, title: str, read_at: int) -> None:

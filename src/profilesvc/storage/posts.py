@@ -160,6 +160,13 @@ async def documents(session: Executor, owner_id: int, location: str) -> dict[str
     return {row.post_id: row.document for row in await session.execute(query)}
 
 
+class Reading(NamedTuple):
+    """What a reading shows of posts that were cached before: those whose state changed, and those that are gone."""
+
+    changed: list[StoredPost]
+    gone: list[str]
+
+
 async def replace(
     session: AsyncSession,
     owner_id: int,
@@ -167,7 +174,7 @@ async def replace(
     before: dict[str, str],
     current: dict[str, StoredPost],
     now: int,
-) -> None:
+) -> Reading:
     """Replace the cache by what the provider listed from `now` on.
 
     `before` is what was cached when that reading started. A post that was created, changed or deleted through the
@@ -182,18 +189,27 @@ async def replace(
         await session.execute(insert_into(session, posts).on_conflict_do_nothing(), new)
     of_location = {"its_owner": owner_id, "its_location": location}
     cached = [{**of_location, "its_id": key, "before": text} for key, text in before.items()]
-    gone = [row for row in cached if row["its_id"] not in current]
-    if gone:
-        await session.execute(delete(posts).where(*_UNCHANGED), gone)
+    gone = list[str]()
+    for row in cached:
+        if row["its_id"] not in current:
+            deleted = await session.execute(delete(posts).where(*_UNCHANGED).returning(posts.c.document), row)
+            gone += deleted.scalars()
     kept = [(row, current[row["its_id"]]) for row in cached if row["its_id"] in current]
-    changed = [{**row, **post._asdict(), "read_at": now} for row, post in kept if post.document != row["before"]]
-    if changed:
-        await session.execute(update(posts).where(*_UNCHANGED), changed)
+    changed = list[StoredPost]()
+    for row, post in kept:
+        if post.document != row["before"]:
+            values = {**post._asdict(), "read_at": now}
+            updated = update(posts).where(*_UNCHANGED).values(values).returning(posts.c.post_id)
+            changed += [post for _ in await session.execute(updated, row)]
     await session.execute(update(locations).where(is_location(owner_id, location)).values(posts_read_at=now))
+    return Reading(changed, gone)
 
 
-async def reserve(session: AsyncSession, owner_id: int, month: int, limit: int) -> bool:
-    """Count one post of a month; return False if the limit is reached. Concurrent callers never exceed it."""
+async def reserve(session: AsyncSession, owner_id: int, month: int, limit: int) -> int | None:
+    """Count one post of a month and return their number, or None if the limit is reached.
+
+    Concurrent callers never exceed it.
+    """
     first = insert_into(session, post_usage).values(owner_id=owner_id, month=month, used=0)
     await session.execute(first.on_conflict_do_nothing())
     statement = (
@@ -202,6 +218,14 @@ async def reserve(session: AsyncSession, owner_id: int, month: int, limit: int) 
         .values(used=post_usage.c.used + 1)
         .returning(post_usage.c.used)
     )
+    row = (await session.execute(statement)).first()
+    return None if row is None else int(row.used)
+
+
+async def warn(session: AsyncSession, owner_id: int, month: int, percent: int) -> bool:
+    """Store that the owner is warned of this percentage; return False if that or a higher one is stored."""
+    is_lower = (post_usage.c.owner_id == owner_id, post_usage.c.month == month, post_usage.c.warned < percent)
+    statement = update(post_usage).where(*is_lower).values(warned=percent).returning(post_usage.c.warned)
     return (await session.execute(statement)).first() is not None
 
 

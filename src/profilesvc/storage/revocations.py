@@ -30,7 +30,8 @@ _KID_REMOVED = signing_keys.c.kid == bindparam("kid"), signing_keys.c.removed_at
 any_of = or_(exists().where(*_OF_OWNER).correlate(None), exists().where(*_KID_REMOVED).correlate(None))
 
 
-async def add(session: AsyncSession, owner_id: int, kind: Kind, revoked_id: str, now: int, expires_at: int) -> None:
-    """Revoke an id until everything with this id has expired. A second call changes nothing."""
+async def add(session: AsyncSession, owner_id: int, kind: Kind, revoked_id: str, now: int, expires_at: int) -> bool:
+    """Revoke an id until everything with this id has expired. Return False if it was revoked, which changes nothing."""
     values = {"owner_id": owner_id, "id": revoked_id, "kind": kind, "revoked_at": now, "expires_at": expires_at}
-    await session.execute(insert_into(session, revocations).values(values).on_conflict_do_nothing())
+    statement = insert_into(session, revocations).values(values).on_conflict_do_nothing().returning(revocations.c.id)
+    return (await session.execute(statement)).first() is not None

@@ -25,21 +25,9 @@ from sqlalchemy import (
 from sqlmodel import Field
 
 from profilesvc.database.schema import metadata as metadata
+from profilesvc.storage import event_tables as event_tables  # completes the metadata
+from profilesvc.storage.columns import number, of_owner, owner
 from profilesvc.storage.directories import DIRECTORIES, ID, REFERENCES, Table
-
-
-def _owner() -> "Column[int]":
-    return Column(ID, primary_key=True, autoincrement=False)
-
-
-def _number() -> "Column[int]":
-    """A number that the database generates. On SQLite only a primary key of one column can be one (the migration)."""
-    return Column(ID, primary_key=True, autoincrement=True)
-
-
-def _of_owner(column: str, target: str) -> ForeignKeyConstraint:
-    """A reference to another table of the same owner, such as `keys.id`."""
-    return ForeignKeyConstraint(["owner_id", column], [f"{target.partition('.')[0]}.owner_id", target])
 
 
 class UserRow(Table, table=True):
@@ -65,8 +53,8 @@ class BusinessRow(Table, table=True):
     __tablename__ = "businesses"
     __table_args__ = (ForeignKeyConstraint(["owner_id"], ["users.id"]),)
 
-    owner_id: int = Field(sa_column=_owner())
-    id: int | None = Field(default=None, sa_column=_number())
+    owner_id: int = Field(sa_column=owner())
+    id: int | None = Field(default=None, sa_column=number())
     name: str = Field(sa_column=Column(String(200), nullable=False))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
@@ -77,13 +65,13 @@ class LocationRow(Table, table=True):
     __tablename__ = "locations"
     __table_args__ = (
         ForeignKeyConstraint(["owner_id"], ["users.id"]),
-        _of_owner("business_id", "businesses.id"),
+        of_owner("business_id", "businesses.id"),
         CheckConstraint("NOT sync_enabled OR is_verified", name="sync_needs_verification"),
         CheckConstraint("(business_id IS NULL) = (assigned_at IS NULL)", name="assignment_whole"),
         Index("ix_locations_list", "owner_id", "title", "name"),
     )
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     name: str = Field(sa_column=Column(String(80), primary_key=True))
     business_id: int | None = Field(default=None, sa_column=Column(ID))
     assigned_at: int | None = Field(default=None, sa_column=Column(BigInteger))
@@ -99,6 +87,8 @@ class LocationRow(Table, table=True):
     posts_read_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     sync_lease: str | None = Field(default=None, sa_column=Column(String(32)))
     sync_lease_until: int | None = Field(default=None, sa_column=Column(BigInteger))
+    # The digest of the differences that the last `profile.drifted` reported; None while there are none.
+    drift: str | None = Field(default=None, sa_column=Column(String(64)))
 
 
 _NOT_REVOKED = text("revoked_at IS NULL")  # an index of the live keys stays small, however many keys are revoked
@@ -111,8 +101,8 @@ class KeyRow(Table, table=True):
     __tablename__ = "keys"
     __table_args__ = (
         ForeignKeyConstraint(["owner_id"], ["users.id"]),
-        _of_owner("business_id", "businesses.id"),
-        _of_owner("location_name", "locations.name"),
+        of_owner("business_id", "businesses.id"),
+        of_owner("location_name", "locations.name"),
         UniqueConstraint("owner_id", "client_id"),
         Index("ix_keys_live", "owner_id", "id", sqlite_where=_NOT_REVOKED, postgresql_where=_NOT_REVOKED),
         Index("ix_keys_location", "owner_id", "location_name"),
@@ -126,8 +116,8 @@ class KeyRow(Table, table=True):
         ),
     )
 
-    owner_id: int = Field(sa_column=_owner())
-    id: int | None = Field(default=None, sa_column=_number())
+    owner_id: int = Field(sa_column=owner())
+    id: int | None = Field(default=None, sa_column=number())
     client_id: str = Field(sa_column=Column(String(160), nullable=False))
     business_id: int = Field(sa_column=Column(ID, nullable=False))
     location_name: str = Field(sa_column=Column(String(80), nullable=False))
@@ -150,9 +140,9 @@ class SecretRow(Table, table=True):
     """The digest of a client secret; the secret itself is never stored."""
 
     __tablename__ = "secrets"
-    __table_args__ = (_of_owner("key_id", "keys.id"),)
+    __table_args__ = (of_owner("key_id", "keys.id"),)
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
     digest: str = Field(sa_column=Column(String(64), primary_key=True))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
@@ -164,13 +154,13 @@ class HoldRow(Table, table=True):
 
     __tablename__ = "holds"
     __table_args__ = (
-        _of_owner("key_id", "keys.id"),
+        of_owner("key_id", "keys.id"),
         CheckConstraint(
             "reason IN ('security_concern', 'billing_issue', 'plan_downgrade', 'user_requested')", name="reason"
         ),
     )
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
     reason: str = Field(sa_column=Column(String(32), primary_key=True))
     severity: int = Field(sa_column=Column(Integer, nullable=False))
@@ -181,9 +171,9 @@ class ConnectionRow(Table, table=True):
     """The last heartbeat of a key."""
 
     __tablename__ = "connections"
-    __table_args__ = (_of_owner("key_id", "keys.id"),)
+    __table_args__ = (of_owner("key_id", "keys.id"),)
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
     last_heartbeat_at: int = Field(sa_column=Column(BigInteger, nullable=False))
     plugin_version: str | None = Field(default=None, sa_column=Column(Text))
@@ -198,14 +188,18 @@ class ConnectionRow(Table, table=True):
 
 
 class ContactRow(Table, table=True):
-    """An unbroken run of contact; the 30-day history is computed from these runs."""
+    """A run of contact within a month; the 30-day history is computed from these runs.
+
+    A run that goes on into the next month has a row in each, so that `started_at`, which never changes, shows its age.
+    An index on `ended_at` would be written by every heartbeat.
+    """
 
     __tablename__ = "contacts"
-    __table_args__ = (_of_owner("key_id", "keys.id"),)
+    __table_args__ = (of_owner("key_id", "keys.id"),)
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     key_id: int = Field(sa_column=Column(ID, primary_key=True, autoincrement=False))
-    started_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    started_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
     ended_at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
@@ -214,12 +208,12 @@ class PostRow(Table, table=True):
 
     __tablename__ = "posts"
     __table_args__ = (
-        _of_owner("location_name", "locations.name"),
+        of_owner("location_name", "locations.name"),
         Index("ix_posts_list", "owner_id", "location_name", "created_at", "post_id"),
         Index("ix_posts_in_review", "owner_id", "location_name", "state", "read_at"),
     )
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     location_name: str = Field(sa_column=Column(String(80), primary_key=True))
     post_id: str = Field(sa_column=Column(String(80), primary_key=True))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
@@ -237,26 +231,28 @@ class PostUsageRow(Table, table=True):
         CheckConstraint("used >= 0", name="not_negative"),
     )
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     month: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     used: int = Field(sa_column=Column(Integer, nullable=False))
+    # The percentage of the quota that the last `quota.warning` reported.
+    warned: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
 
 
 class SyncRow(Table, table=True):
-    """An entry of the sync history, deleted after 400 days."""
+    """An entry of the sync history, deleted with its month after 400 days."""
 
     __tablename__ = "syncs"
     __table_args__ = (
         CheckConstraint("status IN ('success', 'skipped', 'failed')", name="status"),
         CheckConstraint("direction IN ('push', 'pull')", name="direction"),
-        _of_owner("location_name", "locations.name"),
-        UniqueConstraint("owner_id", "sync_id"),
+        of_owner("location_name", "locations.name"),
+        UniqueConstraint("owner_id", "sync_id", "created_at"),
     )
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     location_name: str = Field(sa_column=Column(String(80), primary_key=True))
     created_at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
-    id: int | None = Field(default=None, sa_column=_number())
+    id: int | None = Field(default=None, sa_column=number())
     sync_id: str = Field(sa_column=Column(String(40), nullable=False))
     status: str = Field(sa_column=Column(String(16), nullable=False))
     direction: str = Field(sa_column=Column(String(8), nullable=False))
@@ -268,7 +264,7 @@ class IdempotencyRow(Table, table=True):
 
     __tablename__ = "idempotency"
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     scope: str = Field(sa_column=Column(String(64), primary_key=True))
     fingerprint: str = Field(sa_column=Column(String(64), nullable=False))
     fence: int = Field(sa_column=Column(Integer, nullable=False))
@@ -286,9 +282,9 @@ class FamilyRow(Table, table=True):
     """
 
     __tablename__ = "families"
-    __table_args__ = (_of_owner("key_id", "keys.id"), CheckConstraint("generation > 0", name="exchanged"))
+    __table_args__ = (of_owner("key_id", "keys.id"), CheckConstraint("generation > 0", name="exchanged"))
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     id: str = Field(sa_column=Column(String(32), primary_key=True))
     key_id: int = Field(sa_column=Column(ID, nullable=False))
     generation: int = Field(sa_column=Column(BigInteger, nullable=False))
@@ -303,7 +299,7 @@ class RevocationRow(Table, table=True):
     __tablename__ = "revocations"
     __table_args__ = (CheckConstraint("kind IN ('token', 'family')", name="kind"),)
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     id: str = Field(sa_column=Column(String(64), primary_key=True))
     kind: str = Field(sa_column=Column(String(16), nullable=False))
     revoked_at: int = Field(sa_column=Column(BigInteger, nullable=False))
@@ -311,23 +307,25 @@ class RevocationRow(Table, table=True):
 
 
 class AuditRow(Table, table=True):
-    """An event of the audit trail, deleted after 400 days.
+    """An event of the audit trail, deleted with its month after 400 days.
 
     Rows are only appended, except that events with the same `once` share one row: the failures of an hour, which
-    `times` counts, and the end of a key.
+    `times` counts, and the end of a key. `month` is the start of the month of `at`: an earlier occurrence can change
+    `at`, but a row must stay in its partition.
     """
 
     __tablename__ = "audit"
     __table_args__ = (
         ForeignKeyConstraint(["owner_id"], ["users.id"]),
-        _of_owner("key_id", "keys.id"),
-        UniqueConstraint("owner_id", "once"),
+        of_owner("key_id", "keys.id"),
+        UniqueConstraint("owner_id", "once", "month"),
         Index("ix_audit_key", "owner_id", "key_id", "at", "id"),
     )
 
-    owner_id: int = Field(sa_column=_owner())
+    owner_id: int = Field(sa_column=owner())
     at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False, index=True))
-    id: int | None = Field(default=None, sa_column=_number())
+    id: int | None = Field(default=None, sa_column=number())
+    month: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
     event: str = Field(sa_column=Column(String(40), nullable=False))
     key_id: int | None = Field(default=None, sa_column=Column(ID))
     actor: str = Field(sa_column=Column(String(200), nullable=False))
@@ -366,3 +364,9 @@ exchanges = metadata.tables["exchanges"]
 audit = metadata.tables["audit"]
 counts = metadata.tables["census"]
 leases = metadata.tables["leases"]
+event_heads = metadata.tables["event_heads"]
+events = metadata.tables["events"]
+watches = metadata.tables["watches"]
+sweep_marks = metadata.tables["sweep_marks"]
+channels = metadata.tables["channels"]
+deliveries = metadata.tables["deliveries"]

@@ -51,11 +51,10 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self._rejected = Counter(
-            "profilesvc_limit_refusals",
-            "Requests rejected because of a limit, by limit.",
-            ["limit"],
-            registry=self._registry,
+        self._rejected = self._counter("limit_refusals", "Requests rejected because of a limit, by limit.", "limit")
+        self._posts = self._counter("posts_created", "Posts created.")
+        self._deliveries = self._counter(
+            "deliveries", "Attempts to deliver events, by kind of channel and outcome.", "kind", "outcome"
         )
         self._in_flight = self._gauge("requests_in_flight", "Requests being handled.")
         self._pool = tuple(
@@ -72,6 +71,9 @@ class Metrics:
         build_info.labels(__version__, platform.python_version()).set(1)
         self._look: Callable[[], Load] = lambda: Load(0, {})
         self._events = 0
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"profilesvc_{name}", text, labels, registry=self._registry)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(f"profilesvc_{name}", text, labels, registry=self._registry, multiprocess_mode="livesum")
@@ -93,6 +95,16 @@ class Metrics:
     def limit_reached(self, limit: str) -> None:
         """Count a request that was rejected because of a limit."""
         self._rejected.labels(limit).inc()
+        self._events += 1
+
+    def post_created(self) -> None:
+        """Count a post that was created through the service."""
+        self._posts.inc()
+        self._events += 1
+
+    def delivery(self, kind: str, outcome: str) -> None:
+        """Count an attempt to deliver an event."""
+        self._deliveries.labels(kind, outcome).inc()
         self._events += 1
 
     @contextlib.asynccontextmanager

@@ -24,6 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc import __version__
 from profilesvc.database.engine import Reading, Storage
+from profilesvc.database.replica import Replica
 from profilesvc.database.statements import FastReader
 from profilesvc.database.writers import Executions
 from profilesvc.domain.request import current_request
@@ -85,9 +86,9 @@ class Tracing(Watcher):
 
         return traced
 
-    def storage(self, url: str, pool_size: int) -> Storage:
+    def storage(self, url: str, pool_size: int, replica_url: str = "") -> Storage:
         """Open a storage with a span for each transaction, including the time it waits."""
-        return _TracedStorage(url, pool_size, self)
+        return _TracedStorage(url, pool_size, replica_url, self)
 
     def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
         """Record a span of a request that has just ended."""
@@ -105,12 +106,12 @@ class Tracing(Watcher):
 
 
 class _TracedStorage(Storage):
-    def __init__(self, url: str, pool_size: int, tracing: Tracing) -> None:
-        super().__init__(url, pool_size)
+    def __init__(self, url: str, pool_size: int, replica_url: str, tracing: Tracing) -> None:
+        super().__init__(url, pool_size, replica_url)
         self._tracing = tracing
 
-    def read(self) -> Reading:
-        return _TracedReading(self, self._tracing)
+    def read(self, *, may_be_old: bool = False) -> Reading:
+        return _TracedReading(self, self.replica if may_be_old else None, self._tracing)
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
@@ -124,8 +125,8 @@ class _TracedStorage(Storage):
 
 
 class _TracedReading(Reading):
-    def __init__(self, storage: Storage, tracing: Tracing) -> None:
-        super().__init__(storage)
+    def __init__(self, storage: Storage, replica: Replica | None, tracing: Tracing) -> None:
+        super().__init__(storage, replica)
         self._tracing = tracing
 
     async def __aenter__(self) -> FastReader:

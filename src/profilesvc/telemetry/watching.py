@@ -21,9 +21,9 @@ class Watcher:
         """Wrap an ASGI app to watch its requests."""
         return app
 
-    def storage(self, url: str, pool_size: int) -> Storage:
+    def storage(self, url: str, pool_size: int, replica_url: str = "") -> Storage:
         """Open a storage to watch its transactions."""
-        return Storage(url, pool_size)
+        return Storage(url, pool_size, replica_url)
 
     def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
         """Watch a request to the provider that has just ended (`provider.transport.Observe`)."""

@@ -71,14 +71,15 @@ async def version() -> Response:
 async def readyz() -> Response:
     """Check the database, migrations and signing key, and that no shutdown has started.
 
-    The service is degraded, and still ready, while a node of a distributed database is down.
+    The service is degraded, and still ready, while a node of a distributed database or a replica is down.
     """
     accepting = not current_app.extensions["profilesvc.draining"].is_set()
     checks = {**await current_app.extensions["profilesvc.checks"].get(_checks), "accepting": accepting}
     failed = {name for name, passes in checks.items() if not passes}
     ready = failed <= readiness.DEGRADING
     status = ("degraded" if failed else "ok") if ready else "unavailable"
-    response = _json({"status": status, "checks": checks}, 200 if ready else 503)
+    lag = readiness.replica_lag(current_services())
+    response = _json({"status": status, "checks": checks, **lag}, 200 if ready else 503)
     if not ready:
         response.headers["Retry-After"] = "1"
     return response

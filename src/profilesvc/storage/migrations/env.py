@@ -4,11 +4,14 @@ from typing import Any
 
 from alembic import context
 
+from profilesvc.storage.partitions import is_partition
 from profilesvc.storage.tables import metadata
 
 
 def _is_compared(item: Any, _name: str | None, kind: str, *_other: object) -> bool:
-    """Leave out the unique constraint that is on SQLite what the primary key of a numbered table is elsewhere."""
+    """Leave out partitions, and the unique constraint that is on SQLite what the primary key of a numbered table is."""
+    if kind == "table":
+        return not is_partition(item.name)
     if kind != "unique_constraint" or item.table.name not in metadata.tables:
         return True
     return list(item.columns.keys()) != list(metadata.tables[item.table.name].primary_key.columns.keys())

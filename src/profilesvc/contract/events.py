@@ -1,0 +1,184 @@
+"""Events that an owner can receive, an addition of this service (docs/events.md)."""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from profilesvc.contract.common import Data, PageNumber, Query, UtcTime
+from profilesvc.contract.connection import ConnectionStatus
+from profilesvc.contract.json import JsonObject
+from profilesvc.contract.keys import KeyEntry
+from profilesvc.contract.sync import Difference, SyncHistoryEntry
+
+EventType = Literal[
+    "connection.online",
+    "connection.idle",
+    "connection.offline",
+    "connection.never_connected",
+    "connection.site_mismatch",
+    "key.created",
+    "key.rolled",
+    "key.deactivated",
+    "key.reactivated",
+    "key.revoked",
+    "key.expiring",
+    "token.reuse_detected",
+    "location.verification_changed",
+    "location.sync_switched",
+    "profile.drifted",
+    "sync.succeeded",
+    "sync.failed",
+    "post.published",
+    "post.rejected",
+    "post.deleted_at_provider",
+    "review.created",
+    "review.updated",
+    "quota.warning",
+]
+EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
+MAX_LIMIT = 100
+_EVENT_ID = r"^evt_[0-9]{1,18}_[0-9]{1,18}$"
+
+
+def types_of(text: str) -> list[EventType]:
+    """Return the types in a comma-separated list.
+
+    Raises:
+        ValueError: The list has an unknown type.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name not in EVENT_TYPES]:
+        raise ValueError(f"unknown event type {unknown[0][:40]!r}")
+    return [name for name in EVENT_TYPES if name in names]
+
+
+def _checked_types(text: str) -> str:
+    try:
+        types_of(text)
+    except ValueError as error:
+        raise PydanticCustomError("event_types", "{reason}", {"reason": str(error)}) from None
+    return text
+
+
+class ConnectionChanged(Data):
+    """The state of a site's connection changed."""
+
+    client_id: str
+    location_id: str
+    connection: ConnectionStatus
+
+
+class KeyChanged(Data):
+    """What happened to an API key, with the key as it was then."""
+
+    key: KeyEntry
+
+
+class VerificationChanged(Data):
+    """The verification of a location at the provider changed."""
+
+    location_id: str
+    is_verified: bool
+    verification_state: str
+
+
+class SyncSwitchChanged(Data):
+    """The sync of a location was switched on or off."""
+
+    location_id: str
+    sync_enabled: bool
+
+
+class ProfileDrifted(Data):
+    """The provider's profile differs from the last sync: `source` is what was synced."""
+
+    location_id: str
+    differences: list[Difference]
+
+
+class SyncEnded(Data):
+    """A sync ended. `error` is the code of the error of a failed one."""
+
+    location_id: str
+    sync: SyncHistoryEntry
+    fields_updated: list[str]
+    error: str | None
+
+
+class PostChanged(Data):
+    """The provider published, rejected or deleted a post. The post is in the provider's format."""
+
+    location_id: str
+    post: JsonObject
+
+
+class ReviewChanged(Data):
+    """A review is new or changed. It is in the provider's format."""
+
+    location_id: str
+    review: JsonObject
+
+
+class QuotaWarning(Data):
+    """80 % or 100 % of the month's posts are used."""
+
+    used: int
+    limit: int
+    month: str = Field(examples=["2026-01"])
+
+
+EventData = (
+    ConnectionChanged
+    | KeyChanged
+    | VerificationChanged
+    | SyncSwitchChanged
+    | ProfileDrifted
+    | SyncEnded
+    | PostChanged
+    | ReviewChanged
+    | QuotaWarning
+)
+
+
+class EventOwner(Data):
+    """The user whose event it is."""
+
+    id: int = Field(description="The number of the user.")
+
+
+class PublishedEvent(Data):
+    """Something that happened to a key, a site or a location. A webhook receives the same document."""
+
+    id: str = Field(description="Unique; also the `webhook-id` of every delivery.", examples=["evt_1_42"])
+    type: EventType = Field(description="What happened; docs/events.md has all types.")
+    created_at: UtcTime = Field(description="When the event was written.")
+    owner: EventOwner = Field(description="The user whose key, site or location it is.")
+    data: JsonObject = Field(description="What changed, in the format that the API returns; it depends on `type`.")
+
+
+class EventListQuery(Query):
+    """Where to continue, and which events."""
+
+    exact = ("after", "types")
+    after: Annotated[
+        str | None, Field(pattern=_EVENT_ID, description="The id of the last event that you have; oldest first.")
+    ] = None
+    types: Annotated[
+        str | None,
+        Field(max_length=1000, description="Types separated by commas; all without it."),
+        AfterValidator(lambda text: text if text is None else _checked_types(text)),
+    ] = None
+    client_id: Annotated[str | None, Field(max_length=160, description="Only events of this API key.")] = None
+    limit: Annotated[PageNumber, Field(description="At most 100; a larger value is reduced to 100.")] = 50
+
+
+class EventList(Data):
+    """A page of events, oldest first. Events are kept for 30 days."""
+
+    events: list[PublishedEvent] = Field(description="The events of the page.")
+    next_after: str | None = Field(
+        description="Send as `after` for what follows; on the last page it is the last event, so that a later request "
+        "continues there. Null if there is no event yet."
+    )
+    has_more: bool = Field(description="Whether more events follow now.")

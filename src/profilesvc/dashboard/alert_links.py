@@ -1,0 +1,72 @@
+"""The links in alerts, which need no sign-in: confirm an address, and stop all mail to it."""
+
+from email import message_from_bytes, policy
+from pathlib import Path
+
+from quart import Blueprint, Response
+
+from profilesvc.api.request import current_services, quart_request, receive
+from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.dashboard import pages
+from profilesvc.domain.errors import ServiceError
+from profilesvc.services import alerts
+from profilesvc.services.context import Services
+
+blueprint = Blueprint("alert_links", __name__)
+_NEWEST = 50
+
+
+@blueprint.get("/alerts/confirm/<link>")
+async def confirmation(link: str) -> Response:
+    """Show a button, because programs that check links follow every one of them."""
+    row = await alerts.of_link(await _counted(), link, "confirm")
+    done = row.confirmed_at is not None
+    return pages.page("alert_link.html", purpose="confirm", address=row.target, done=done)
+
+
+@blueprint.post("/alerts/confirm/<link>")
+async def confirm(link: str) -> Response:
+    services = await _counted()
+    row = await alerts.of_link(services, link, "confirm")
+    await alerts.confirm(services, row)
+    return pages.page("alert_link.html", purpose="confirm", address=row.target, done=True)
+
+
+@blueprint.get("/alerts/unsubscribe/<link>")
+async def unsubscription(link: str) -> Response:
+    row = await alerts.of_link(await _counted(), link, "unsubscribe")
+    return pages.page("alert_link.html", purpose="unsubscribe", address=row.target, done=row.disabled_at is not None)
+
+
+@blueprint.post("/alerts/unsubscribe/<link>")
+async def unsubscribe(link: str) -> Response:
+    """Stop all mail to the address; mail programs send this request too (RFC 8058)."""
+    services = await _counted()
+    row = await alerts.of_link(services, link, "unsubscribe")
+    await alerts.unsubscribe(services, row)
+    return pages.page("alert_link.html", purpose="unsubscribe", address=row.target, done=True)
+
+
+@blueprint.get("/mail")
+async def outbox() -> Response:
+    """Show the newest messages that were written to files, in development without a mail server."""
+    services = await _counted()
+    settings = services.settings
+    if settings.production or settings.mail.url.get_secret_value():
+        raise ServiceError(NOT_FOUND, "Page not found.")
+    files = sorted((settings.data_dir / "mail").glob("*.eml"), reverse=True)[:_NEWEST]
+    return pages.page("mail.html", messages=[_shown(file) for file in files])
+
+
+async def _counted() -> Services:
+    """Return the services. The client is counted by address because it has no session."""
+    services = current_services()
+    await receive(services, quart_request(), None, None)
+    return services
+
+
+def _shown(file: Path) -> dict[str, str]:
+    message = message_from_bytes(file.read_bytes(), policy=policy.default)
+    body = message.get_body(("plain",))
+    text = "" if body is None else body.get_content()
+    return {"to": message["To"], "subject": message["Subject"], "date": message["Date"], "text": text}

@@ -1,0 +1,179 @@
+"""Alerts by e-mail: what is sent now, what waits, and the daily digest."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.utils import format_datetime
+from functools import cache
+from typing import Literal
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from profilesvc.contract.alerts import DOWN, AlertSettings
+from profilesvc.contract.events import PublishedEvent
+from profilesvc.delivery.messages import Story, story
+from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Postponed, Retry, Skipped
+from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
+from profilesvc.domain.alerts import next_time, quiet_until
+from profilesvc.domain.time import DAY, SECOND, parse_iso
+from profilesvc.services import alerts
+from profilesvc.services.context import Services
+from profilesvc.storage import deliveries
+
+_ORDER = (*DOWN, "connection.site_mismatch", "token.reuse_detected", "key.expiring", "sync.failed", "post.rejected")
+# With the time of one message it must be shorter than worker.LEASE, or all that was sent is claimed and sent again.
+_ROUND = 30 * SECOND
+When = Literal["now", "digest"]
+
+
+class MailSender:
+    """Sends to e-mail addresses."""
+
+    def __init__(self, mailer: Mailer) -> None:
+        self._mailer = mailer
+
+    async def __call__(self, services: Services, due: list[Due]) -> Mapping[int, Outcome]:
+        """Send what is due for an address, each alert in a message of its own. See senders.Sender."""
+        settings, end = alerts.settings_of(due[0].channel), due[0].now + _ROUND
+        ended: dict[int, Outcome] = {}
+        digest: list[Due] = []
+        for each in due:
+            if services.clock.now() >= end:
+                ended[each.id] = Postponed(end)
+                continue
+            when = await _when(services, settings, each)
+            if when == "digest":
+                digest.append(each)
+            else:
+                ended[each.id] = await self._alert(services, settings, each) if when == "now" else when
+        if digest:
+            is_late = services.clock.now() >= end
+            outcome = Postponed(end) if is_late else await self._send(services, digest, _digest(services, digest))
+            ended |= {each.id: outcome for each in digest}
+        return ended
+
+    async def _alert(self, services: Services, settings: AlertSettings, due: Due) -> Outcome:
+        outcome = await self._send(services, [due], _alert(services, due))
+        if isinstance(outcome, Delivered) and settings.reminders and due.event and due.event.type in DOWN:
+            async with services.storage.write() as session:
+                await deliveries.add_reminder(
+                    session, due.owner_id, due.channel.id, _number(due.event), due.id, due.now + DAY
+                )
+        return outcome
+
+    async def _send(self, services: Services, due: list[Due], message: EmailMessage) -> Outcome:
+        first = due[0]
+        try:
+            await self._mailer.send(message, first.channel.target, f"{first.now}-{first.owner_id}-{first.id}")
+        except Rejected as error:
+            return Failed(Attempt(first.now, error=str(error)), disable="rejected")
+        except Unsent as error:
+            return Retry(Attempt(first.now, error=str(error)))
+        return Delivered(Attempt(services.clock.now()))
+
+
+async def _when(services: Services, settings: AlertSettings, due: Due) -> When | Outcome:
+    """Return whether a delivery is sent now or in a digest, or what becomes of it instead."""
+    event = due.event
+    if event is None:
+        return "now"
+    if event.data.get("location_id", event.data.get("key", {}).get("assigned_location_id")) in settings.muted_locations:
+        return Skipped("alerts of the location are switched off")
+    if event.type in DOWN or event.type == "connection.online":
+        async with services.storage.read() as session:
+            told = await deliveries.told(session, due.owner_id, due.channel.id, _number(event))
+        if event.type == "connection.online" and event.type not in (*settings.immediate, *settings.daily):
+            return "now" if told.type in DOWN else Skipped("no alert said that the site was offline")
+        if event.type in DOWN:
+            if told.state not in DOWN_STATES:
+                return Skipped("the site is connected again")
+            if told.snoozed_until is not None and told.snoozed_until > due.now:
+                return Postponed(told.snoozed_until)
+    if event.type in settings.immediate:
+        quiet = settings.quiet_time
+        until = None if quiet is None else quiet_until(quiet.from_, quiet.to, settings.time_zone, due.now)
+        return "now" if until is None else Postponed(until)
+    if event.type not in settings.daily:
+        return Skipped("alerts of this type are switched off")
+    at = next_time(settings.digest_at, settings.time_zone, parse_iso(event.created_at))
+    return "digest" if at <= due.now else Postponed(at)
+
+
+DOWN_STATES = ("offline", "never_connected")
+
+
+def _number(event: PublishedEvent) -> int:
+    return int(event.id.rpartition("_")[2])
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("profilesvc.delivery"),
+        autoescape=select_autoescape(("html",)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _alert(services: Services, due: Due) -> EmailMessage:
+    base = f"{services.settings.base_url}/dashboard"
+    if due.event is None and due.channel.confirmed_at is None:
+        told = Story("Confirm this address to receive alerts about your sites", "The link is valid for three days.")
+        link = f"{base}/alerts/confirm/{alerts.link(services, due.channel, 'confirm')}"
+        return _message(services, [due], told.title, [told], link, "Confirm the address")
+    if due.event is None:
+        told = Story("This is a test of your alerts")
+        return _message(services, [due], told.title, [told], base, "Open the dashboard")
+    told = story(due.event)
+    if due.now - parse_iso(due.event.created_at) >= DAY and due.event.type in DOWN:
+        told = told._replace(title=f"Still: {told.title}")
+    return _message(services, [due], told.title, [told], base, "Open the dashboard")
+
+
+def _digest(services: Services, due: list[Due]) -> EmailMessage:
+    """Return the digest, with the sites that are down first, then in the order of time."""
+    found = [each for each in due if each.event is not None]
+    found.sort(key=lambda each: (_rank(each), each.id))
+    stories = [story(each.event) for each in found if each.event is not None]
+    subject = f"Daily digest: {len(stories)} {'event' if len(stories) == 1 else 'events'}"
+    return _message(services, found, subject, stories, f"{services.settings.base_url}/dashboard", "Open the dashboard")
+
+
+def _rank(due: Due) -> int:
+    kind = "" if due.event is None else due.event.type
+    return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+
+
+def _message(
+    services: Services, due: list[Due], subject: str, stories: list[Story], link: str, link_text: str
+) -> EmailMessage:
+    """Build a message. A repeated attempt has the same Message-ID, so that mail programs show it once."""
+    first, settings = due[0], services.settings
+    host = urlsplit(settings.base_url).hostname or "localhost"
+    shown: dict[str, object] = {"subject": subject, "link": link, "link_text": link_text, "unsubscribe": ""}
+    if first.channel.confirmed_at is not None:
+        sealed = alerts.link(services, first.channel, "unsubscribe")
+        shown["unsubscribe"] = f"{settings.base_url}/dashboard/alerts/unsubscribe/{sealed}"
+    times = [None if each.event is None else each.event.created_at for each in due]
+    shown["stories"] = [
+        {**told._asdict(), "at": "" if at is None else f"{at[:16].replace('T', ' ')} UTC"}
+        for told, at in zip(stories, times, strict=True)
+    ]
+    message = EmailMessage()
+    message["From"], message["To"] = settings.mail.from_, first.channel.target
+    message["Subject"] = " ".join(subject.split())[:200]
+    message["Date"] = format_datetime(datetime.fromtimestamp(first.now // 1000, UTC))
+    message["Message-ID"] = f"<{first.owner_id}.{first.channel.id}.{first.id}@{host}>"
+    if first.event is not None and len(due) == 1 and "client_id" in first.event.data:
+        # Mail programs show messages with the same reference as one conversation.
+        message["References"] = f"<{first.channel.id}.{first.event.data['client_id']}@{host}>"
+    message["Auto-Submitted"] = "auto-generated"
+    if shown["unsubscribe"]:
+        message[UNSUBSCRIBE] = f"<{shown['unsubscribe']}>"
+        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    message.set_content(_templates().get_template("mail.txt").render(**shown))
+    message.add_alternative(_templates().get_template("mail.html").render(**shown), subtype="html")
+    return message

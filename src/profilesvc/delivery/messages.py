@@ -1,0 +1,69 @@
+"""Events as sentences for people: the subject and the advice of an alert."""
+
+from typing import NamedTuple
+
+from profilesvc.contract.events import EventType, PublishedEvent
+from profilesvc.contract.json import JsonObject
+
+
+class Story(NamedTuple):
+    """What happened, in one sentence, and what its reader can do about it."""
+
+    title: str
+    advice: str = ""
+
+
+_CHECK = "Is the site online, is the plugin active, and does its cron run?"
+_COPY = "It is probably a copy, such as a staging site. Give it a key of its own, or remove the key there."
+_REUSE = "The tokens that descend from it were revoked. If no backup was restored, replace the secret of the key."
+# The fields in braces are those of `_fields`.
+_STORIES: dict[EventType, Story] = {
+    "connection.online": Story("{site} is connected again"),
+    "connection.idle": Story("{site} has not reported for more than two hours", _CHECK),
+    "connection.offline": Story("{site} is offline: no heartbeat{since}", _CHECK),
+    "connection.never_connected": Story("{site} has never connected", "Is the key entered in the plugin?"),
+    "connection.site_mismatch": Story("A second site uses the credentials of {site}", _COPY),
+    "key.created": Story("The API key “{name}” was created"),
+    "key.rolled": Story("The secret of the API key “{name}” was replaced"),
+    "key.deactivated": Story("The API key “{name}” was deactivated"),
+    "key.reactivated": Story("The API key “{name}” is active again"),
+    "key.revoked": Story("The API key “{name}” was revoked"),
+    "key.expiring": Story("The API key “{name}” ends on {end}", "Create a new key and enter it in the plugin."),
+    "token.reuse_detected": Story("A used refresh token of the API key “{name}” came back", _REUSE),
+    "location.verification_changed": Story("The verification of {place} is now {state}"),
+    "location.sync_switched": Story("The sync of {place} is now {switch}"),
+    "profile.drifted": Story("The provider's profile of {place} differs from the last sync: {differences}"),
+    "sync.succeeded": Story("The profile of {place} was synced: {updated}"),
+    "sync.failed": Story("The sync of {place} failed", "The next sync sends the same data again."),
+    "post.published": Story("A post of {place} was published: {summary}"),
+    "post.rejected": Story("The provider rejected a post of {place}: {summary}", "Change the post to submit it again."),
+    "post.deleted_at_provider": Story("A post of {place} was deleted at the provider: {summary}"),
+    "review.created": Story("{place} has a new review"),
+    "review.updated": Story("A review of {place} was changed"),
+    "quota.warning": Story("{used} of {limit} posts of the month are used"),
+}
+
+
+def story(event: PublishedEvent) -> Story:
+    """Return an event as sentences."""
+    title, advice = _STORIES[event.type]
+    return Story(title.format_map(_fields(event.data)), advice)
+
+
+def _fields(data: JsonObject) -> dict[str, str]:
+    key, last = data.get("key", {}), data.get("connection", {}).get("last_heartbeat_at")
+    summary = " ".join(str(data.get("post", {}).get("summary", "")).split())
+    return {
+        "site": f"The site of the API key {data.get('client_id', '')}",
+        "since": f" since {str(last)[:16].replace('T', ' ')} UTC" if last else "",
+        "name": str(key.get("name", "")),
+        "end": str(key.get("expires_at"))[:10],
+        "place": str(data.get("location_id", "")),
+        "state": str(data.get("verification_state", "")),
+        "switch": "on" if data.get("sync_enabled") else "off",
+        "differences": ", ".join(str(each.get("field")) for each in data.get("differences", [])[:5]),
+        "updated": ", ".join(data.get("fields_updated", [])) or "no change",
+        "summary": f"“{summary[:60]}{'…' if len(summary) > 60 else ''}”",
+        "used": str(data.get("used", "")),
+        "limit": str(data.get("limit", "")),
+    }

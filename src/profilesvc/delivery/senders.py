@@ -1,0 +1,74 @@
+"""What the worker and the senders of each kind of channel exchange."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from profilesvc.contract.events import PublishedEvent
+from profilesvc.services.context import Services
+from profilesvc.storage.channels import Channel
+
+
+class Due(NamedTuple):
+    """A delivery to send now. `event` is None for a test; `tries` counts the attempts before this one."""
+
+    owner_id: int
+    id: int
+    channel: Channel
+    event: PublishedEvent | None
+    now: int
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt, as its owner sees it. `at` is an instant; `response` is the start of the response's body."""
+
+    at: int
+    status: int | None = None
+    error: str | None = None
+    duration_ms: int = 0
+    response: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The receiver accepted it."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The attempt failed; the next one follows by the schedule, not before an instant if the receiver names one."""
+
+    attempt: Attempt
+    not_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """Nothing was sent, because the owner wants it later. It does not count as an attempt."""
+
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """It is not sent; `reason` is what the owner sees."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt failed and is not repeated. With `disable` the channel gets nothing more, for this reason."""
+
+    attempt: Attempt
+    disable: str | None = None
+
+
+Outcome = Delivered | Retry | Postponed | Skipped | Failed
+# Sends the deliveries of one channel and returns how it ended: for all of them, or by the numbers of the deliveries. It
+# gets several only for an e-mail address, all that are due. What it raises counts as Retry.
+Sender = Callable[[Services, list[Due]], Awaitable[Outcome | Mapping[int, Outcome]]]

@@ -1,0 +1,92 @@
+"""Sends messages: by SMTP, or in development to files in `var/mail`."""
+
+import asyncio
+import os
+from email.message import EmailMessage
+from email.policy import EmailPolicy
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import aiosmtplib
+
+from profilesvc.settings import Settings
+
+_SECONDS = 10.0  # for one command
+_SECONDS_IN_ALL = 20.0
+_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
+
+
+class _Policy(EmailPolicy):
+    """Leaves the header of RFC 8058 as it is, because mail programs do not decode a URL that is split and encoded."""
+
+    def fold(self, name: str, value: str) -> str:
+        """Return a header as it is sent."""
+        return f"{name}: {value}{self.linesep}" if name == UNSUBSCRIBE else super().fold(name, value)
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        """Return the same as bytes."""
+        return self.fold(name, value).encode() if name == UNSUBSCRIBE else super().fold_binary(name, value)
+
+
+UNSUBSCRIBE = "List-Unsubscribe"
+_POLICY = _Policy(linesep="\r\n")
+
+
+class Rejected(Exception):
+    """The mail server rejects the address for good."""
+
+
+class Unsent(Exception):
+    """The message was not accepted; the next attempt may succeed. The text has no secret."""
+
+
+class Mailer:
+    """One SMTP connection for each message. Alerts are rare, and a server closes idle connections."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._url = settings.mail.url.get_secret_value()
+        self._from = settings.mail.from_
+        self._folder = settings.data_dir / "mail"
+
+    async def send(self, message: EmailMessage, address: str, name: str) -> None:
+        """Send a message to an address; `name` is that of the file in development.
+
+        Raises:
+            Rejected: the server rejects the address.
+            Unsent: for any other reason.
+        """
+        content = message.as_bytes(policy=_POLICY)
+        if not self._url:
+            _write(self._folder, f"{name}.eml", content)
+            return
+        parts = urlsplit(self._url)
+        try:
+            async with asyncio.timeout(_SECONDS_IN_ALL):
+                await aiosmtplib.send(
+                    content,
+                    sender=self._from,
+                    recipients=[address],
+                    hostname=parts.hostname,
+                    port=parts.port or _PORTS[parts.scheme],
+                    username=unquote(parts.username) if parts.username else None,
+                    password=unquote(parts.password) if parts.password else None,
+                    use_tls=parts.scheme == "smtps",
+                    start_tls=parts.scheme == "smtp+starttls",
+                    timeout=_SECONDS,
+                )
+        except aiosmtplib.SMTPRecipientsRefused as error:
+            codes = [refused.code for refused in error.recipients]
+            if codes and min(codes) >= 500:
+                raise Rejected(f"the mail server rejects the address: {codes[0]}") from None
+            raise Unsent(f"the mail server does not accept the address now: {codes}") from None
+        except aiosmtplib.SMTPResponseException as error:
+            raise Unsent(f"the mail server responds {error.code}") from None
+        except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
+            raise Unsent(f"the mail server cannot be reached: {type(error).__name__}") from None
+
+
+def _write(folder: Path, name: str, content: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)

@@ -1,0 +1,94 @@
+"""Webhooks by Standard Webhooks: signed, with one attempt for each call (docs/events.md)."""
+
+import time
+from email.utils import parsedate_to_datetime
+
+import orjson
+
+from profilesvc import __version__
+from profilesvc.contract.json import JsonObject
+from profilesvc.delivery.chats import message
+from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Retry
+from profilesvc.delivery.transport import Transport, Unreachable
+from profilesvc.domain import webhooks
+from profilesvc.domain.addresses import parse_target
+from profilesvc.domain.time import SECOND, iso
+from profilesvc.services.context import Services
+
+_SLOW_DOWN = (429, 503)
+_GONE = {"webhook": (410,), "slack": (404, 410), "teams": (404, 410), "discord": (404, 410)}
+_USER_AGENT = f"profilesvc/{__version__} (+https://www.standardwebhooks.com)"
+
+
+class WebhookSender:
+    """Sends to webhooks, and to the incoming webhooks of chats."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def __call__(self, services: Services, due: list[Due]) -> Outcome:
+        """Send one delivery. See senders.Sender."""
+        (one,) = due
+        started = time.monotonic()
+        try:
+            target = parse_target(one.channel.target, allow_private=services.settings.webhooks.allow_private)
+            response = await self._transport.post(target, *request_of(services, one))
+        except (Unreachable, ValueError) as error:
+            return Retry(Attempt(one.now, None, str(error), _since(started)))
+        attempt = Attempt(one.now, response.status, _problem(response.status), _since(started), response.text)
+        if 200 <= response.status < 300:
+            return Delivered(attempt)
+        if response.status in _GONE[one.channel.kind]:
+            return Failed(attempt, disable="gone")
+        if response.status in _SLOW_DOWN and response.retry_after is not None:
+            return Retry(attempt, _not_before(response.retry_after, services.clock.now()))
+        return Retry(attempt)
+
+
+def request_of(services: Services, due: Due) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the body of a delivery."""
+    headers = {"Content-Type": "application/json", "User-Agent": _USER_AGENT}
+    document = document_of(due)
+    if due.channel.kind != "webhook":
+        return headers, orjson.dumps(message(due.channel.kind, document))
+    body, now = orjson.dumps(document), services.clock.now()
+    keys = [webhooks.secret(services.pepper, due.channel.nonce)]
+    if due.channel.previous_nonce is not None and (due.channel.previous_until or 0) > now:
+        keys.append(webhooks.secret(services.pepper, due.channel.previous_nonce))
+    timestamp = now // SECOND
+    signed = webhooks.signature(keys, document["id"], timestamp, body)
+    own = {"webhook-id": document["id"], "webhook-timestamp": str(timestamp), "webhook-signature": signed}
+    return headers | own, body
+
+
+def document_of(due: Due) -> JsonObject:
+    """Return the event as JSON, or that of a test."""
+    if due.event is not None:
+        return due.event.model_dump(mode="json")
+    return {
+        "id": f"test_{due.owner_id}_{due.id}",
+        "type": "webhook.test",
+        "created_at": iso(due.now),
+        "owner": {"id": due.owner_id},
+        "data": {},
+    }
+
+
+def _problem(status: int) -> str | None:
+    if 200 <= status < 300:
+        return None
+    return "redirects are not followed" if 300 <= status < 400 else f"the receiver responded with {status}"
+
+
+def _since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)
+
+
+def _not_before(retry_after: str, now: int) -> int:
+    """Return the instant of a Retry-After in seconds or as a date; 0 for an invalid one."""
+    if retry_after.isascii() and retry_after.isdecimal():
+        return now + int(retry_after[:9]) * SECOND
+    try:
+        return round(parsedate_to_datetime(retry_after).timestamp() * SECOND)
+    except (ValueError, TypeError, OverflowError):
+        return 0

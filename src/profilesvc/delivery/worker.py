@@ -1,0 +1,253 @@
+"""Claim what is due, send it by the kind of its channel, and record how it ended.
+
+Every process runs a worker. It claims deliveries with a lease, so that a killed process costs a repeat after 60 s,
+never a loss (docs/events.md).
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import asdict
+
+import orjson
+
+from profilesvc.contract.events import PublishedEvent
+from profilesvc.database.batches import Batches
+from profilesvc.delivery.senders import (
+    Attempt,
+    Delivered,
+    Due,
+    Failed,
+    Outcome,
+    Postponed,
+    Retry,
+    Sender,
+    Skipped,
+)
+from profilesvc.domain import webhooks
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.time import SECOND
+from profilesvc.services import events
+from profilesvc.services.context import Services
+from profilesvc.storage import channels, deliveries
+from profilesvc.storage.deliveries import CALLS, Claimed, DueRow, Finished
+
+log = logging.getLogger("profilesvc")
+LEASE = 60 * SECOND
+_PAGE = 200  # due rows that are read at once
+_POLL_SECONDS = 1.0
+_COMMIT_SECONDS = 0.02  # from the signal of a new event to its commit
+_CHANCE_BYTES = 3  # a length of its own, so that seeded tests make the same secrets as without attempts
+
+
+class Worker:
+    """The deliveries of one process. `calls` is how many it sends at a time."""
+
+    def __init__(self, services: Services, senders: Mapping[str, Sender], calls: int = 500) -> None:
+        self._services, self._senders, self._limit = services, senders, calls
+        self._calls: dict[asyncio.Task[None], int] = {}
+        self._finished = Batches(services.storage, deliveries.finishing)
+        self._crowded: set[int] = set()  # channels that have more due deliveries than room
+
+    async def run_round(self) -> int:
+        """Start the calls that are due now, and return how many deliveries they have."""
+        services, started = self._services, 0
+        now = services.clock.now()
+        self._crowded = {channel for channel, count in Counter(self._calls.values()).items() if count >= CALLS}
+        while (room := self._limit - len(self._calls)) > 0:
+            services.storage.renew()
+            async with services.storage.read() as session:
+                rows = await deliveries.due(session, now, self._crowded, min(room, _PAGE))
+            if not rows:
+                break
+            claimed = await self._claim(rows, now)
+            started += len(claimed)
+            numbers = {each.id for each in claimed}
+            self._crowded |= {row.channel_id for row in rows if row.id not in numbers}
+            for batch in _batches(claimed):
+                self._start(batch, now)
+        return started
+
+    async def _claim(self, rows: list[DueRow], now: int) -> list[Claimed]:
+        claimed: list[Claimed] = []
+        async with self._services.storage.write() as session:
+            for owner_id in sorted({row.owner_id for row in rows}):
+                wanted: dict[int, list[int]] = {}
+                for row in rows:
+                    if row.owner_id == owner_id:
+                        wanted.setdefault(row.channel_id, []).append(row.id)
+                claimed += await deliveries.claim(session, owner_id, wanted, now, now + LEASE)
+        return claimed
+
+    def _start(self, batch: list[Claimed], now: int) -> None:
+        task = asyncio.get_running_loop().create_task(self._deliver(batch, now))
+        self._calls[task] = batch[0].channel.id
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._calls.pop(task) in self._crowded or len(self._calls) + 1 >= self._limit:
+            self._services.due.set()
+
+    async def settle(self) -> None:
+        """Wait for the calls that have started."""
+        while self._calls:
+            await asyncio.wait(list(self._calls))
+
+    async def stop(self) -> None:
+        """End the calls. Another process repeats them at once."""
+        for task in self._calls:
+            task.cancel()
+        await self.settle()
+
+    async def _deliver(self, batch: list[Claimed], now: int) -> None:
+        outcome: Outcome | Mapping[int, Outcome]
+        try:
+            outcome = await self._send(batch, now)
+        except asyncio.CancelledError:
+            outcome = Postponed(now)
+        try:
+            for ended, its in _by_outcome(batch, outcome):
+                await self._record(its, ended)
+        except ServiceError as error:  # the lease ends by itself, and the delivery is repeated
+            log.warning("deliveries: %s", error.kind.code)
+        except Exception:
+            log.exception("deliveries: unexpected")
+
+    async def _send(self, batch: list[Claimed], now: int) -> Outcome | Mapping[int, Outcome]:
+        channel = batch[0].channel
+        if channel.disabled_at is not None:
+            return Skipped("disabled")
+        if channel.kind not in self._senders:
+            return Skipped("unknown kind")
+        found = [each for each in batch if each.event is not None or each.event_id is None]
+        if not found:
+            return Skipped("the event is older than 30 days")
+        due = [Due(each.owner_id, each.id, channel, _event(each), now, each.tries) for each in found]
+        try:
+            return await self._senders[channel.kind](self._services, due)
+        except Exception:  # a defect must not end the worker
+            log.exception("deliveries: unexpected")
+            return Retry(Attempt(now, error="internal error"))
+
+    async def _record(self, batch: list[Claimed], outcome: Outcome) -> None:
+        now = self._services.clock.now()
+        disabled = await self._judge_channel(batch[0], outcome, now)
+        self._services.metrics.delivery(batch[0].channel.kind, type(outcome).__name__.lower())
+        ended = [self._finish(each, outcome, now, final=disabled) for each in batch]
+        await asyncio.gather(*(self._finished.add(each) for each in ended))
+
+    async def _judge_channel(self, claimed: Claimed, outcome: Outcome, now: int) -> bool:
+        """Record whether the channel fails, disable it if it does for too long, and return whether it was disabled."""
+        channel = claimed.channel
+        failing, owner_id, number = channel.failing_since, channel.owner_id, channel.id
+        if isinstance(outcome, Delivered) and failing is not None:
+            async with self._services.storage.write() as session:
+                await channels.change(session, owner_id, number, failing_since=None)
+        if not isinstance(outcome, Retry | Failed):
+            return False
+        reason = outcome.disable if isinstance(outcome, Failed) else None
+        if failing is not None and now - failing >= webhooks.FAILING_FOR:
+            reason = reason or "failing"
+        if failing is None or reason is not None:
+            async with self._services.storage.write() as session:
+                await channels.start_failing(session, owner_id, number, now)
+                if reason is not None and await channels.disable(session, owner_id, number, now, reason):
+                    log.warning("channel %d of owner %d is disabled: %s", number, owner_id, reason)
+        return reason is not None
+
+    def _finish(self, claimed: Claimed, outcome: Outcome, now: int, *, final: bool) -> Finished:
+        tries, attempts, next_at = claimed.tries, claimed.attempts, None
+        state: deliveries.State = "failed"
+        if isinstance(outcome, Postponed):
+            state, next_at = "pending", outcome.until
+        elif isinstance(outcome, Skipped):
+            state, attempts = "skipped", _with(attempts, Attempt(now, error=outcome.reason))
+        else:
+            tries, attempts = tries + 1, _with(attempts, outcome.attempt)
+            if isinstance(outcome, Delivered):
+                state = "delivered"
+            elif isinstance(outcome, Retry) and not final and (wait := self._wait(tries)) is not None:
+                state, next_at = "pending", max(now + wait, min(outcome.not_before, now + webhooks.MAX_WAIT))
+        finished_at = None if state == "pending" else now
+        return Finished(
+            claimed.owner_id, claimed.id, claimed.claimed_until, state, next_at, tries, attempts, finished_at
+        )
+
+    def _wait(self, tries: int) -> int | None:
+        chance = int.from_bytes(self._services.entropy.token_bytes(_CHANCE_BYTES)) / 256**_CHANCE_BYTES
+        return webhooks.next_wait(tries, chance)
+
+
+def _batches(claimed: list[Claimed]) -> list[list[Claimed]]:
+    """Return the deliveries of each e-mail address together, and all others one by one."""
+    one_by_one = [[each] for each in claimed if each.channel.kind != "email"]
+    mails = [each for each in claimed if each.channel.kind == "email"]
+    return one_by_one + [list(group) for _, group in itertools.groupby(mails, key=lambda each: each.channel.id)]
+
+
+def _by_outcome(
+    batch: list[Claimed], outcome: Outcome | Mapping[int, Outcome]
+) -> Iterator[tuple[Outcome, list[Claimed]]]:
+    """Yield the outcomes with their deliveries. One whose event was deleted has none of its own."""
+    if not isinstance(outcome, Mapping):
+        yield outcome, batch
+        return
+    gone: Outcome = Skipped("the event is older than 30 days")
+    by_outcome: dict[int, tuple[Outcome, list[Claimed]]] = {}
+    for each in batch:
+        its = outcome.get(each.id, gone)
+        by_outcome.setdefault(id(its), (its, []))[1].append(each)
+    yield from by_outcome.values()
+
+
+def _event(claimed: Claimed) -> PublishedEvent | None:
+    return None if claimed.event is None else events.published(claimed.owner_id, claimed.event)
+
+
+def _with(attempts: str, attempt: Attempt) -> str:
+    return orjson.dumps([*orjson.loads(attempts), asdict(attempt)]).decode()
+
+
+async def _run(services: Services, worker: Worker, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        services.due.clear()
+        try:
+            await worker.run_round()
+        except ServiceError as error:
+            log.warning("deliveries: %s", error.kind.code)
+        except Exception:  # a defect must not end the rounds
+            log.exception("deliveries: unexpected")
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(services.due.wait(), _POLL_SECONDS)
+        if not stop.is_set():
+            await asyncio.sleep(_COMMIT_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def in_background(services: Services, senders: Mapping[str, Sender]) -> AsyncIterator[None]:
+    """Deliver as long as the block runs, unless the settings leave it to other processes."""
+    settings = services.settings.webhooks
+    if not settings.deliver:
+        yield
+        return
+    stop, worker = asyncio.Event(), Worker(services, senders, settings.calls)
+    running = asyncio.get_running_loop().create_task(_run(services, worker, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        services.due.set()
+        await running
+        await worker.stop()
+
+
+async def deliver_due(services: Services, senders: Mapping[str, Sender]) -> int:
+    """Deliver what is due now, and return how many deliveries that were: for programs that move the clock."""
+    worker, sent = Worker(services, senders), 0
+    while started := await worker.run_round():
+        sent += started
+        await worker.settle()
+    return sent

@@ -1,0 +1,135 @@
+"""Which addresses a webhook may use, so that an owner cannot make the service call its own network.
+
+An address must be public in every respect: the list of special addresses of IANA, those of clouds, and the ranges that
+contain an IPv4 address are rejected. A host is a name or an address in its usual form, because resolvers accept others.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+MAX_URL = 2048
+_GLOBAL = ipaddress.ip_network("2000::/3")
+_NOT_PUBLIC = [
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8",
+        "100.64.0.0/10",
+        "168.63.129.16/32",  # the host of a machine on Azure
+        "192.0.0.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "240.0.0.0/4",
+        "2001::/23",  # with Teredo, ORCHID and benchmarks
+        "2001:db8::/32",
+        "2002::/16",  # 6to4 contains an IPv4 address
+        "2620:4f:8000::/48",
+        "3fff::/20",
+    )
+]
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\Z")
+_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")  # as a last label: an IPv4 address in another form
+_LOCAL = ("localhost", "local", "localdomain", "internal", "intranet", "private", "lan", "home", "corp", "home.arpa")
+
+
+def is_public(text: str) -> bool:
+    """Return whether an IP address is one of the public internet."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and (address.scope_id is not None or address not in _GLOBAL):
+        return False  # also IPv4-mapped addresses and NAT64
+    if not address.is_global or address.is_multicast or address.is_reserved:
+        return False
+    return not any(address in network for network in _NOT_PUBLIC if network.version == address.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The parts of an accepted URL. `host` is in lower case, and without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def netloc(self) -> str:
+        """Host and port as in the Host header, without the usual port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The one form of URLs that lead to the same place."""
+        return f"{self.scheme}://{self.netloc}{self.path}"
+
+
+_PORTS = {"https": 443, "http": 80}
+
+
+def parse_target(url: str, *, allow_private: bool) -> Target:
+    """Return the parts of a URL that events may be sent to.
+
+    Raises:
+        ValueError: The URL breaks a rule, which the message names.
+    """
+    if len(url) > MAX_URL:
+        raise ValueError("must have at most 2,048 characters")
+    if not url.isascii() or not url.isprintable() or any(char in url for char in ' \\"<>^`{|}'):
+        raise ValueError("must be a URL of ASCII characters without spaces; write other characters as %XX or punycode")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("must be a valid URL with a port from 1 to 65535") from None
+    _check_form(parts, allow_private=allow_private)
+    target = Target(
+        parts.scheme,
+        (parts.hostname or "").rstrip("."),
+        _PORTS[parts.scheme] if port is None else port,
+        (parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
+    )
+    if target.port == 0 or (not allow_private and target.port != 443 and target.port <= 1023):
+        raise ValueError("must have port 443 or a port above 1023")
+    _check_host(target.host, is_bracketed="[" in parts.netloc, allow_private=allow_private)
+    return target
+
+
+def _check_form(parts: SplitResult, *, allow_private: bool) -> None:
+    if parts.scheme not in (("https", "http") if allow_private else ("https",)):
+        raise ValueError("must start with https://")
+    if "@" in parts.netloc:
+        raise ValueError("must not contain a user or password")
+    if parts.fragment:
+        raise ValueError("must not contain a fragment (#)")
+    if not parts.hostname:
+        raise ValueError("must contain a host")
+
+
+def _check_host(host: str, *, is_bracketed: bool, allow_private: bool) -> None:
+    labels = host.split(".")
+    is_address = is_bracketed or _is_ipv4(host)
+    if not is_address and (len(host) > 253 or not all(_LABEL.match(label) for label in labels)):
+        raise ValueError("must contain a valid host name")
+    if not is_address and _NUMBER.match(labels[-1]):
+        raise ValueError("must contain a host name, or an address in its usual form")
+    if allow_private:
+        return
+    if is_address and not is_public(host):
+        raise ValueError("must not lead to a private address")
+    if not is_address and (len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _LOCAL)):
+        raise ValueError("must not lead to a private address")
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,34 @@
+"""When an alert is sent: the quiet time and the daily digest, by the clock of its address's time zone."""
+
+from datetime import UTC, datetime, timedelta
+from datetime import time as clock_time
+from zoneinfo import ZoneInfo
+
+
+def next_time(at: str, zone: str, after: int) -> int:
+    """Return the first instant after `after` at which the clocks of a zone show `at`, such as 08:00.
+
+    A time that does not exist on a day, because the clocks are put forward, is as much later as they are.
+    """
+    local = _local(after, zone)
+    for days in range(3):
+        instant = _instant(local + timedelta(days=days), at, zone)
+        if instant > after:
+            return instant
+    raise AssertionError("a day has 25 hours at most")
+
+
+def quiet_until(start: str, end: str, zone: str, now: int) -> int | None:
+    """Return when the quiet time ends, or None outside of it. It may contain midnight; equal times mean none."""
+    shown = f"{_local(now, zone):%H:%M}"
+    is_quiet = start <= shown < end if start <= end else shown >= start or shown < end
+    return next_time(end, zone, now) if is_quiet else None
+
+
+def _local(instant: int, zone: str) -> datetime:
+    return datetime.fromtimestamp(instant / 1000, UTC).astimezone(ZoneInfo(zone))
+
+
+def _instant(day: datetime, at: str, zone: str) -> int:
+    local = datetime.combine(day.date(), clock_time.fromisoformat(at), ZoneInfo(zone))
+    return round(local.timestamp() * 1000)

@@ -1,0 +1,77 @@
+"""The events of owners: written in the transaction of their cause, and read as a log (docs/events.md)."""
+
+from typing import TYPE_CHECKING
+
+import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.events import (
+    MAX_LIMIT,
+    EventData,
+    EventList,
+    EventListQuery,
+    EventOwner,
+    EventType,
+    PublishedEvent,
+    types_of,
+)
+from profilesvc.domain.errors import invalid
+from profilesvc.domain.time import DAY, iso
+from profilesvc.storage import events
+from profilesvc.storage.events import NewEvent, StoredPublishedEvent
+
+if TYPE_CHECKING:  # `services.context` imports modules that record events
+    from profilesvc.services.context import Caller, Services
+
+KEPT = 30 * DAY
+
+
+def new(kind: EventType, data: EventData, *, key_id: int | None = None, location_name: str | None = None) -> NewEvent:
+    """Return an event that `publish` can write."""
+    return NewEvent(kind, data.model_dump_json(by_alias=True), key_id, location_name)
+
+
+def publish(services: "Services", session: AsyncSession, owner_id: int, *found: NewEvent) -> None:
+    """Write events of an owner, and what delivers them, when this transaction ends."""
+    if found:
+        events.add(session, owner_id, list(found), services.clock.now())
+        services.due.set()
+
+
+def event_id(owner_id: int, number: int) -> str:
+    """Return the id of an event on the wire, such as `evt_1_42`."""
+    return f"evt_{owner_id}_{number}"
+
+
+def published(owner_id: int, row: StoredPublishedEvent) -> PublishedEvent:
+    """Return an event as the log and the deliveries show it."""
+    return PublishedEvent(
+        id=event_id(owner_id, row.id),
+        type=row.type,
+        created_at=iso(row.created_at),
+        owner=EventOwner(id=owner_id),
+        data=orjson.loads(row.data),
+    )
+
+
+def _number(owner_id: int, text: str | None) -> int:
+    if text is None:
+        return 0
+    _, owner, number = text.split("_")
+    if int(owner) != owner_id:
+        raise invalid("query", "after", "must be the id of one of your events")
+    return int(number)
+
+
+async def list_page(services: "Services", caller: "Caller", query: EventListQuery) -> EventList:
+    """Return events of the caller after one of them, oldest first.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR for an event of another owner.
+    """
+    limit, after = min(query.limit, MAX_LIMIT), _number(caller.owner_id, query.after)
+    types = [] if query.types is None else types_of(query.types)
+    async with services.storage.read(may_be_old=True) as session:
+        rows = await events.page(session, caller.owner_id, after, types, query.client_id, limit + 1)
+    shown = [published(caller.owner_id, row) for row in rows[:limit]]
+    return EventList(events=shown, next_after=shown[-1].id if shown else query.after, has_more=len(rows) > limit)

@@ -1,0 +1,43 @@
+"""Keys as lists and events show them."""
+
+from typing import Literal
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.events import EventType, KeyChanged
+from profilesvc.contract.keys import KeyEntry
+from profilesvc.domain.time import iso
+from profilesvc.services import events
+from profilesvc.services.context import Services
+from profilesvc.storage import keys
+from profilesvc.storage.keys import ListedKey
+
+
+def _status(row: ListedKey, now: int) -> Literal["active", "deactivated", "revoked"]:
+    if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
+        return "revoked"
+    return "deactivated" if row.hold_reason is not None else "active"
+
+
+def entry(row: ListedKey, now: int) -> KeyEntry:
+    return KeyEntry(
+        id=row.id,
+        client_id=row.client_id,
+        name=row.name,
+        assigned_location_id=row.location_name,
+        primary_domain=row.primary_domain,
+        created_at=iso(row.created_at),
+        last_used_at=None if row.last_used_at is None else iso(row.last_used_at),
+        status=_status(row, now),
+        deactivation_reason=row.hold_reason,
+        expires_at=None if row.expires_at is None else iso(row.expires_at),
+    )
+
+
+async def publish(services: Services, session: AsyncSession, kind: EventType, owner_id: int, ids: list[int]) -> None:
+    """Write an event for each of these keys of an owner, with the key as it is now."""
+    now = services.clock.now()
+    for row in await keys.listed_of(session, owner_id, ids):
+        data = KeyChanged(key=entry(row, now))
+        event = events.new(kind, data, key_id=row.id, location_name=row.location_name)
+        events.publish(services, session, owner_id, event)

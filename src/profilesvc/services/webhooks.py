@@ -1,0 +1,333 @@
+"""Webhooks of owners: create, change, roll, test, and what was delivered."""
+
+import asyncio
+import hashlib
+
+import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
+from profilesvc.contract.webhooks import (
+    MAX_LIMIT,
+    SECRET_WARNING,
+    DeliveryAttempt,
+    DeliveryEntry,
+    DeliveryList,
+    DeliveryListQuery,
+    WebhookChange,
+    WebhookCreate,
+    WebhookCreated,
+    WebhookDeleted,
+    WebhookEntry,
+    WebhookList,
+    WebhookRecover,
+    WebhookRecovered,
+    WebhookRolled,
+)
+from profilesvc.database.statements import Executor
+from profilesvc.domain import webhooks
+from profilesvc.domain.addresses import Target, is_public, parse_target
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.time import iso, parse_iso
+from profilesvc.services import events
+from profilesvc.services.access import missing
+from profilesvc.services.context import Caller, Services
+from profilesvc.storage import channels, deliveries, users
+from profilesvc.storage.channels import Channel
+from profilesvc.storage.deliveries import Delivery
+from profilesvc.storage.events import StoredPublishedEvent
+
+KINDS = ("webhook", "slack", "teams", "discord")
+_NONCE_BYTES = 24
+_RESOLVE_SECONDS = 2.0
+_LARGEST = 2**63 - 1
+
+
+async def create(services: Services, caller: Caller, body: WebhookCreate) -> WebhookCreated:
+    """Create a webhook and return its secret, which cannot be read again.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR for a URL that is not allowed or used twice; PLAN_RESTRICTION.
+    """
+    target, kind = await _target(services, body.url), "webhook" if body.format == "standard" else body.format
+    now, nonce = services.clock.now(), services.entropy.token_bytes(_NONCE_BYTES).hex()
+    values = {"target": target.url, "description": body.description, "types": channels.stored_types(body.types)}
+    async with services.storage.write() as session:
+        await users.lock_user(session, caller.owner_id)
+        await _require_room(session, caller)
+        number = await channels.add(
+            session,
+            caller.owner_id,
+            _digest(target),
+            kind=kind,
+            nonce=nonce,
+            created_at=now,
+            confirmed_at=now,
+            **values,
+        )
+        if number is None:
+            raise _used()
+        channel = await _own(session, caller, number)
+    return WebhookCreated(
+        **_entry(channel, now).model_dump(),
+        secret=_secret(services, nonce) if kind == "webhook" else None,
+        warning=SECRET_WARNING if kind == "webhook" else "The URL is the secret of the chat: keep it to yourself.",
+    )
+
+
+async def list_all(services: Services, caller: Caller) -> WebhookList:
+    """Return the webhooks of the caller."""
+    async with services.storage.read() as session:
+        rows = await channels.listing(session, caller.owner_id, KINDS)
+    now = services.clock.now()
+    return WebhookList(webhooks=[_entry(row, now) for row in rows], limit=caller.plan.webhooks)
+
+
+async def get(services: Services, caller: Caller, webhook_id: str) -> WebhookEntry:
+    """Return a webhook of the caller.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    async with services.storage.read() as session:
+        return _entry(await _own(session, caller, _number(webhook_id)), services.clock.now())
+
+
+async def change(services: Services, caller: Caller, webhook_id: str, body: WebhookChange) -> WebhookEntry:
+    """Change a webhook. To enable it starts a new time of failing.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR; NOT_FOUND.
+    """
+    number, now = _number(webhook_id), services.clock.now()
+    target = None if body.url is None else await _target(services, body.url)
+    values: dict[str, object] = {}
+    if body.description is not None:
+        values["description"] = body.description
+    if body.types is not None:
+        values["types"] = channels.stored_types(body.types)
+    if body.enabled is not None:
+        disabled_at, reason = (None, None) if body.enabled else (now, "owner")
+        values |= {"disabled_at": disabled_at, "disabled_reason": reason, "failing_since": None}
+    async with services.storage.write() as session:
+        await users.lock_user(session, caller.owner_id)
+        await _own(session, caller, number)
+        if target is not None:
+            if await channels.uses(session, caller.owner_id, _digest(target), except_for=number):
+                raise _used()
+            values |= {"target": target.url, "target_digest": _digest(target), "failing_since": None}
+        if values:
+            await channels.change(session, caller.owner_id, number, **values)
+        return _entry(await _own(session, caller, number), now)
+
+
+async def delete(services: Services, caller: Caller, webhook_id: str) -> WebhookDeleted:
+    """Delete a webhook with its deliveries.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    number = _number(webhook_id)
+    async with services.storage.write() as session:
+        await _own(session, caller, number)
+        await channels.remove(session, caller.owner_id, number)
+    return WebhookDeleted(id=number)
+
+
+async def roll(services: Services, caller: Caller, webhook_id: str) -> WebhookRolled:
+    """Give a webhook a new secret. The previous one signs too for 24 hours.
+
+    Raises:
+        ServiceError: NOT_FOUND, also for a chat, which has no secret.
+    """
+    number, now = _number(webhook_id), services.clock.now()
+    nonce = services.entropy.token_bytes(_NONCE_BYTES).hex()
+    async with services.storage.write() as session:
+        channel = await _own(session, caller, number)
+        if channel.kind != "webhook":
+            raise missing("webhook with a secret")
+        previous = {"previous_nonce": channel.nonce, "previous_until": now + webhooks.OVERLAP}
+        await channels.change(session, caller.owner_id, number, nonce=nonce, **previous)
+    return WebhookRolled(
+        id=number,
+        secret=_secret(services, nonce),
+        rolled_at=iso(now),
+        previous_secret_expires_at=iso(now + webhooks.OVERLAP),
+        warning=SECRET_WARNING,
+    )
+
+
+async def test(services: Services, caller: Caller, webhook_id: str) -> DeliveryEntry:
+    """Queue an event of the type `webhook.test`.
+
+    Raises:
+        ServiceError: NOT_FOUND; CONFLICT if the webhook is disabled.
+    """
+    return await _queue(services, caller, _number(webhook_id), None)
+
+
+async def resend(services: Services, caller: Caller, webhook_id: str, delivery_id: str) -> DeliveryEntry:
+    """Queue the event of a delivery again, with the same `webhook-id`.
+
+    Raises:
+        ServiceError: NOT_FOUND, also if the event was deleted; CONFLICT if the webhook is disabled.
+    """
+    return await _queue(services, caller, _number(webhook_id), _number(delivery_id))
+
+
+async def _queue(services: Services, caller: Caller, number: int, delivery: int | None) -> DeliveryEntry:
+    owner_id, event_id = caller.owner_id, None
+    async with services.storage.write() as session:
+        await _enabled(session, caller, number)
+        if delivery is not None:
+            sent = await deliveries.find(session, owner_id, number, delivery)
+            if sent is None or (sent.event_id is not None and sent.type is None):
+                raise missing("delivery")
+            event_id = sent.event_id
+        added = await deliveries.add(session, owner_id, number, event_id, services.clock.now())
+        row = await deliveries.find(session, owner_id, number, added)
+        services.due.set()
+    assert row is not None, "added in this transaction"
+    return _delivery(owner_id, row)
+
+
+async def recover(services: Services, caller: Caller, webhook_id: str, body: WebhookRecover) -> WebhookRecovered:
+    """Queue the events since a time that were not delivered, such as those of the time when a webhook was disabled.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR; NOT_FOUND; CONFLICT if the webhook is disabled.
+    """
+    number, now = _number(webhook_id), services.clock.now()
+    try:
+        since = parse_iso(body.since)
+    except ValueError:
+        raise invalid("body", "since", "must be an RFC 3339 time such as 2026-01-02T03:04:05Z") from None
+    if not now - events.KEPT <= since <= now:
+        raise invalid("body", "since", "must be a time within the last 30 days")
+    async with services.storage.write() as session:
+        channel = await _enabled(session, caller, number)
+        queued = await deliveries.add_since(session, channel, since, now)
+        services.due.set()
+    return WebhookRecovered(id=number, queued=queued)
+
+
+async def list_deliveries(
+    services: Services, caller: Caller, webhook_id: str, query: DeliveryListQuery
+) -> DeliveryList:
+    """Return a page of deliveries, newest first.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    number, limit = _number(webhook_id), min(query.limit, MAX_LIMIT)
+    before = None if query.before is None else int(query.before)
+    async with services.storage.read() as session:
+        await _own(session, caller, number)
+        rows = await deliveries.page(session, caller.owner_id, number, before, limit + 1)
+    shown = rows[:limit]
+    return DeliveryList(
+        deliveries=[_delivery(caller.owner_id, row) for row in shown],
+        next_before=str(shown[-1].id) if len(rows) > limit else None,
+    )
+
+
+def _number(text: str) -> int:
+    """Return the number in a path; one that a database cannot store is as unknown as any other."""
+    if not (text.isascii() and text.isdecimal() and int(text[:20]) <= _LARGEST):
+        raise missing("webhook")
+    return int(text)
+
+
+async def _own(session: Executor, caller: Caller, number: int) -> Channel:
+    channel = await channels.find(session, caller.owner_id, number, KINDS)
+    if channel is None:
+        raise missing("webhook")
+    return channel
+
+
+async def _enabled(session: AsyncSession, caller: Caller, number: int) -> Channel:
+    channel = await _own(session, caller, number)
+    if channel.disabled_at is not None:
+        raise ServiceError(CONFLICT, "The webhook is disabled. Enable it first.")
+    return channel
+
+
+async def _require_room(session: AsyncSession, caller: Caller) -> None:
+    limit = caller.plan.webhooks
+    if await channels.count(session, caller.owner_id, KINDS) >= limit:
+        raise ServiceError(
+            PLAN_RESTRICTION,
+            f"The {caller.plan.display_name} plan includes {limit} webhooks. Delete one first, or change the plan.",
+            plan=caller.plan.name,
+            limit=limit,
+        )
+
+
+async def _target(services: Services, url: str) -> Target:
+    """Return an accepted URL. A name without an address is accepted, because it may get one later."""
+    allow_private = services.settings.webhooks.allow_private
+    try:
+        target = parse_target(url, allow_private=allow_private)
+    except ValueError as error:
+        raise invalid("body", "url", str(error)) from None
+    if allow_private:
+        return target
+    try:
+        async with asyncio.timeout(_RESOLVE_SECONDS):
+            addresses = await services.resolver(target.host, target.port)
+    except OSError:  # also TimeoutError
+        return target
+    if not all(map(is_public, addresses)):
+        raise invalid("body", "url", "must not lead to a private address")
+    return target
+
+
+def _used() -> ServiceError:
+    return invalid("body", "url", "is used by another of your webhooks")
+
+
+def _digest(target: Target) -> str:
+    return hashlib.sha256(target.url.encode()).hexdigest()
+
+
+def _secret(services: Services, nonce: str) -> str:
+    return webhooks.shown_secret(webhooks.secret(services.pepper, nonce))
+
+
+def _optional(instant: int | None) -> str | None:
+    return None if instant is None else iso(instant)
+
+
+def _entry(channel: Channel, now: int) -> WebhookEntry:
+    until = channel.previous_until
+    return WebhookEntry.model_validate(
+        {
+            "id": channel.id,
+            "url": channel.target,
+            "format": "standard" if channel.kind == "webhook" else channel.kind,
+            "description": channel.description,
+            "types": channel.event_types(),
+            "enabled": channel.disabled_at is None,
+            "disabled_reason": channel.disabled_reason,
+            "failing_since": _optional(channel.failing_since),
+            "created_at": iso(channel.created_at),
+            "previous_secret_expires_at": iso(until) if until is not None and until > now else None,
+        }
+    )
+
+
+def _delivery(owner_id: int, row: Delivery) -> DeliveryEntry:
+    event = None
+    if row.event_id is not None and row.type is not None and row.event_created_at is not None:
+        stored = StoredPublishedEvent(row.event_id, row.event_created_at, row.type, row.data or "{}")
+        event = events.published(owner_id, stored)
+    attempts = [DeliveryAttempt(**{**each, "at": iso(each["at"])}) for each in orjson.loads(row.attempts)]
+    return DeliveryEntry(
+        id=row.id,
+        state=row.state,
+        created_at=iso(row.created_at),
+        next_attempt_at=_optional(row.next_at),
+        finished_at=_optional(row.finished_at),
+        attempts=attempts,
+        event=event,
+    )

@@ -1,0 +1,127 @@
+"""Queries on channels: where the events of an owner are sent."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.events import EVENT_TYPES, EventType
+from profilesvc.database.statements import Executor, insert_into
+from profilesvc.storage.tables import channels, deliveries
+
+
+class Channel(NamedTuple):
+    """A channel of an owner. `settings` is JSON."""
+
+    owner_id: int
+    id: int
+    kind: str
+    target: str
+    description: str
+    types: str
+    settings: str
+    nonce: str
+    previous_nonce: str | None
+    previous_until: int | None
+    created_at: int
+    confirmed_at: int | None
+    failing_since: int | None
+    disabled_at: int | None
+    disabled_reason: str | None
+
+    def event_types(self) -> list[EventType]:
+        """Return the types that it receives; empty means all."""
+        return [name for name in EVENT_TYPES if f",{name}," in self.types]
+
+
+COLUMNS = [channels.c[name] for name in Channel._fields]
+
+
+def stored_types(types: Collection[EventType]) -> str:
+    """Return types as they are stored: with a comma before and after each one, so that SQL can search for one."""
+    return "," + ",".join(types) + "," if types else ""
+
+
+async def add(session: AsyncSession, owner_id: int, target_digest: str, **values: object) -> int | None:
+    """Add a channel and return its number; None if the owner has one with this target."""
+    row = insert_into(session, channels).values(owner_id=owner_id, target_digest=target_digest, **values)
+    added = row.on_conflict_do_nothing(index_elements=["owner_id", "target_digest"]).returning(channels.c.id)
+    number: int | None = (await session.execute(added)).scalar_one_or_none()
+    return number
+
+
+async def listing(session: Executor, owner_id: int, kinds: Collection[str]) -> list[Channel]:
+    """Return the channels of an owner, oldest first."""
+    query = select(*COLUMNS).where(channels.c.owner_id == owner_id, channels.c.kind.in_(kinds)).order_by(channels.c.id)
+    return [Channel._make(row) for row in await session.execute(query)]
+
+
+async def of_all_owners(session: Executor, kinds: Collection[str]) -> list[Channel]:
+    """Return the channels of all owners, oldest first, for the operator."""
+    query = select(*COLUMNS).where(channels.c.kind.in_(kinds)).order_by(channels.c.created_at, channels.c.id)
+    return [Channel._make(row) for row in await session.execute(query)]
+
+
+async def find(session: Executor, owner_id: int, number: int, kinds: Collection[str]) -> Channel | None:
+    """Return a channel of an owner."""
+    query = select(*COLUMNS).where(channels.c.owner_id == owner_id, channels.c.id == number, channels.c.kind.in_(kinds))
+    row = (await session.execute(query)).first()
+    return None if row is None else Channel._make(row)
+
+
+async def locked(session: AsyncSession, owner_id: int, numbers: Sequence[int]) -> list[Channel]:
+    """Lock channels of an owner until the transaction ends, in the order of their numbers, and return them."""
+    query = (
+        select(*COLUMNS)
+        .where(channels.c.owner_id == owner_id, channels.c.id.in_(numbers))
+        .order_by(channels.c.id)
+        .with_for_update(key_share=True)
+    )
+    return [Channel._make(row) for row in await session.execute(query)]
+
+
+async def uses(session: Executor, owner_id: int, target_digest: str, *, except_for: int) -> bool:
+    """Return whether another channel of an owner has this target."""
+    query = select(channels.c.id).where(
+        channels.c.owner_id == owner_id, channels.c.target_digest == target_digest, channels.c.id != except_for
+    )
+    return (await session.execute(query)).first() is not None
+
+
+async def count(session: Executor, owner_id: int, kinds: Collection[str]) -> int:
+    """Return how many channels an owner has."""
+    query = select(func.count()).where(channels.c.owner_id == owner_id, channels.c.kind.in_(kinds))
+    return int((await session.execute(query)).scalar_one())
+
+
+async def change(session: AsyncSession, owner_id: int, number: int, **values: object) -> None:
+    """Change columns of a channel."""
+    changed = update(channels).where(channels.c.owner_id == owner_id, channels.c.id == number)
+    await session.execute(changed.values(**values))
+
+
+async def start_failing(session: AsyncSession, owner_id: int, number: int, now: int) -> None:
+    """Record since when each call to a channel fails."""
+    failing = update(channels).where(
+        channels.c.owner_id == owner_id, channels.c.id == number, channels.c.failing_since.is_(None)
+    )
+    await session.execute(failing.values(failing_since=now))
+
+
+async def disable(session: AsyncSession, owner_id: int, number: int, now: int, reason: str) -> bool:
+    """Disable a channel; return False if it was disabled before."""
+    disabled = (
+        update(channels)
+        .where(channels.c.owner_id == owner_id, channels.c.id == number, channels.c.disabled_at.is_(None))
+        .values(disabled_at=now, disabled_reason=reason)
+        .returning(channels.c.id)
+    )
+    return (await session.execute(disabled)).first() is not None
+
+
+async def remove(session: AsyncSession, owner_id: int, number: int) -> None:
+    """Delete a channel with its deliveries."""
+    of_channel = deliveries.c.owner_id == owner_id, deliveries.c.channel_id == number
+    await session.execute(delete(deliveries).where(*of_channel))
+    await session.execute(delete(channels).where(channels.c.owner_id == owner_id, channels.c.id == number))

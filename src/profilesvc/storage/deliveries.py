@@ -1,0 +1,311 @@
+"""Queries on deliveries: what is due, who works on it, and how it ended."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from sqlalchemy import BigInteger, Integer, String, Text, Update, bindparam, func, insert, literal, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.events import EventType
+from profilesvc.database.statements import Executor, PreparedWrite
+from profilesvc.database.writers import Executions
+from profilesvc.storage import channels as stored
+from profilesvc.storage.channels import Channel
+from profilesvc.storage.events import StoredPublishedEvent
+from profilesvc.storage.tables import OWNER, deliveries, events, watches
+
+State = Literal["pending", "delivered", "failed", "skipped"]
+TOGETHER = 500  # deliveries that one message may have
+CALLS = 4  # at a time to one channel
+
+
+class DueRow(NamedTuple):
+    """A delivery whose time has come."""
+
+    owner_id: int
+    id: int
+    channel_id: int
+
+
+class Claimed(NamedTuple):
+    """A delivery that this process works on until `claimed_until`."""
+
+    owner_id: int
+    id: int
+    channel: Channel
+    event: StoredPublishedEvent | None
+    event_id: int | None
+    tries: int
+    attempts: str
+    claimed_until: int
+
+
+class Finished(NamedTuple):
+    """How an attempt ended; with `next_at` another one follows."""
+
+    owner_id: int
+    delivery_id: int
+    of_claim: int
+    state: State
+    new_next_at: int | None
+    new_tries: int
+    new_attempts: str
+    new_finished_at: int | None
+
+
+class Delivery(NamedTuple):
+    """A delivery as its owner sees it."""
+
+    id: int
+    event_id: int | None
+    type: EventType | None
+    data: str | None
+    event_created_at: int | None
+    created_at: int
+    next_at: int | None
+    state: State
+    tries: int
+    attempts: str
+    finished_at: int | None
+
+
+async def due(session: Executor, now: int, busy: Collection[int], limit: int) -> list[DueRow]:
+    """Return deliveries of all owners whose time has come, without those of `busy` channels."""
+    query = (
+        select(*(deliveries.c[name] for name in DueRow._fields))
+        .where(deliveries.c.next_at <= now)
+        .order_by(deliveries.c.next_at)
+        .limit(limit)
+    )
+    if busy:
+        query = query.where(deliveries.c.channel_id.not_in(busy))
+    return [DueRow._make(row) for row in await session.execute(query)]
+
+
+async def claim(
+    session: AsyncSession, owner_id: int, wanted: Mapping[int, Sequence[int]], now: int, until: int
+) -> list[Claimed]:
+    """Claim due deliveries of an owner, given by channel, as far as the channels have room.
+
+    It locks the channels, so that processes do not exceed the number of calls together. A channel that fails has room
+    for one call. The due deliveries of an e-mail address are claimed together.
+    """
+    by_number = {channel.id: channel for channel in await stored.locked(session, owner_id, sorted(wanted))}
+    running = await _running(session, owner_id, list(wanted), now)
+    numbers: list[int] = []
+    for channel in by_number.values():
+        numbers += await _with_room(session, channel, wanted[channel.id], running.get(channel.id, 0), now)
+    if not numbers:
+        return []
+    claimed = (
+        update(deliveries)
+        .where(deliveries.c.owner_id == owner_id, deliveries.c.id.in_(numbers), deliveries.c.next_at <= now)
+        .values(next_at=until, claimed_until=until)
+        .returning(*(deliveries.c[name] for name in ("id", "channel_id", "event_id", "tries", "attempts")))
+    )
+    rows = sorted((await session.execute(claimed)).all())
+    found = await _events(session, owner_id, {row.event_id for row in rows if row.event_id is not None})
+    return [
+        Claimed(owner_id, number, by_number[channel], found.get(event_id), event_id, tries, attempts, until)
+        for number, channel, event_id, tries, attempts in rows
+    ]
+
+
+async def _with_room(
+    session: AsyncSession, channel: Channel, wanted: Sequence[int], calls: int, now: int
+) -> Sequence[int]:
+    """Return which due deliveries may be sent while `calls` to the channel run."""
+    if channel.kind == "email":
+        return [] if calls else await _all_due(session, channel, now)
+    room = (1 if channel.failing_since is not None else CALLS) - calls
+    return wanted[: max(room, 0)]
+
+
+async def _running(session: AsyncSession, owner_id: int, numbers: list[int], now: int) -> dict[int, int]:
+    query = (
+        select(deliveries.c.channel_id, func.count().label("calls"))
+        .where(
+            deliveries.c.owner_id == owner_id,
+            deliveries.c.channel_id.in_(numbers),
+            deliveries.c.claimed_until > now,
+        )
+        .group_by(deliveries.c.channel_id)
+    )
+    return {row.channel_id: row.calls for row in await session.execute(query)}
+
+
+async def _all_due(session: AsyncSession, channel: Channel, now: int) -> list[int]:
+    query = (
+        select(deliveries.c.id)
+        .where(
+            deliveries.c.owner_id == channel.owner_id,
+            deliveries.c.channel_id == channel.id,
+            deliveries.c.next_at <= now,
+        )
+        .order_by(deliveries.c.id)
+        .limit(TOGETHER)
+    )
+    return list((await session.execute(query)).scalars())
+
+
+async def _events(session: AsyncSession, owner_id: int, numbers: set[int]) -> dict[int, StoredPublishedEvent]:
+    if not numbers:
+        return {}
+    columns = [events.c[name] for name in StoredPublishedEvent._fields]
+    query = select(*columns).where(events.c.owner_id == owner_id, events.c.id.in_(numbers))
+    return {row.id: StoredPublishedEvent._make(row) for row in await session.execute(query)}
+
+
+def _finish(_dialect: str) -> Update:
+    """End a claim, unless it has lapsed and another process has the delivery."""
+    return (
+        update(deliveries)
+        .where(
+            deliveries.c.owner_id == OWNER,
+            deliveries.c.id == bindparam("delivery_id", type_=BigInteger),
+            deliveries.c.claimed_until == bindparam("of_claim", type_=BigInteger),
+        )
+        .values(
+            state=bindparam("state", type_=String),
+            next_at=bindparam("new_next_at", type_=BigInteger),
+            claimed_until=None,
+            tries=bindparam("new_tries", type_=Integer),
+            attempts=bindparam("new_attempts", type_=Text),
+            finished_at=bindparam("new_finished_at", type_=BigInteger),
+        )
+    )
+
+
+_FINISH = PreparedWrite(_finish)
+
+
+def finishing(dialect: str, ended: list[Finished]) -> list[Executions]:
+    """Return the statements that record how attempts ended."""
+    return [_FINISH.executions(dialect, [each._asdict() for each in ended])]
+
+
+async def add(session: AsyncSession, owner_id: int, channel_id: int, event_id: int | None, now: int) -> int:
+    """Queue an event for a channel, or a test, and return the number of the delivery."""
+    row = insert(deliveries).values(
+        owner_id=owner_id, channel_id=channel_id, event_id=event_id, created_at=now, next_at=now, state="pending"
+    )
+    return int((await session.execute(row.returning(deliveries.c.id))).scalar_one())
+
+
+async def add_since(session: AsyncSession, channel: Channel, since: int, now: int) -> int:
+    """Queue the events of an owner since a time that a channel receives, and return how many they are.
+
+    Events that are on their way or were delivered are left out.
+    """
+    known = select(deliveries.c.event_id).where(
+        deliveries.c.owner_id == channel.owner_id,
+        deliveries.c.channel_id == channel.id,
+        deliveries.c.event_id.is_not(None),
+        deliveries.c.state.in_(("pending", "delivered")),
+    )
+    missing = select(
+        events.c.owner_id,
+        literal(channel.id, BigInteger),
+        events.c.id,
+        literal(now, BigInteger),
+        literal(now, BigInteger),
+        literal("pending", String),
+    ).where(
+        events.c.owner_id == channel.owner_id,
+        events.c.created_at >= since,
+        events.c.id.not_in(known),
+    )
+    if channel.types:
+        missing = missing.where(events.c.type.in_(channel.event_types()))
+    names = ["owner_id", "channel_id", "event_id", "created_at", "next_at", "state"]
+    added = insert(deliveries).from_select(names, missing.order_by(events.c.id)).returning(deliveries.c.id)
+    return len((await session.execute(added)).all())
+
+
+async def page(session: Executor, owner_id: int, channel_id: int, before: int | None, limit: int) -> list[Delivery]:
+    """Return deliveries to a channel, newest first."""
+    query = _SHOWN.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
+    if before is not None:
+        query = query.where(deliveries.c.id < before)
+    return [Delivery._make(row) for row in await session.execute(query.order_by(deliveries.c.id.desc()).limit(limit))]
+
+
+async def find(session: Executor, owner_id: int, channel_id: int, number: int) -> Delivery | None:
+    """Return a delivery to a channel."""
+    query = _SHOWN.where(
+        deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id, deliveries.c.id == number
+    )
+    row = (await session.execute(query)).first()
+    return None if row is None else Delivery._make(row)
+
+
+_SHOWN = select(
+    deliveries.c.id,
+    deliveries.c.event_id,
+    events.c.type,
+    events.c.data,
+    events.c.created_at,
+    *(deliveries.c[name] for name in Delivery._fields[5:]),
+).select_from(
+    deliveries.outerjoin(events, (events.c.owner_id == deliveries.c.owner_id) & (events.c.id == deliveries.c.event_id))
+)
+
+
+async def backlog(session: Executor, now: int) -> tuple[int, int | None]:
+    """Return how many deliveries of all owners are due, and since when the oldest one is."""
+    query = select(func.count().label("queued"), func.min(deliveries.c.next_at).label("oldest"))
+    row = (await session.execute(query.where(deliveries.c.next_at <= now))).one()
+    return row.queued, row.oldest
+
+
+class Told(NamedTuple):
+    """The state of a key, its snooze, and the type of the last alert about it that an address got."""
+
+    state: str | None
+    snoozed_until: int | None
+    type: str | None
+
+
+async def told(session: Executor, owner_id: int, channel_id: int, event_id: int) -> Told:
+    """Return what an address knows of the key of an event."""
+    of_event = select(events.c.key_id).where(events.c.owner_id == owner_id, events.c.id == event_id)
+    key_id = (await session.execute(of_event)).scalar_one_or_none()
+    of_key = select(watches.c.state, watches.c.snoozed_until).where(
+        watches.c.owner_id == owner_id, watches.c.key_id == key_id
+    )
+    watch = (await session.execute(of_key)).first()
+    last = (
+        select(events.c.type)
+        .join(deliveries, (deliveries.c.owner_id == events.c.owner_id) & (deliveries.c.event_id == events.c.id))
+        .where(
+            events.c.owner_id == owner_id,
+            events.c.key_id == key_id,
+            events.c.type.in_(_STATES),
+            deliveries.c.owner_id == owner_id,
+            deliveries.c.channel_id == channel_id,
+            deliveries.c.state == "delivered",
+        )
+        .order_by(events.c.id.desc())
+        .limit(1)
+    )
+    kind = (await session.execute(last)).scalar_one_or_none()
+    return Told(None, None, kind) if watch is None else Told(watch.state, watch.snoozed_until, kind)
+
+
+async def add_reminder(
+    session: AsyncSession, owner_id: int, channel_id: int, event_id: int, besides: int, at: int
+) -> None:
+    """Queue an event again for a later time, unless another delivery of it than `besides` is pending."""
+    pending = select(deliveries.c.id).where(
+        deliveries.c.owner_id == owner_id,
+        deliveries.c.channel_id == channel_id,
+        deliveries.c.event_id == event_id,
+        deliveries.c.id != besides,
+        deliveries.c.state == "pending",
+    )
+    if (await session.execute(pending)).first() is None:
+        row = {"owner_id": owner_id, "channel_id": channel_id, "event_id": event_id, "created_at": at}
+        await session.execute(insert(deliveries).values(**row, next_at=at, state="pending"))
+
+
+_STATES = ("connection.online", "connection.offline", "connection.never_connected")

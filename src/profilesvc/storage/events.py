@@ -1,0 +1,116 @@
+"""Queries on the events of owners."""
+
+from typing import NamedTuple
+
+from sqlalchemy import String, and_, insert, literal, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.events import EventType
+from profilesvc.database.engine import at_the_end
+from profilesvc.database.statements import Executor, insert_into
+from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys
+
+_PENDING = "profilesvc.events"  # in `session.info`
+
+
+class NewEvent(NamedTuple):
+    """An event before it has a number; `data` is JSON."""
+
+    type: EventType
+    data: str
+    key_id: int | None = None
+    location_name: str | None = None
+
+
+class StoredPublishedEvent(NamedTuple):
+    """An event with its number."""
+
+    id: int
+    created_at: int
+    type: EventType
+    data: str
+
+
+def add(session: AsyncSession, owner_id: int, new: list[NewEvent], now: int) -> None:
+    """Append events of an owner when the transaction ends, and a delivery for each channel that receives them."""
+    if _PENDING not in session.info:
+        session.info[_PENDING] = {}
+        at_the_end(session, _write)
+    session.info[_PENDING].setdefault(owner_id, []).extend((event, now) for event in new)
+
+
+async def _write(session: AsyncSession) -> None:
+    # Each owner's newest number stays locked until the commit. Two transactions that lock in one order cannot deadlock.
+    for owner_id, new in sorted(session.info.pop(_PENDING).items()):
+        await _append(session, owner_id, new)
+
+
+async def _append(session: AsyncSession, owner_id: int, new: list[tuple[NewEvent, int]]) -> None:
+    head = insert_into(session, event_heads).values(owner_id=owner_id, last=len(new))
+    counted = head.on_conflict_do_update(
+        index_elements=[event_heads.c.owner_id], set_={"last": event_heads.c.last + head.excluded.last}
+    )
+    last: int = (await session.execute(counted.returning(event_heads.c.last))).scalar_one()
+    first = last - len(new) + 1
+    rows = [
+        {"owner_id": owner_id, "id": number, "created_at": now, **event._asdict()}
+        for number, (event, now) in enumerate(new, first)
+    ]
+    await session.execute(insert(events), rows)
+    receives = or_(channels.c.types == "", channels.c.types.contains("," + events.c.type + ","))
+    due = (
+        select(
+            channels.c.owner_id,
+            channels.c.id,
+            events.c.id,
+            events.c.created_at,
+            events.c.created_at,
+            literal("pending", String),
+        )
+        .join(events, events.c.owner_id == channels.c.owner_id)
+        .where(
+            channels.c.owner_id == owner_id,
+            events.c.owner_id == owner_id,
+            events.c.id.between(first, last),
+            channels.c.disabled_at.is_(None),
+            channels.c.confirmed_at.is_not(None),
+            receives,
+        )
+        .order_by(events.c.id, channels.c.id)
+    )
+    columns = ["owner_id", "channel_id", "event_id", "created_at", "next_at", "state"]
+    await session.execute(insert(deliveries).from_select(columns, due))
+
+
+async def page(
+    session: Executor, owner_id: int, after: int, types: list[EventType], client_id: str | None, limit: int
+) -> list[StoredPublishedEvent]:
+    """Return events of an owner with higher numbers than `after`, oldest first; no `types` means all."""
+    query = (
+        select(*(events.c[name] for name in StoredPublishedEvent._fields))
+        .where(events.c.owner_id == owner_id, events.c.id > after)
+        .order_by(events.c.id)
+        .limit(limit)
+    )
+    if types:
+        query = query.where(events.c.type.in_(types))
+    if client_id is not None:
+        query = query.join(keys, and_(keys.c.owner_id == events.c.owner_id, keys.c.id == events.c.key_id)).where(
+            keys.c.owner_id == owner_id, keys.c.client_id == client_id
+        )
+    return [StoredPublishedEvent._make(row) for row in await session.execute(query)]
+
+
+async def find(session: Executor, owner_id: int, event_id: int) -> StoredPublishedEvent | None:
+    """Return an event of an owner."""
+    query = select(*(events.c[name] for name in StoredPublishedEvent._fields)).where(
+        events.c.owner_id == owner_id, events.c.id == event_id
+    )
+    row = (await session.execute(query)).first()
+    return None if row is None else StoredPublishedEvent._make(row)
+
+
+async def last(session: Executor, owner_id: int) -> int:
+    """Return the number of an owner's newest event; 0 if there is none."""
+    query = select(event_heads.c.last).where(event_heads.c.owner_id == owner_id)
+    return (await session.execute(query)).scalar() or 0

@@ -1,0 +1,335 @@
+"""E-mail alerts: who receives what and when, and the addresses."""
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import update
+
+from conftest import AsUser
+from profilesvc.delivery.mail import MailSender
+from profilesvc.delivery.smtp import Mailer
+from profilesvc.delivery.worker import Worker
+from profilesvc.domain.time import DAY, MINUTE, FrozenClock
+from profilesvc.operations import sweep
+from profilesvc.services.context import Services
+from profilesvc.storage import tables
+from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
+
+pytestmark = pytest.mark.in_process("runs the worker itself and reads the files of the messages")
+ALERTS, KEYS, BEAT = "/api/v1/alerts", "/api/v1/developer/credentials", "/api/v1/api-keys/heartbeat"
+Passing = Callable[..., Awaitable[None]]
+
+
+class Box:
+    """The messages that were written to files, oldest first."""
+
+    def __init__(self, services: Services) -> None:
+        self._services, self._worker = services, Worker(services, {"email": MailSender(Mailer(services.settings))})
+
+    async def deliver(self) -> None:
+        await self._worker.run_round()
+        await self._worker.settle()
+
+    @property
+    def files(self) -> list[bytes]:
+        found = sorted((self._services.settings.data_dir / "mail").glob("*.eml"))
+        return [file.read_bytes() for file in found]
+
+    @property
+    def messages(self) -> list[EmailMessage]:
+        return [message_from_bytes(file, policy=policy.default) for file in self.files]
+
+    @property
+    def subjects(self) -> list[str]:
+        return [message["Subject"].replace("The site of the API key ", "") for message in self.messages]
+
+
+@pytest.fixture
+def box(services: Services) -> Box:
+    return Box(services)
+
+
+@pytest.fixture
+async def passing(services: Services, clock: FrozenClock, box: Box) -> Passing:
+    """Move the clock, with a sweep and a round of the worker every half hour and at the end."""
+
+    async def run(**duration: float) -> None:
+        until = clock.now() + round(timedelta(**duration) / timedelta(milliseconds=1))
+        while clock.now() < until:
+            clock.advance(milliseconds=min(30 * MINUTE, until - clock.now()))
+            await sweep.catch_up(services)
+            await box.deliver()
+
+    await sweep.run_once(services)
+    return run
+
+
+async def add(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    made: dict[str, Any] = assert_ok(await client.post(ALERTS, json=body), 201)
+    return made
+
+
+def text_of(message: EmailMessage) -> str:
+    body = message.get_body(("plain",))
+    assert body is not None
+    return str(body.get_content())
+
+
+async def beat(site: Site) -> None:
+    assert_ok(await site.http.post(BEAT, json={}))
+
+
+class TestASilentSite:
+    async def test_has_one_message_and_one_when_it_is_back(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        await add(alice)
+        await beat(plugin)
+        await passing(hours=23)
+        assert box.subjects == []
+        await passing(hours=30)
+        (offline,) = box.messages
+        client_id = plugin.key["client_id"]
+        assert offline["Subject"] == (
+            f"The site of the API key {client_id} is offline: no heartbeat since 2026-01-02 03:04 UTC"
+        )
+        assert (offline["To"], offline["Auto-Submitted"]) == (ALICE, "auto-generated")
+        assert "is the plugin active" in text_of(offline)
+        await beat(plugin)
+        await passing(hours=3)
+        assert box.subjects[1:] == [f"{client_id} is connected again"]
+        assert box.messages[1]["References"] == offline["References"]
+        assert box.messages[1]["Message-ID"] != offline["Message-ID"]
+
+    async def test_that_was_never_reported_as_offline_is_not_reported_as_back(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        await add(alice)
+        await beat(plugin)
+        await passing(hours=4)
+        await beat(plugin)
+        await passing(hours=1)
+        assert box.subjects == []
+
+    async def test_can_be_repeated_daily_until_it_is_back(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        await add(alice, reminders=True)
+        await beat(plugin)
+        await passing(hours=24 + 24 + 24 + 2)
+        assert [subject.startswith("Still: ") for subject in box.subjects] == [False, True, True]
+        await beat(plugin)
+        await passing(hours=26)
+        assert len(box.subjects) == 3 + 2  # back, and offline again
+
+    async def test_waits_while_it_is_snoozed(
+        self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, box: Box, passing: Passing
+    ) -> None:
+        await add(alice)
+        await beat(plugin)
+        await passing(hours=1)
+        async with services.storage.write() as session:
+            until = clock.now() + 2 * DAY
+            await session.execute(update(tables.watches).values(snoozed_until=until))
+        await passing(hours=47)
+        assert box.subjects == []
+        await passing(hours=2)
+        assert len(box.subjects) == 1
+
+    async def test_of_a_muted_location_has_none(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        await add(alice, muted_locations=["locations/111"])
+        await passing(hours=26)
+        assert box.subjects == []
+
+
+class TestTimes:
+    async def test_a_quiet_time_postpones(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, clock: FrozenClock, passing: Passing
+    ) -> None:
+        """The site is offline at 03:04 UTC, which is 04:04 in Berlin."""
+        await add(alice, quiet_time={"from": "22:00", "to": "07:00"}, time_zone="Europe/Berlin")
+        await beat(plugin)
+        await passing(hours=26)
+        assert box.subjects == []
+        await passing(hours=1)
+        assert len(box.subjects) == 1
+
+    async def test_a_site_that_is_back_before_its_alert_has_none(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        await add(alice, quiet_time={"from": "02:00", "to": "12:00"})
+        await beat(plugin)
+        await passing(hours=25)
+        await beat(plugin)
+        await passing(hours=12)
+        assert box.subjects == []
+
+    async def test_the_digest_has_the_events_of_a_day_with_what_is_down_first(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        await add(alice, immediate=[], daily=["connection.offline", "key.rolled"], digest_at="06:00")
+        await beat(plugin)
+        await passing(hours=1)
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={}))
+        await passing(hours=1)
+        assert box.subjects == []
+        await passing(hours=1)
+        assert box.subjects == ["Daily digest: 1 event"]
+        await passing(hours=20)
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={"overlap_seconds": 0}))
+        await passing(hours=4)
+        assert box.subjects == ["Daily digest: 1 event", "Daily digest: 2 events"]
+        text = text_of(box.messages[1])
+        assert text.index("is offline") < text.index("was replaced")
+
+
+class SlowMailer(Mailer):
+    """Takes eight seconds for a message, while other processes look for work."""
+
+    def __init__(self, services: Services, clock: FrozenClock) -> None:
+        self._clock, self.sent = clock, list[str]()
+        self.workers = [Worker(services, {"email": MailSender(self)}) for _ in range(2)]
+
+    async def send(self, message: EmailMessage, address: str, name: str) -> None:
+        self.sent.append(message["Message-ID"])
+        if len(self.sent) < 50:  # a defect must end too
+            self._clock.advance(seconds=8)
+            await self.workers[1].run_round()
+
+
+async def test_many_alerts_by_a_slow_server_arrive_once(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    """Together they take longer than the claim of a process lasts."""
+    await add(alice, immediate=["key.rolled"])
+    for _ in range(9):
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={"overlap_seconds": 0}))
+    mailer = SlowMailer(services, clock)
+    for _ in range(9):
+        await mailer.workers[0].run_round()
+        for worker in mailer.workers:
+            await worker.settle()
+    assert (len(mailer.sent), len(set(mailer.sent))) == (9, 9)
+
+
+class TestAddresses:
+    async def test_that_of_the_login_is_active_at_once(self, alice: httpx.AsyncClient, box: Box) -> None:
+        made = await add(alice)
+        assert (made["address"], made["status"], made["digest_at"]) == (ALICE, "active", "08:00")
+        assert assert_ok(await alice.get(ALERTS)) == {"alerts": [made]}
+        assert assert_ok(await alice.get(f"{ALERTS}/{made['id']}")) == made
+        assert_ok(await alice.post(f"{ALERTS}/{made['id']}/test"))
+        await box.deliver()
+        assert box.subjects == ["This is a test of your alerts"]
+
+    async def test_another_one_gets_a_link_and_nothing_else(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        made = await add(alice, address="team@harbour.example.com", immediate=["key.rolled"])
+        roll = f"{KEYS}/{plugin.key['client_id']}/roll"
+        assert_ok(await alice.post(roll, json={}))
+        await box.deliver()
+        (message,) = box.messages
+        assert (made["status"], message["To"]) == ("unconfirmed", "team@harbour.example.com")
+        assert message["List-Unsubscribe"] is None
+        link = re.search(r"http://\S+/dashboard/alerts/confirm/\S+", text_of(message))
+        assert link is not None
+        page = await http.get(link[0])
+        assert (page.status_code, "Confirm the address" in page.text) == (200, True)
+        assert assert_ok(await alice.get(f"{ALERTS}/{made['id']}"))["status"] == "unconfirmed"
+        assert (await http.post(link[0])).status_code == 200
+        assert assert_ok(await alice.get(f"{ALERTS}/{made['id']}"))["status"] == "active"
+        assert_ok(await alice.post(roll, json={"overlap_seconds": 0}))
+        await box.deliver()
+        assert len(box.messages) == 2
+
+    async def test_a_link_ends_after_three_days(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, box: Box, clock: FrozenClock
+    ) -> None:
+        await add(alice, address="team@harbour.example.com")
+        await box.deliver()
+        link = re.search(r"http://\S+/confirm/\S+", text_of(box.messages[0]))
+        assert link is not None
+        clock.advance(days=3, milliseconds=1)
+        assert (await http.post(link[0])).status_code == 404
+
+    async def test_unsubscribes_without_a_login(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, box: Box
+    ) -> None:
+        made = await add(alice, immediate=["key.rolled"])
+        roll = f"{KEYS}/{plugin.key['client_id']}/roll"
+        assert_ok(await alice.post(roll, json={}))
+        await box.deliver()
+        (message,) = box.messages
+        link = message["List-Unsubscribe"].strip("<>")
+        assert f"\r\nList-Unsubscribe: <{link}>\r\n".encode() in box.files[0]
+        assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        assert (await http.get(link)).status_code == 200
+        assert assert_ok(await alice.get(f"{ALERTS}/{made['id']}"))["status"] == "active"
+        one_click = {"List-Unsubscribe": "One-Click"}
+        assert (await http.post(link, data=one_click)).status_code == 200
+        entry = assert_ok(await alice.get(f"{ALERTS}/{made['id']}"))
+        assert (entry["status"], entry["disabled_reason"]) == ("disabled", "unsubscribed")
+        assert_ok(await alice.post(roll, json={"overlap_seconds": 0}))
+        await box.deliver()
+        assert len(box.messages) == 1
+        assert_error(await alice.post(f"{ALERTS}/{made['id']}/test"), 409, "CONFLICT")
+        assert assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json={"enabled": True}))["status"] == "active"
+
+    @pytest.mark.parametrize("link", ["1-1-x", "x", "1-1-", "99999999999999999999-1-x", "1-99-é"])
+    async def test_rejects_a_forged_link(self, alice: httpx.AsyncClient, http: httpx.AsyncClient, link: str) -> None:
+        await add(alice)
+        for purpose in ("confirm", "unsubscribe"):
+            assert (await http.get(f"/dashboard/alerts/{purpose}/{link}")).status_code == 404
+            assert (await http.post(f"/dashboard/alerts/{purpose}/{link}")).status_code == 404
+
+    async def test_changes_only_what_the_body_has(self, alice: httpx.AsyncClient) -> None:
+        made = await add(alice, quiet_time={"from": "22:00", "to": "07:00"}, reminders=True)
+        changed = assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json={"digest_at": "09:30"}))
+        assert changed == made | {"digest_at": "09:30"}
+        changed = assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json={"quiet_time": None}))
+        assert changed == made | {"digest_at": "09:30", "quiet_time": None}
+        assert_ok(await alice.delete(f"{ALERTS}/{made['id']}"))
+        assert_error(await alice.get(f"{ALERTS}/{made['id']}"), 404, "NOT_FOUND")
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [
+            ({"address": "nobody"}, "address"),
+            ({"address": "a@b.example.com\nBcc: c@d.example.com"}, "address"),
+            ({"address": "a@b.example.com, c@d.example.com"}, "address"),
+            ({"immediate": ["key.lost"]}, "immediate.0"),
+            ({"time_zone": "Mars/Olympus"}, "time_zone"),
+            ({"digest_at": "25:00"}, "digest_at"),
+            ({"quiet_time": {"from": "22:00"}}, "quiet_time.to"),
+            ({"muted_locations": ["x y"]}, "muted_locations.0"),
+            ({"reminder": True}, "reminder"),
+        ],
+    )
+    async def test_rejects_invalid_fields(self, alice: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+        assert fields(assert_error(await alice.post(ALERTS, json=body), 400, "VALIDATION_ERROR")) == [field]
+
+    async def test_are_used_once_and_are_their_owners(self, alice: httpx.AsyncClient, as_user: AsUser) -> None:
+        made = await add(alice)
+        assert fields(assert_error(await alice.post(ALERTS, json={"address": ALICE.upper()}), 400, "VALIDATION_ERROR"))
+        bob = await as_user(BOB)
+        for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/test")):
+            json: dict[str, Any] | None = {} if method == "PATCH" else None
+            response = await bob.request(method, f"{ALERTS}/{made['id']}{path}", json=json)
+            assert_error(response, 404, "NOT_FOUND")
+
+
+async def test_the_outbox_of_development(alice: httpx.AsyncClient, http: httpx.AsyncClient, box: Box) -> None:
+    made = await add(alice)
+    assert_ok(await alice.post(f"{ALERTS}/{made['id']}/test"))
+    await box.deliver()
+    page = await http.get("/dashboard/mail")
+    assert "This is a test of your alerts" in page.text

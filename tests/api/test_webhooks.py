@@ -1,0 +1,141 @@
+"""Webhooks by the API: what is refused and why, the plan's limit, secrets, foreign ids, recover."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import AsUser, Change
+from profilesvc.domain import webhooks as rules
+from profilesvc.domain.time import DAY, FrozenClock, iso
+from profilesvc.services.context import Services
+from support.api import BOB, assert_error, assert_ok
+from support.webhook_urls import PRIVATE, REFUSED
+
+WEBHOOKS = "/api/v1/webhooks"
+URL = "https://hooks.example/profiles"
+
+
+async def create(owner: httpx.AsyncClient, url: str = URL, **more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = assert_ok(await owner.post(WEBHOOKS, json={"url": url, **more}), 201)
+    return made
+
+
+async def problem(response: httpx.Response) -> tuple[str, str]:
+    [error] = assert_error(response, 400, "VALIDATION_ERROR")["errors"]
+    return error["field"], error["problem"]
+
+
+@pytest.mark.parametrize("database", ["sqlite"])
+async def test_A153_A154_a_url_is_refused_with_its_rule(alice: httpx.AsyncClient) -> None:
+    for url, rule in REFUSED.items():
+        if "\x00" not in url:
+            assert await problem(await alice.post(WEBHOOKS, json={"url": url})) == ("url", rule), url
+    made = await create(alice)
+    for url, rule in list(REFUSED.items())[:3]:
+        response = await alice.patch(f"{WEBHOOKS}/{made['id']}", json={"url": url})
+        assert await problem(response) == ("url", rule)
+
+
+@pytest.mark.in_process("the resolver of the test")
+@pytest.mark.parametrize("database", ["sqlite"])
+async def test_A155_a_name_that_leads_to_a_private_address_is_refused(alice: httpx.AsyncClient, change: Change) -> None:
+    async def resolve(host: str, _port: int) -> list[str]:
+        return {"good.example": ["8.8.8.8", "2606:4700::1111"], "mixed.example": ["8.8.8.8", "10.0.0.1"]}[host]
+
+    change(resolver=resolve)
+    assert await problem(await alice.post(WEBHOOKS, json={"url": "https://mixed.example/"})) == ("url", PRIVATE)
+    await create(alice, "https://good.example/")
+
+
+async def test_A156_other_fields_are_checked(alice: httpx.AsyncClient) -> None:
+    for body, field in [
+        ({}, "url"),
+        ({"url": 1}, "url"),
+        ({"url": URL, "types": ["key.lost"]}, "types.0"),
+        ({"url": URL, "types": "key.created"}, "types"),
+        ({"url": URL, "description": "x" * 201}, "description"),
+        ({"url": URL, "format": "irc"}, "format"),
+    ]:
+        assert (await problem(await alice.post(WEBHOOKS, json=body)))[0] == field
+    made = await create(alice)
+    since = f"{WEBHOOKS}/{made['id']}/recover"
+    for value in ("yesterday", "2025-01-02T00:00:00Z", "2027-01-02T00:00:00Z"):
+        assert (await problem(await alice.post(since, json={"since": value})))[0] == "since"
+
+
+async def test_A157_an_endpoint_is_used_once(alice: httpx.AsyncClient, as_user: AsUser) -> None:
+    first = await create(alice)
+    for same in (URL, "HTTPS://HOOKS.example:443/profiles"):
+        expected = ("url", "is used by another of your webhooks")
+        assert await problem(await alice.post(WEBHOOKS, json={"url": same})) == expected
+    other = await create(alice, f"{URL}/2")
+    response = await alice.patch(f"{WEBHOOKS}/{other['id']}", json={"url": URL})
+    assert await problem(response) == ("url", "is used by another of your webhooks")
+    assert_ok(await alice.patch(f"{WEBHOOKS}/{first['id']}", json={"url": URL}))
+    await create(await as_user(BOB))
+
+
+async def test_A158_the_plan_limits_their_number(alice: httpx.AsyncClient) -> None:
+    limit = assert_ok(await alice.get(WEBHOOKS))["limit"]
+    for number in range(limit):
+        await create(alice, f"{URL}/{number}")
+    details = assert_error(await alice.post(WEBHOOKS, json={"url": URL}), 403, "PLAN_RESTRICTION")
+    assert details["limit"] == limit == 10
+
+
+async def test_the_secret_is_shown_when_it_is_made_and_never_again(
+    alice: httpx.AsyncClient, services: Services
+) -> None:
+    made = await create(alice)
+    rolled = assert_ok(await alice.post(f"{WEBHOOKS}/{made['id']}/roll"))
+    assert made["secret"] != rolled["secret"]
+    for response in (await alice.get(WEBHOOKS), await alice.get(f"{WEBHOOKS}/{made['id']}")):
+        assert rules.PREFIX not in response.text
+        assert response.headers["cache-control"] == "no-store"
+    assert rolled["previous_secret_expires_at"] == iso(services.clock.now() + DAY)
+    chat = await create(alice, "https://chat.example/", format="slack")
+    assert chat["secret"] is None
+    assert_error(await alice.post(f"{WEBHOOKS}/{chat['id']}/roll"), 404, "NOT_FOUND")
+
+
+async def test_A159_another_owner_finds_nothing(alice: httpx.AsyncClient, as_user: AsUser) -> None:
+    made, bob = await create(alice), await as_user(BOB)
+    own = await create(bob)
+    delivery = assert_ok(await alice.post(f"{WEBHOOKS}/{made['id']}/test"))
+    body = {"since": "2026-01-02T00:00:00Z"}
+    for method, path in [
+        ("GET", ""),
+        ("PATCH", ""),
+        ("POST", "/roll"),
+        ("POST", "/test"),
+        ("GET", "/deliveries"),
+        ("POST", f"/deliveries/{delivery['id']}/resend"),
+        ("POST", "/recover"),
+        ("DELETE", ""),
+    ]:
+        for number in (str(made["id"]), "999", "x", "9" * 30, "-1", "\u0661"):
+            sent = None if method == "GET" else body
+            response = await bob.request(method, f"{WEBHOOKS}/{number}{path}", json=sent)
+            assert_error(response, 404, "NOT_FOUND")
+    assert_error(await bob.post(f"{WEBHOOKS}/{own['id']}/deliveries/{delivery['id']}/resend"), 404, "NOT_FOUND")
+    assert len(assert_ok(await alice.get(f"{WEBHOOKS}/{made['id']}/deliveries"))["deliveries"]) == 1
+
+
+async def test_a_disabled_webhook_is_enabled_and_recovers(
+    alice: httpx.AsyncClient, clock: FrozenClock, services: Services
+) -> None:
+    made = await create(alice, types=["key.created"])
+    path, since = f"{WEBHOOKS}/{made['id']}", iso(clock.now())
+    assert_ok(await alice.patch(path, json={"enabled": False}))
+    key = {"name": "Site", "business_id": 10, "assigned_location_id": "locations/111"}
+    created = assert_ok(await alice.post("/api/v1/developer/credentials", json=key), 201)
+    assert_ok(await alice.delete(f"/api/v1/developer/credentials/{created['client_id']}"))
+    clock.advance(minutes=1)
+    for action in ("test", "recover"):
+        assert_error(await alice.post(f"{path}/{action}", json={"since": since}), 409, "CONFLICT")
+    assert assert_ok(await alice.patch(path, json={"enabled": True}))["disabled_reason"] is None
+    assert assert_ok(await alice.post(f"{path}/recover", json={"since": since}))["queued"] == 1
+    assert assert_ok(await alice.post(f"{path}/recover", json={"since": since}))["queued"] == 0
+    [queued] = assert_ok(await alice.get(f"{path}/deliveries"))["deliveries"]
+    assert (queued["state"], queued["event"]["type"], queued["attempts"]) == ("pending", "key.created", [])

@@ -1,0 +1,276 @@
+"""Reads that may be old run on a standby. Whatever happens to it, the primary does its work (D-105)."""
+
+import asyncio
+import contextlib
+import re
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import psutil
+import pytest
+from pydantic import ValidationError
+from quart import Quart
+from sqlalchemy import Executable, Result
+
+from conftest import AsService, Postgres, make_settings
+from profilesvc.cli import checks
+from profilesvc.database import replica
+from profilesvc.database.postgres import parsed_url, standby_url
+from profilesvc.database.replica import Replica
+from profilesvc.database.statements import FastReader, Parameters, Readers, Row
+from profilesvc.operations import counts
+from profilesvc.services.context import Services
+from profilesvc.settings import Settings
+from support.api import Site, assert_ok
+from support.citus import on_one_server
+from support.database_login import standby, start_standby, stop_standby
+from support.every_operation import every_operation
+from support.surface import Record, Surface
+
+pytestmark = [
+    on_one_server,
+    pytest.mark.postgres,
+    pytest.mark.in_process("stops the standby"),
+    pytest.mark.parametrize("database", ["postgres"]),
+]
+LOCATIONS = "/api/v1/external-business/locations"
+_NEVER = re.compile(r"\b(secrets|revocations|families|exchanges|signing_keys|idempotency)\b")
+
+
+@pytest.fixture(scope="module")
+def folder(postgres: Postgres) -> Iterator[Path]:
+    with standby(postgres) as folder:
+        yield folder
+
+
+@pytest.fixture
+def settings(database: str, postgres: Postgres, folder: Path, tmp_path: Path) -> Settings:
+    postgres.restored("work")
+    url = postgres.url("work")
+    return make_settings(tmp_path, url, database_replica_url=url.replace(postgres.host, str(folder)))
+
+
+@pytest.fixture(autouse=True)
+def always_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each unit checks the standby, so that no test waits for the next check, and a busy machine may take its time."""
+    monkeypatch.setattr(replica, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(replica, "RESPONSE_SECONDS", 60.0)
+
+
+@contextlib.asynccontextmanager
+async def paused(folder: Path) -> AsyncIterator[None]:
+    """The standby receives what is committed, and does not apply it."""
+    database = await asyncpg.connect(user="postgres", database="work", host=str(folder))
+    await database.execute("SELECT pg_wal_replay_pause()")
+
+    async def is_paused() -> bool:
+        return bool(await database.fetchval("SELECT pg_get_wal_replay_pause_state() = 'paused'"))
+
+    await until(is_paused)
+    try:
+        yield
+    finally:
+        await database.execute("SELECT pg_wal_replay_resume()")
+        await database.close()
+
+
+async def is_on(alice: httpx.AsyncClient) -> bool:
+    """Whether the list shows that the first location is synced."""
+    (found,) = [row for row in assert_ok(await alice.get(LOCATIONS))["locations"] if row["name"] == "locations/111"]
+    return bool(found["syncEnabled"])
+
+
+async def switch(alice: httpx.AsyncClient, on: bool) -> None:
+    assert_ok(await alice.patch(f"{LOCATIONS}/111/sync", json={"syncEnabled": on}))
+
+
+async def until(wanted: Callable[[], Awaitable[bool]]) -> None:
+    """Wait: replication takes some milliseconds."""
+    for _ in range(1_000):
+        if await wanted():
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("not in time")
+
+
+def standby_of(services: Services) -> Replica:
+    assert services.storage.replica is not None
+    return services.storage.replica
+
+
+async def test_a_list_may_be_old_and_a_revocation_is_not(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica, "MAX_LAG_SECONDS", 3600.0)
+    await switch(alice, True)
+    await until(lambda: is_on(alice))
+    async with paused(folder):
+        await switch(alice, False)
+        assert await is_on(alice), "the standby has the older row"
+        assert_ok(await plugin.http.get(LOCATIONS))
+        assert_ok(await alice.delete(f"/api/v1/developer/credentials/{plugin.key['client_id']}"))
+        assert (await plugin.http.get(LOCATIONS)).status_code == 401
+        lag = assert_ok_health(await alice.get("/readyz"))["replica_lag_seconds"]
+        assert lag > 0
+
+    async def is_off() -> bool:
+        return not await is_on(alice)
+
+    await until(is_off)
+    await counts.count(services)
+    assert b"profilesvc_keys" in await counts.exposition(services)
+
+
+def assert_ok_health(response: httpx.Response) -> dict[str, Any]:
+    assert response.status_code == 200
+    found: dict[str, Any] = response.json()
+    return found
+
+
+async def test_a_standby_that_is_too_old_is_not_used(
+    alice: httpx.AsyncClient, services: Services, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await switch(alice, True)
+    await until(lambda: is_on(alice))
+    monkeypatch.setattr(replica, "MAX_LAG_SECONDS", 0.0)
+    async with paused(folder):
+        await switch(alice, False)
+        assert not await is_on(alice), "the primary has the newer row"
+        ready = assert_ok_health(await alice.get("/readyz"))
+        assert (ready["status"], ready["checks"]["replica"]) == ("degraded", False)
+        assert re.fullmatch(r"it is \d+ s behind", standby_of(services).state.problem)
+        found = {check.name: check async for check in checks.inside(services.settings)}
+        assert (found["replica"].status, found["readiness"].status) == ("warn", "ok")
+    monkeypatch.setattr(replica, "MAX_LAG_SECONDS", 3600.0)
+
+    async def is_used() -> bool:
+        return (await standby_of(services).check()) == (0.0, "")
+
+    await until(is_used)
+    found = {check.name: check async for check in checks.inside(services.settings)}
+    assert (found["replica"].status, found["replica"].message) == ("ok", "0.0 s behind")
+
+
+async def test_a_standby_that_is_down_is_not_used_until_it_is_back(
+    alice: httpx.AsyncClient, services: Services, postgres: Postgres, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def is_used() -> bool:
+        return not (await standby_of(services).check()).problem
+
+    await until(is_used)
+    caplog.clear()
+    await asyncio.to_thread(stop_standby, postgres, folder)
+    try:
+        for on in (True, False):
+            await switch(alice, on)
+            assert await is_on(alice) is on
+    finally:
+        await asyncio.to_thread(start_standby, postgres, folder)
+    await until(is_used)
+    lines = [record.getMessage().partition(":")[0] for record in caplog.records if record.name == "profilesvc"]
+    assert lines == ["replica not used"], "the second line is not a warning"
+    assert (await alice.get("/readyz")).json()["checks"]["replica"]
+
+
+async def test_a_frozen_standby_costs_one_request_some_seconds(
+    alice: httpx.AsyncClient, services: Services, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def is_used() -> bool:
+        return not (await standby_of(services).check()).problem
+
+    monkeypatch.setattr(replica, "CHECK_SECONDS", 3600.0)
+    await until(is_used)
+    monkeypatch.setattr(replica, "RESPONSE_SECONDS", 1.5)
+    server = psutil.Process(int((folder / "postmaster.pid").read_text().splitlines()[0]))
+    frozen = [server, *server.children()]
+    for process in frozen:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        begun = time.monotonic()
+        await is_on(alice)
+        assert replica.RESPONSE_SECONDS < time.monotonic() - begun < 6
+        assert standby_of(services).state.problem == "no response in time"
+        with monkeypatch.context() as patch:
+            patch.setattr(standby_of(services), "readers", None)  # not asked again before the next check
+            await is_on(alice)
+    finally:
+        for process in frozen:
+            process.send_signal(signal.SIGCONT)
+
+
+async def test_a_server_that_takes_writes_is_no_replica(services: Services, postgres: Postgres) -> None:
+    """It may be a former primary, which has no changes any more."""
+    storage = type(services.storage)(postgres.url("work"), 1, postgres.url("work"))
+    try:
+        async with storage.read(may_be_old=True) as session:
+            await session.fetch("SELECT 1", [])
+        assert storage.replica is not None
+        assert storage.replica.state.problem == "it is not a standby"
+    finally:
+        await storage.close()
+
+
+async def test_reads_that_may_be_old_decide_nothing(
+    app: Quart,
+    services: Services,
+    http: httpx.AsyncClient,
+    alice: httpx.AsyncClient,
+    as_service: AsService,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of all operations, none reads tokens, secrets or revocations there."""
+    seen = Seen(services.storage.readers)
+    record = Record(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
+    sites = {name: await as_service() for name in ("good", "other")}
+    with monkeypatch.context() as patch:
+        patch.setattr(services.storage, "replica", seen)
+        await every_operation(Surface(http, record, alice.headers["Authorization"].removeprefix("Bearer "), sites))
+    assert any("FROM syncs" in statement for statement in seen.statements), "the lists are read there"
+    assert [statement for statement in seen.statements if _NEVER.search(statement)] == []
+
+
+class SeenReader:
+    """A reader that notes the statements."""
+
+    dialect = "postgresql"
+
+    def __init__(self, reader: FastReader, seen: set[str]) -> None:
+        self._reader, self._seen = reader, seen
+
+    async def fetch(self, sql: str, values: list[object], /) -> Sequence[Row]:
+        self._seen.add(sql)
+        return await self._reader.fetch(sql, values)
+
+    async def execute(self, statement: Executable, parameters: Parameters | None = None, /) -> Result[Any]:
+        self._seen.add(str(statement))
+        return await self._reader.execute(statement, parameters)
+
+
+class Seen:
+    """Readers that note the statements."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers, self.statements, self.usage = readers, set[str](), readers.usage
+
+    @contextlib.asynccontextmanager
+    async def open(self, seconds: float) -> AsyncIterator[SeenReader]:
+        async with self._readers.open(seconds) as reader:
+            yield SeenReader(reader, self.statements)
+
+
+def test_one_of_several_hosts_is_a_standby(database: str) -> None:
+    url = "postgresql+asyncpg://user:secret@/name?host=a:5432&host=b:5432"
+    for chosen, expected in (("", "standby"), ("&target_session_attrs=any", "any")):
+        parsed = parsed_url(standby_url(f"{url}{chosen}"))
+        assert (parsed.query["target_session_attrs"], parsed.query["host"]) == (expected, ("a:5432", "b:5432"))
+        assert parsed.password == "secret"
+
+
+def test_a_replica_needs_postgres(database: str, tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="DATABASE_REPLICA_URL needs PostgreSQL"):
+        make_settings(tmp_path, "", database_replica_url="postgresql+asyncpg://user@host/name")

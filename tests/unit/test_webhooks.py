@@ -1,0 +1,69 @@
+"""Which URLs and addresses are accepted, the form of messages to chats, and the cost of importing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from profilesvc.delivery.chats import message
+from profilesvc.domain.addresses import is_public, parse_target
+from support.webhook_urls import REFUSED
+
+# What a name may resolve to, as the system's resolver returns it.
+NOT_PUBLIC = ["127.0.0.1", "10.0.0.1", "::1", "::ffff:10.0.0.1", "fe80::1%eth0", "169.254.169.254", "x", "", "127.1"]
+
+
+@pytest.mark.parametrize(("url", "problem"), REFUSED.items())
+def test_a_url_is_refused_with_its_reason(url: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=r"^must ") as raised:
+        parse_target(url, allow_private=False)
+    assert str(raised.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("url", "same"),
+    [
+        ("https://hooks.example", "https://hooks.example/"),
+        ("HTTPS://Hooks.Example:443/A?b=1", "https://hooks.example/A?b=1"),
+        ("https://hooks.example.:8443/", "https://hooks.example:8443/"),
+        ("https://8.8.8.8/", "https://8.8.8.8/"),
+        ("https://[2606:4700::1111]:8443/", "https://[2606:4700::1111]:8443/"),
+        ("https://xn--hks-sna.example/", "https://xn--hks-sna.example/"),
+    ],
+)
+def test_a_url_is_accepted_in_its_one_form(url: str, same: str) -> None:
+    assert parse_target(url, allow_private=False).url == same
+
+
+def test_development_may_allow_this_machine() -> None:
+    assert parse_target("http://127.0.0.1:80/x", allow_private=True).url == "http://127.0.0.1/x"
+    assert parse_target("http://[::1]:8001/", allow_private=True).netloc == "[::1]:8001"
+    with pytest.raises(ValueError, match="usual form"):
+        parse_target("http://2130706433/", allow_private=True)
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_an_address_that_is_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "93.184.215.14", "2606:4700::1111", "2a00:1450:4001::8a"])
+def test_a_public_address(address: str) -> None:
+    assert is_public(address)
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(REFUSED) + len(NOT_PUBLIC) >= 90
+
+
+def test_a_chat_cannot_be_made_to_mention_or_format() -> None:
+    data = {"location_id": "<!channel> & `x`", "error": "@everyone"}
+    document = {"id": "evt_1_1", "type": "sync.failed", "created_at": "2026-01-02T03:04:05.678Z", "data": data}
+    assert "&lt;!channel&gt; &amp;" in message("slack", document)["text"]
+    assert message("discord", document)["allowed_mentions"] == {"parse": []}
+
+
+def test_a_started_command_does_not_load_the_transport() -> None:
+    code = "import profilesvc.bootstrap, sys; print('profilesvc.delivery' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
