@@ -186,7 +186,7 @@ $(RUNTIME): pyproject.toml constraints.txt
 	@$(BIN)/python -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(PYTHON_VERSION)")' 2>/dev/null || \
 		"$(PYTHON)" -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(PIP) --editable .
+	$(PIP) --editable '.[server]'
 	@touch $@
 
 $(DEV): $(RUNTIME)

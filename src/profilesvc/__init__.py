@@ -1,3 +1,3 @@
 """Business Profile Management Service: an API to the profiles of businesses at an external provider."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"

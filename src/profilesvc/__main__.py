@@ -1,6 +1,26 @@
-"""The command line as `python -m profilesvc`."""
+"""The command line, as `profilesvc` and as `python -m profilesvc`."""
 
-from profilesvc.cli import main
+import sys
+
+
+def main() -> None:
+    """Run the command line, or print how to install what it needs.
+
+    Raises:
+        SystemExit: with one sentence if the extra `server` is not installed.
+    """
+    try:
+        from profilesvc.cli import main as run
+    except ModuleNotFoundError as error:
+        missing = (error.name or "profilesvc").partition(".")[0]
+        if missing == "profilesvc":
+            raise
+        sys.exit(
+            "profilesvc: the commands need the server, which is not installed "
+            f"(no package {missing}): pip install 'profilesvc[server]'"
+        )
+    run()
+
 
 if __name__ == "__main__":
     main()

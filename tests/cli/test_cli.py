@@ -198,6 +198,16 @@ class TestUsage:
     def test_the_version_is_shown(self, run: Run) -> None:
         assert run("--version").stdout == f"profilesvc {__version__}\n"
 
+    def test_without_the_server_the_command_names_the_extra(self) -> None:
+        without = "import sys; sys.modules['typer'] = None; from profilesvc.__main__ import main; main()"
+        done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (
+            1,
+            "",
+            "profilesvc: the commands need the server, which is not installed (no package typer): "
+            "pip install 'profilesvc[server]'\n",
+        )
+
     def test_help_has_two_names_for_every_command(self, run: Run) -> None:
         for words in _commands(get_command(app)):
             long, short = run(*words, "--help"), run(*words, "-h")
