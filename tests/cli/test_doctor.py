@@ -325,6 +325,31 @@ class TestPooler:
         assert rows["database"] == "ok"
 
 
+class TestReady:
+    """The check of a container or of systemd, on the port of the server."""
+
+    def test_a_server_that_accepts_requests_is_ready(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+        with EmbeddedServer(create_app(make_settings(Path("var")), Runtime())) as server:
+            result = run("doctor", "--ready", "--port", str(server.port))
+        assert (result.exit_code, result.stdout.split()[:2]) == (0, ["ok", "readiness"])
+        result = run("doctor", "--ready", "--port", str(server.port))
+        assert result.exit_code == 1
+        assert "does not respond" in result.stdout
+
+    def test_a_server_that_stops_is_not_ready(self, run: Run) -> None:
+        app = create_app(make_settings(Path("var")), Runtime())
+        with EmbeddedServer(app) as server:
+            app.extensions["profilesvc.draining"].set()
+            result = run("doctor", "--ready", "--port", str(server.port), "--json")
+        [row] = json.loads(result.stdout)
+        assert (result.exit_code, row["status"], row["hint"]) == (1, "fail", "the service is shutting down")
+        assert "HTTP 503; failed: accepting" in row["message"]
+
+    def test_a_url_is_another_check(self, run: Run) -> None:
+        assert run("doctor", "--ready", "http://127.0.0.1:1").exit_code == 2
+
+
 class TestOutside:
     def test_a_running_service_has_no_problems(self, run: Run, sqlite_template: Path) -> None:
         server = EmbeddedServer(create_app(make_settings(Path("var")), Runtime()))

@@ -23,6 +23,7 @@ from profilesvc.contract.errors import CATALOGUE, Forbidden
 from profilesvc.domain.rates import Window
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings import PREFIX, Settings
+from profilesvc.settings.secret_files import is_secret
 from support.repository import DOCS, ROOT
 
 _TABLE = re.compile(r"(?<=^<!-- table: )([\w-]+)( -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
@@ -81,8 +82,7 @@ def settings_table(group: str = "") -> str:
     prefix = f"{group.upper()}__" if group else ""
     rows = [f"| Variable (prefix `{PREFIX}`) | Default | Meaning |", "|---|---|---|"]
     for name, field, text, written in described(model):
-        is_secret = field.annotation is SecretStr
-        meaning = ("**Secret.** " if is_secret else "") + " ".join(text.split()) + _range(field)
+        meaning = ("**Secret.** " if is_secret(name, field) else "") + " ".join(text.split()) + _range(field)
         rows.append(f"| `{prefix}{(field.alias or name).upper()}` | {_default(name, field, written)} | {meaning} |")
     return "\n".join(rows) + "\n"
 

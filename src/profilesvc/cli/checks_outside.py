@@ -14,6 +14,14 @@ _TIMEOUT_SECONDS = 10
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _CERTIFICATE_WARN_DAYS = 21
 _DAY = 86_400
+_READY_HINTS = {
+    "database": "check that it runs, and read the log of the service",
+    "writable": "the server is read-only: set PROFILESVC_DATABASE_URL to the primary",
+    "migrations": "run `profilesvc db upgrade`",
+    "nodes": "a node of the cluster is down, and its owners get 503; `profilesvc doctor` on a host names it",
+    "signing_key": "see `profilesvc signing-keys list`",
+    "accepting": "the service is shutting down",
+}
 
 
 def outside(url: str, transport: httpx.BaseTransport | None = None) -> Iterator[Check]:
@@ -37,6 +45,24 @@ def outside(url: str, transport: httpx.BaseTransport | None = None) -> Iterator[
         yield from _ready(http)
         yield _metadata(http, url.rstrip("/"))
         yield _keys(http)
+
+
+def ready(port: int) -> Check:
+    """Ask the server on this machine whether it accepts requests. The status of `/readyz` decides."""
+    url = f"http://127.0.0.1:{port}/readyz"
+    try:
+        response = httpx.get(url, timeout=_TIMEOUT_SECONDS, trust_env=False)  # a proxy cannot reach this machine
+    except httpx.HTTPError as error:
+        hint = "check that the service runs, and choose its port with --port"
+        return Check("readiness", "fail", f"{url} does not respond: {error}", hint)
+    if response.status_code == 200:
+        return Check("readiness", "ok", "the server accepts requests")
+    checks = _json(response).get("checks")
+    failed = [name for name, passes in checks.items() if not passes] if isinstance(checks, dict) else []
+    message = f"/readyz responds with HTTP {response.status_code}{'; failed: ' if failed else ''}{', '.join(failed)}"
+    return Check(
+        "readiness", "fail", message, next((_READY_HINTS[name] for name in failed if name in _READY_HINTS), "")
+    )
 
 
 def _is_url(url: str) -> bool:
@@ -84,16 +110,8 @@ def _ready(http: httpx.Client) -> Iterator[Check]:
     if not isinstance(checks, dict):
         yield Check("readiness", "fail", "/readyz does not return the expected JSON", "read the log of the service")
         return
-    hints = {
-        "database": "check that it runs, and read the log of the service",
-        "writable": "the server is read-only: set PROFILESVC_DATABASE_URL to the primary",
-        "migrations": "run `profilesvc db upgrade`",
-        "nodes": "a node of the cluster is down, and its owners get 503; `profilesvc doctor` on a host names it",
-        "signing_key": "see `profilesvc signing-keys list`",
-        "accepting": "the service is shutting down",
-    }
     for name, passes in checks.items():
-        hint = "" if passes else hints.get(name, "")
+        hint = "" if passes else _READY_HINTS.get(name, "")
         yield Check(name.replace("_", " "), "ok" if passes else "fail", "passed" if passes else "failed", hint)
 
 

@@ -16,10 +16,16 @@ def doctor(
             help="Base URL of a deployed service to check from outside (default: check the local settings)."
         ),
     ] = None,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Check only whether the server on this machine accepts requests.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port of the server, for --ready.")] = 8000,
     as_json: AsJson = False,
 ) -> None:
     """Check a deployment. Print a hint for each problem, and exit with code 1 if a check fails."""
-    checks = _inside() if url is None else _outside(url)
+    if ready and url is not None:
+        raise typer.BadParameter("--ready asks the server on this machine: remove the URL")
+    checks = [_ready(port)] if ready else _inside() if url is None else _outside(url)
     if as_json:
         show([check._asdict() for check in checks], as_json)
     else:
@@ -50,3 +56,9 @@ def _outside(url: str) -> list[Check]:
     from profilesvc.cli.checks_outside import outside
 
     return list(outside(url.rstrip("/")))
+
+
+def _ready(port: int) -> Check:
+    from profilesvc.cli.checks_outside import ready
+
+    return ready(port)

@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from profilesvc.limits.settings import LimitSettings
 from profilesvc.settings.groups import (
@@ -23,6 +29,7 @@ from profilesvc.settings.groups import (
     WebhookSettings,
     checked_base_url,
 )
+from profilesvc.settings.secret_files import SUFFIX, read_secrets, secrets
 
 __all__ = [
     "PREFIX",
@@ -148,6 +155,20 @@ class Settings(BaseSettings):
     cache_max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
     """Age up to which a location or a list of posts is returned without a request to the provider."""
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the secrets that are given as files."""
+        variables = [each for each in (env_settings, dotenv_settings) if isinstance(each, EnvSettingsSource)]
+        read_secrets(variables, secrets(cls, PREFIX))
+        return init_settings, env_settings, dotenv_settings
+
     @model_validator(mode="before")
     @classmethod
     def _comma_lists(cls, values: Any) -> Any:
@@ -261,10 +282,12 @@ def load(**overrides: Any) -> Settings:
 def _reject_unknown(variables: list[str]) -> None:
     """Reject a variable with our prefix that is not a setting, and suggest the most similar one."""
     groups = {f"{PREFIX}{name}".upper(): field for name, field in Settings.model_fields.items()}
+    files = [f"{secret}{SUFFIX}" for secret in secrets(Settings, PREFIX)]
     for variable in variables:
-        if not variable.upper().startswith(PREFIX) or variable.upper().split("__")[0] in groups:
+        name = variable.upper()
+        if not name.startswith(PREFIX) or name in files or name.split("__")[0] in groups:
             continue
-        similar = difflib.get_close_matches(variable.upper(), _all_variables(groups), n=1)
+        similar = difflib.get_close_matches(name, [*_all_variables(groups), *files], n=1)
         raise SettingsError(f"{variable} is not a setting." + (f" Did you mean {similar[0]}?" if similar else ""))
 
 
