@@ -136,7 +136,14 @@ def _post_an_offer(alice: Tab) -> None:
 
 
 PAGES = (
-    *("/dashboard", "/dashboard/keys", "/dashboard/plan", "/dashboard/sites/111", "/dashboard/sites/111/posts"),
+    *(
+        "/dashboard",
+        "/dashboard/keys",
+        "/dashboard/alerts",
+        "/dashboard/plan",
+        "/dashboard/sites/111",
+        "/dashboard/sites/111/posts",
+    ),
     *("/dashboard/sites/111/posts?kind=OFFER", "/dashboard/sites/111/reviews"),
 )
 

@@ -36,7 +36,9 @@ async def test_the_session_is_a_user_token_that_no_script_reads(visitor: Browser
     assert (await visitor.http.get("/api/v1/businesses", headers=token)).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/dashboard", "/dashboard/keys", "/dashboard/plan", "/dashboard/sites/111"])
+@pytest.mark.parametrize(
+    "path", ["/dashboard", "/dashboard/keys", "/dashboard/alerts", "/dashboard/plan", "/dashboard/sites/111"]
+)
 async def test_a_visitor_signs_in_and_returns_to_the_page(visitor: Browser, path: str) -> None:
     await visitor.open(path)
     assert visitor.answer.url.path == "/dashboard/sign-in"

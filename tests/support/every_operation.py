@@ -5,9 +5,9 @@ import httpx
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.keys import KeyRoll
 from profilesvc.operations import operator
-from profilesvc.services import audit, badges, credentials, keys, overview
+from profilesvc.services import alerts, audit, badges, credentials, keys, overview
 from profilesvc.services.context import Caller, Services
-from profilesvc.storage import identities
+from profilesvc.storage import deliveries, identities
 from support.api import Site, assert_ok
 from support.surface import REQUESTS, Surface
 
@@ -68,6 +68,9 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     await keys.reactivate_own(services, caller, client_id)
     await credentials.roll(services, caller, client_id, KeyRoll(overlap_seconds=0))
     await audit.of_key(services, caller, client_id, AuditQuery())
+    await alerts.failures(services, caller)
+    async with services.storage.read() as session:
+        await deliveries.last_attempts(session, caller.owner_id, 1)
     await keys.revoke(services, caller, client_id)
 
 

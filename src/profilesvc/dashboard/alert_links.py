@@ -3,11 +3,12 @@
 from email import message_from_bytes, policy
 from pathlib import Path
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import pages
+from profilesvc.dashboard.visits import admit_if_signed_in
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import alerts
 from profilesvc.services.context import Services
@@ -51,11 +52,12 @@ async def unsubscribe(link: str) -> Response:
 async def outbox() -> Response:
     """Show the newest messages that were written to files, in development without a mail server."""
     services = await _counted()
+    await admit_if_signed_in()
     settings = services.settings
     if settings.production or settings.mail.url.get_secret_value():
         raise ServiceError(NOT_FOUND, "Page not found.")
     files = sorted((settings.data_dir / "mail").glob("*.eml"), reverse=True)[:_NEWEST]
-    return pages.page("mail.html", messages=[_shown(file) for file in files])
+    return pages.page("mail.html", visit=request.scope.get(pages.VISIT), messages=[_shown(file) for file in files])
 
 
 async def _counted() -> Services:

@@ -1,19 +1,23 @@
 """The pages of keys. A secret is shown once, in the response to the form."""
 
+import contextlib
 from collections.abc import Mapping
 
 from quart import Blueprint, Response, request
 
 from profilesvc.api.parsing import checked
+from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.keys import KeyEntry, KeyListQuery, KeyRoll
-from profilesvc.dashboard import key_form, pages, problems
+from profilesvc.dashboard import key_form, pages, problems, words
 from profilesvc.dashboard.visits import Visit, view
-from profilesvc.domain.errors import ServiceError
-from profilesvc.services import audit, badges, credentials, keys, overview
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.time import DAY, iso
+from profilesvc.services import audit, badges, credentials, key_alerts, keys, overview
 from profilesvc.services.overview import KeyView
 
 _EVENTS = 30
+_MOST_HOURS = 720
 
 
 blueprint = Blueprint("keys", __name__)
@@ -101,6 +105,40 @@ async def badge(visit: Visit, client_id: str) -> Response:
     return await _one(visit, client_id, f"{visit.services.settings.base_url}{pages.PATH}/badge/{secret}")
 
 
+@view(blueprint, "/keys/<client_id>/grace", "POST")
+async def grace(visit: Visit, client_id: str) -> Response:
+    await _own(visit, client_id)
+    try:
+        hours = _hours((await request.form).get("grace", ""))
+        change = checked(KeyAlertsChange, {"grace_seconds": round(hours * 3600)}, "body")
+        await key_alerts.change(visit.services, visit.caller, client_id, change)
+    except ServiceError as error:
+        return await _one(visit, client_id, error=error, action="alerts")
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts")
+
+
+@view(blueprint, "/keys/<client_id>/snooze", "POST")
+async def snooze(visit: Visit, client_id: str) -> Response:
+    """Snooze the alerts of a key for days; 0 ends it."""
+    await _own(visit, client_id)
+    days = (await request.form).get("days", -1, type=int)
+    try:
+        if days not in (0, *words.SNOOZE_DAYS):
+            raise invalid("body", "snoozed_until", "select one of the times")
+        until = iso(visit.now + days * DAY) if days else None
+        await key_alerts.change(visit.services, visit.caller, client_id, KeyAlertsChange(snoozed_until=until))
+    except ServiceError as error:
+        return await _one(visit, client_id, error=error, action="alerts")
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts")
+
+
+def _hours(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= (hours := float(text)) <= _MOST_HOURS:
+            return hours
+    raise invalid("body", "grace_seconds", f"must be a number of hours from 0 to {_MOST_HOURS}")
+
+
 async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | None = None) -> Response:
     """Return the page of keys. After an `error`, `form` is what the user entered."""
     revoked, before = "revoked" in request.args, request.args.get("before") or None
@@ -143,13 +181,14 @@ async def _one(
 
     `action` is the form that failed with `error`; the ids of its inputs start with it.
     """
-    key = await _own(visit, client_id)
+    key, live = await _own(visit, client_id), await _live(visit, client_id)
     trail = await audit.of_key(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))
     return pages.page(
         "key.html",
         visit=visit,
         key=key,
-        live=await _live(visit, client_id),
+        live=live,
+        alerts=None if live is None else await key_alerts.get(visit.services, visit.caller, client_id),
         events=trail.events,
         badge_url=badge_url,
         problems=problems.of(error, f"{action}-"),

@@ -6,7 +6,20 @@ from quart import Blueprint, Response
 
 from profilesvc.api.documents import documents
 from profilesvc.contract.errors import NOT_FOUND
-from profilesvc.dashboard import alert_links, badge, keys, pages, plan, posts, reviews, session, site, sites, visits
+from profilesvc.dashboard import (
+    alert_links,
+    alerts,
+    badge,
+    keys,
+    pages,
+    plan,
+    posts,
+    reviews,
+    session,
+    site,
+    sites,
+    visits,
+)
 from profilesvc.domain.errors import ServiceError
 
 _STATIC = Path(__file__).parent / "static"
@@ -16,7 +29,7 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 def blueprint() -> Blueprint:
     """Build the blueprint of everything under /dashboard."""
     dashboard = Blueprint("dashboard", __name__, url_prefix=pages.PATH)
-    for part in (session, sites, site, posts, reviews, keys, plan, badge, alert_links):
+    for part in (session, sites, site, posts, reviews, keys, alerts, plan, badge, alert_links):
         dashboard.register_blueprint(part.blueprint)
     dashboard.register_error_handler(Exception, pages.failed)
     dashboard.after_request(pages.add_headers)

@@ -1,8 +1,11 @@
 """The texts of the dashboard: states, problems and what to do about them."""
 
+from profilesvc.contract.alerts import AlertEntry
+from profilesvc.contract.events import EventType
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, MINUTE
+from profilesvc.services.alerts import Failure
 from profilesvc.services.overview import KeyView, SiteView
 
 STATES = {
@@ -61,6 +64,48 @@ EVENTS = {
     "auth.failed": "Wrong secret",
     "user.login": "Signed in",
 }
+# The kinds of events that an owner can receive, as the forms show them.
+EVENT_GROUPS: dict[str, dict[EventType, str]] = {
+    "Connection": {
+        "connection.offline": "A site is offline",
+        "connection.never_connected": "A site has never connected",
+        "connection.site_mismatch": "A second site uses the credentials",
+        "connection.idle": "A site has not reported for 2 hours",
+        "connection.online": "A site is connected again",
+    },
+    "Keys": {
+        "key.expiring": "A key expires soon",
+        "token.reuse_detected": "A used refresh token came back",
+        "key.created": "A key was created",
+        "key.rolled": "A secret was replaced",
+        "key.deactivated": "A key was deactivated",
+        "key.reactivated": "A key was reactivated",
+        "key.revoked": "A key was revoked",
+    },
+    "Profile and sync": {
+        "profile.drifted": "The provider's profile differs from the last sync",
+        "sync.failed": "A sync failed",
+        "sync.succeeded": "A sync succeeded",
+        "location.verification_changed": "The verification changed",
+        "location.sync_switched": "Sync was switched on or off",
+    },
+    "Posts and reviews": {
+        "post.rejected": "A post was rejected",
+        "post.deleted_at_provider": "A post was deleted at the provider",
+        "post.published": "A post was published",
+        "review.created": "There is a new review",
+        "review.updated": "A review was changed",
+    },
+    "Plan": {"quota.warning": "The month's posts are almost used up"},
+}
+WHEN = {"immediate": "At once", "daily": "Daily", "never": "Never"}
+ALERT_STATES = {
+    "active": ("online", "Active"),
+    "failing": ("offline", "Failing"),
+    "unconfirmed": ("idle", "Not confirmed"),
+    "disabled": ("deactivated", "Disabled"),
+}
+SNOOZE_DAYS = {1: "a day", 3: "three days", 7: "a week", 30: "30 days"}
 PERMISSIONS = {"business.read": "Read profiles, posts and reviews", "business.write": "Change profiles, create posts"}
 # Fields of the API, with the input of the form that shows their problems and its label.
 _INPUTS = {
@@ -87,6 +132,14 @@ _INPUTS = {
     "business_id": ("business_id", "Business"),
     "expires_at": ("expires_on", "Valid until"),
     "overlap_seconds": ("overlap_seconds", "Old secret"),
+    "address": ("address", "Address"),
+    "digest_at": ("digest_at", "Daily message at"),
+    "time_zone": ("time_zone", "Time zone"),
+    "quiet_time": ("quiet_from", "Quiet time"),
+    "quiet_time.from": ("quiet_from", "Quiet from"),
+    "quiet_time.to": ("quiet_to", "Quiet until"),
+    "grace_seconds": ("grace", "Grace"),
+    "snoozed_until": ("days", "Snooze"),
     "sure": ("sure", "Confirmation"),
 }
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
@@ -151,6 +204,46 @@ def key_problem(key: KeyView) -> str | None:
         return (
             "No heartbeat for a day or more. Check that the plugin is active and that the site's scheduled tasks run."
         )
+    return None
+
+
+def alert_state(entry: AlertEntry, failure: Failure | None) -> str:
+    """Return the state of an address: a name of ALERT_STATES."""
+    return "failing" if entry.status == "active" and failure is not None else entry.status
+
+
+def alert_summary(entry: AlertEntry) -> str:
+    """Return what an address receives, in a line."""
+
+    def kinds(names: list[EventType]) -> str:
+        return f"{len(names)} {'kind' if len(names) == 1 else 'kinds'} of event"
+
+    summary = f"Sent at once: {kinds(entry.immediate)}."
+    summary += f" Sent daily at {entry.digest_at} ({entry.time_zone}): {kinds(entry.daily)}."
+    if entry.quiet_time is not None:
+        summary += f" Quiet from {entry.quiet_time.from_} to {entry.quiet_time.to}."
+    if entry.reminders:
+        summary += " Reminders every day."
+    if muted := len(entry.muted_locations):
+        summary += f" {muted} {'site is' if muted == 1 else 'sites are'} muted."
+    return summary
+
+
+def alert_problem(entry: AlertEntry, failure: Failure | None, *, has_expired: bool) -> str | None:
+    """Return why an address receives nothing and what to do about it, or None."""
+    reason = "" if failure is None or failure.error is None else f" The error: {failure.error}."
+    if entry.status == "disabled":
+        return {
+            "owner": "You switched the alerts to this address off.",
+            "unsubscribed": "The reader stopped the alerts by the link in a message.",
+            "rejected": f"The mail server rejected the address.{reason}",
+        }.get(str(entry.disabled_reason), f"No message could be sent for 5 days.{reason}")
+    if has_expired:
+        return "The link was not used within three days and has expired. Delete the address and add it again."
+    if entry.status == "unconfirmed":
+        return "A message with a link was sent. Nothing else is sent until someone opens the link and confirms it."
+    if failure is not None:
+        return f"Messages cannot be sent at present. They are repeated for up to 5 days.{reason}"
     return None
 
 

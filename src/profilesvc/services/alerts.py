@@ -2,6 +2,9 @@
 
 import hashlib
 import hmac
+from typing import NamedTuple
+
+import orjson
 
 from profilesvc.contract.alerts import (
     DOWN,
@@ -18,7 +21,7 @@ from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
 from profilesvc.database.statements import Executor
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.time import DAY, iso
+from profilesvc.domain.time import DAY, iso, parse_iso
 from profilesvc.domain.webhooks import derived
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
@@ -29,6 +32,13 @@ KINDS = ("email",)
 CONFIRM_WITHIN = 3 * DAY
 _NONCE_BYTES = 24
 _LARGEST = 2**63 - 1
+
+
+class Failure(NamedTuple):
+    """Since when no message to an address could be sent, and the last error."""
+
+    since: int
+    error: str | None
 
 
 async def create(services: Services, caller: Caller, body: AlertCreate) -> AlertEntry:
@@ -73,6 +83,22 @@ async def list_all(services: Services, caller: Caller) -> AlertList:
     async with services.storage.read() as session:
         rows = await channels.listing(session, caller.owner_id, KINDS)
     return AlertList(alerts=[_entry(row) for row in rows])
+
+
+async def failures(services: Services, caller: Caller) -> dict[int, Failure]:
+    """Return the addresses of the caller to which no message can be sent, by their ids."""
+    found: dict[int, Failure] = {}
+    async with services.storage.read() as session:
+        for row in await channels.listing(session, caller.owner_id, KINDS):
+            if row.failing_since is not None:
+                attempts = orjson.loads(await deliveries.last_attempts(session, caller.owner_id, row.id))
+                found[row.id] = Failure(row.failing_since, attempts[-1]["error"] if attempts else None)
+    return found
+
+
+def has_expired(entry: AlertEntry, now: int) -> bool:
+    """Return whether an address can no longer be confirmed by a link."""
+    return entry.status == "unconfirmed" and now > parse_iso(entry.created_at) + CONFIRM_WITHIN
 
 
 async def get(services: Services, caller: Caller, alert_id: str) -> AlertEntry:

@@ -230,6 +230,23 @@ async def page(session: Executor, owner_id: int, channel_id: int, before: int | 
     return [Delivery._make(row) for row in await session.execute(query.order_by(deliveries.c.id.desc()).limit(limit))]
 
 
+async def last_attempts(session: Executor, owner_id: int, channel_id: int) -> str:
+    """Return the attempts of the newest delivery to a channel that was attempted and has not succeeded."""
+    query = (
+        select(deliveries.c.attempts)
+        .where(
+            deliveries.c.owner_id == owner_id,
+            deliveries.c.channel_id == channel_id,
+            deliveries.c.state.in_(("pending", "failed")),
+            deliveries.c.attempts != "[]",
+        )
+        .order_by(deliveries.c.id.desc())
+        .limit(1)
+    )
+    found: str | None = (await session.execute(query)).scalar()
+    return found or "[]"
+
+
 async def find(session: Executor, owner_id: int, channel_id: int, number: int) -> Delivery | None:
     """Return a delivery to a channel."""
     query = _SHOWN.where(

@@ -15,6 +15,9 @@ document.addEventListener("click", (event) => {
   if (button) copy(button);
 });
 document.querySelectorAll("[data-script]").forEach((element) => { element.hidden = false; });
+document.querySelectorAll("[data-zone]").forEach((input) => {
+  input.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+});
 // On a page that shows a secret, a reload requests the key's page and does not send the form again.
 const secretPage = document.querySelector("[data-reload]");
 if (secretPage) history.replaceState(null, "", secretPage.dataset.reload);
