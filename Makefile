@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx wordpress plugin failover clients docs fmt openapi reference clean
+.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover clients docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -117,6 +117,18 @@ nginx:
 	@command -v nginx >/dev/null || test -x /usr/sbin/nginx || \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; }
 
+# promtool of Debian's package, which is unpacked and not installed, because that would start Prometheus.
+PROMTOOL := build/prometheus
+promtool: $(DEV) promtool-installed ## test the alerts of deploy/prometheus/ by promtool
+	$(BIN)/pytest -q -rs tests/deploy/test_monitoring.py
+
+promtool-installed:
+	@mkdir -p $(PROMTOOL)
+	@command -v promtool >/dev/null || test -x $(PROMTOOL)/usr/bin/promtool || { apt-get update -qq && cd $(PROMTOOL) && \
+		apt-get download -qq -o APT::Sandbox::User=root prometheus && \
+		dpkg-deb --fsys-tarfile prometheus_*.deb | tar x ./usr/bin/promtool; } || \
+		echo "promtool cannot be installed here: its tests are skipped" >&2
+
 # WordPress, PHP and MariaDB are installed by apt if possible; this does not start their services.
 WORDPRESS := wordpress php-cli php-mysql mariadb-server-core mariadb-client-core php-codesniffer
 wordpress: $(DEV) ## test the plugin of examples/ in WordPress
@@ -175,7 +187,7 @@ openapi: $(DEV) ## record the examples of the API and write openapi.json
 	$(BIN)/profilesvc openapi -o openapi.json
 
 reference: $(DEV) ## write what comes from the code: tables and examples of docs/, texts of the plugin
-	cd tests && for each in page_tables page_regions translations; do ../$(BIN)/python -m support.$$each || exit 1; done
+	cd tests && for each in page_tables page_regions translations kubernetes; do ../$(BIN)/python -m support.$$each || exit 1; done
 
 clean: ## remove .venv, caches and builds; var/ stays
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

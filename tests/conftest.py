@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 BASE_URL = "http://profiles.test"
 # They wait for processes, timeouts and locks more than they compute.
-WAITING = {"serving", "cli", "test_deploy.py", "test_issuer_outage.py"}
+WAITING = {"serving", "cli", "deploy", "test_deploy.py", "test_issuer_outage.py"}
 START = parse_iso("2026-01-02T03:04:05.678Z")
 # jsonschema would import it and compile 38 grammars in each process, nearly two seconds, for formats that are not used.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
