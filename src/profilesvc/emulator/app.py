@@ -5,16 +5,17 @@ from pathlib import Path
 
 from quart import Quart, Response, ResponseReturnValue, g, request
 from quart.json import loads
-from sqlmodel import select
+from sqlmodel import col, select
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.time import Clock, iso
-from profilesvc.emulator.accounts import accounts, digest_of
+from profilesvc.emulator.accounts import accounts
 from profilesvc.emulator.attributes import attributes
 from profilesvc.emulator.categories import categories
+from profilesvc.emulator.consent import consent, digest_of, require_scope
 from profilesvc.emulator.control import control
 from profilesvc.emulator.errors import ApiError
 from profilesvc.emulator.guard import Guard
@@ -22,9 +23,9 @@ from profilesvc.emulator.locations import locations
 from profilesvc.emulator.posts import posts
 from profilesvc.emulator.reviews import reviews
 from profilesvc.emulator.seeding import fill
-from profilesvc.emulator.state import Emulator, Switches, count_request, emulator, now
+from profilesvc.emulator.state import Emulator, Login, Switches, count_request, emulator, now
 from profilesvc.emulator.store import Store
-from profilesvc.emulator.tables import EmulatorStateRow, EmulatorTokenRow
+from profilesvc.emulator.tables import EmulatorLoginRow, EmulatorStateRow, EmulatorTokenRow
 from profilesvc.emulator.verification import verification
 from profilesvc.server.routing import MatchedRule
 
@@ -68,7 +69,7 @@ def create_emulator(
     app.register_error_handler(ApiError, _api_error)
     app.register_error_handler(HTTPException, _not_routed)
     app.register_error_handler(Exception, _internal_error)
-    for blueprint in (accounts, locations, attributes, categories, verification, posts, reviews, control):
+    for blueprint in (consent, accounts, locations, attributes, categories, verification, posts, reviews, control):
         app.register_blueprint(blueprint)
     return app
 
@@ -82,14 +83,23 @@ async def _check() -> Response | None:
     if fault is not None and not fault.after and (response := await fault.response()):
         return response
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    expiry = select(EmulatorTokenRow.expires).where(EmulatorTokenRow.digest == digest_of(token)).scalar_subquery()
     async with shared.store.read() as session:
-        document, expires = (await session.exec(select(EmulatorStateRow.document, expiry))).one()
+        statement = (
+            select(
+                EmulatorStateRow.document, EmulatorTokenRow.expires, EmulatorTokenRow.scope, EmulatorLoginRow.accounts
+            )
+            .select_from(EmulatorStateRow)
+            .outerjoin(EmulatorTokenRow, col(EmulatorTokenRow.digest) == digest_of(token))
+            .outerjoin(EmulatorLoginRow, col(EmulatorLoginRow.subject) == EmulatorTokenRow.subject)
+        )
+        document, expires, scope, accounts_seen = (await session.exec(statement)).one()
     g.switches = Switches.model_validate_json(document)
     g.now = shared.clock.now() + g.switches.clock_offset_ms
-    if request.path != "/token":
+    if request.blueprint != "consent":
         if scheme.lower() != "bearer" or (expires or 0) <= now():
             raise ApiError(401, "Request had invalid authentication credentials.")
+        g.login = Login(scope, None if accounts_seen is None else tuple(loads(accounts_seen)))
+        require_scope()
         await count_request()
     return None
 
@@ -103,13 +113,17 @@ async def _record(response: Response) -> Response:
         response = faulty
     shared = emulator()
     call: JsonObject = {"time": iso(shared.clock.now()), "method": request.method, "path": request.path}
-    call |= {"query": request.args.to_dict(), "body": await _recorded_body(), "status": response.status_code}
+    call |= {"query": _recorded_query(), "body": await _recorded_body(), "status": response.status_code}
     shared.calls.append(call)
     return response
 
 
+def _recorded_query() -> object:
+    return {} if request.blueprint == "consent" else request.args.to_dict()
+
+
 async def _recorded_body() -> object:
-    if request.path == "/token":
+    if request.blueprint == "consent":
         return None
     try:
         return loads(await request.get_data() or b"null")

@@ -13,11 +13,15 @@ the ones it names, and returns the same as GET:
      "verifications": {"locations/113": []}, "attributes": {"locations/111": []},
      "blocked": {"locations/111": {"title": "THROTTLED", "websiteUri": "STALE_DATA"}},
      "posts": {"accounts/1/locations/111/localPosts/11112": {"state": "REJECTED"}},
-     "reviews": {"accounts/1/locations/111/reviews/9": {"starRating": "TWO", "comment": "Cold."}}}
+     "reviews": {"accounts/1/locations/111/reviews/9": {"starRating": "TWO", "comment": "Cold."}},
+     "accounts": {"accounts/4": {"accountName": "Dana Roy", "type": "PERSONAL"}},
+     "new_locations": {"locations/411": {"account": "accounts/4", "profile": {"title": "Roy Bakery"}}},
+     "logins": {"100004": {"email": "dana@example.com", "accounts": ["accounts/4"], "revoked": true}}}
 
 `locations` and `posts` merge top-level fields (null removes one); a post's `state` ends its review with that state.
-`reviews` adds or replaces whole reviews (null removes one). The other maps are replaced. `POST faults` accepts one
-fault or a list (faults.py). `DELETE faults` empties the queue and releases held calls. `POST clock
+`reviews` adds or replaces whole reviews (null removes one), and `accounts` and `new_locations` add them. `logins` are
+those that the consent page offers; `revoked` ends all their tokens. The other maps are replaced. `POST faults` accepts
+one fault or a list (faults.py). `DELETE faults` empties the queue and releases held calls. `POST clock
 {"advance_seconds": n}` advances the clock and `{"now": "2026-01-02T03:04:05Z"}` sets it, also to the past. `GET
 requests` returns `{requests: [{time, method, path, query, body, status}]}`, oldest first, and `DELETE requests` deletes
 them. `POST reset` restores the demo data.
@@ -37,6 +41,7 @@ from profilesvc.contract.provider.location import Location
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.contract.provider.review import Review
 from profilesvc.domain.time import iso, parse_iso
+from profilesvc.emulator.consent import end_grants
 from profilesvc.emulator.errors import ApiError, not_found
 from profilesvc.emulator.faults import Fault
 from profilesvc.emulator.guard import check_write
@@ -47,7 +52,9 @@ from profilesvc.emulator.seeding import clear, fill, post_row, review_row
 from profilesvc.emulator.state import Emulator, Switches, emulator, load_switches
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import (
+    EmulatorAccountRow,
     EmulatorLocationRow,
+    EmulatorLoginRow,
     EmulatorPostRow,
     EmulatorReviewRow,
     EmulatorStateRow,
@@ -58,6 +65,26 @@ Row = TypeVar("Row", bound=EmulatorTable)
 control = Blueprint("control", __name__, url_prefix="/__emulator")
 _REPLACED = ("google_updated", "verifications", "attributes", "blocked")
 _DOCUMENTS = ("document", "voice_of_merchant", "pending", *_REPLACED)
+
+
+class LoginChange(BaseModel):
+    """A login of the consent page."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    email: str
+    accounts: list[str] = []
+    revoked: bool = False
+
+
+class NewLocation(BaseModel):
+    """A location to add, with its account."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    account: str
+    profile: JsonObject
+    voice_of_merchant: JsonObject = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
 
 
 class StateChange(BaseModel):
@@ -74,6 +101,9 @@ class StateChange(BaseModel):
     blocked: dict[str, dict[str, Literal["THROTTLED", "STALE_DATA"]]] = {}
     posts: dict[str, JsonObject] = {}
     reviews: dict[str, JsonObject | None] = {}
+    accounts: dict[str, JsonObject] = {}
+    new_locations: dict[str, NewLocation] = {}
+    logins: dict[str, LoginChange] = {}
 
 
 _CENTURY = 100 * 366 * 86_400  # seconds
@@ -145,6 +175,7 @@ async def put_state() -> JsonObject:
         for name, fields in change.locations.items():
             row = await _require(session, EmulatorLocationRow, name)
             row.document = dump(_merged(Location, json.loads(row.document), fields))
+        await _add(session, change)
         for name, state in change.voice_of_merchant.items():
             set_voice_of_merchant(await _require(session, EmulatorLocationRow, name), state)
         for column in _REPLACED:
@@ -156,6 +187,21 @@ async def put_state() -> JsonObject:
             await _change_review(session, name, review)
         await session.flush()
         return await _state(session, shared)
+
+
+async def _add(session: AsyncSession, change: StateChange) -> None:
+    """Add accounts, locations and logins."""
+    for position, (name, document) in enumerate(change.accounts.items(), start=1000):
+        await session.merge(EmulatorAccountRow(name=name, position=position, document=dump({**document, "name": name})))
+    for name, new in change.new_locations.items():
+        document = _merged(Location, {"name": name}, new.profile)
+        row = EmulatorLocationRow(name=name, account=new.account, document=dump(document))
+        set_voice_of_merchant(row, new.voice_of_merchant)
+        await session.merge(row)
+    for subject, login in change.logins.items():
+        await session.merge(EmulatorLoginRow(subject=subject, email=login.email, accounts=dump(login.accounts)))
+        if login.revoked:
+            await end_grants(session, subject)
 
 
 async def _require(session: AsyncSession, table: type[Row], name: str) -> Row:

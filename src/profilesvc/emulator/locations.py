@@ -12,7 +12,7 @@ from profilesvc.emulator.errors import bad_request, not_found
 from profilesvc.emulator.filters import location_filter, location_order
 from profilesvc.emulator.masks import Path, applied, read_mask, trimmed, update_mask
 from profilesvc.emulator.rules import check_blocked, check_location, check_service_area, settled
-from profilesvc.emulator.state import count_edit, emulator, now, switches
+from profilesvc.emulator.state import count_edit, emulator, login, now, switches
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorAccountRow, EmulatorLocationRow
 from profilesvc.emulator.wire import page, pruned, read_message, read_query
@@ -29,7 +29,7 @@ async def find_location(session: AsyncSession, location: str) -> EmulatorLocatio
         ApiError: 404.
     """
     row = await session.get(EmulatorLocationRow, f"locations/{location}")
-    if row is None:
+    if row is None or not login().sees(row.account):
         raise not_found()
     return row
 
@@ -55,10 +55,12 @@ async def list_locations(account: str) -> JsonObject:
     statement = select(EmulatorLocationRow)
     async with emulator().store.read() as session:
         if account != EVERY_ACCOUNT:
-            if await session.get(EmulatorAccountRow, f"accounts/{account}") is None:
+            known = await session.get(EmulatorAccountRow, f"accounts/{account}")
+            if known is None or not login().sees(known.name):
                 raise not_found()
             statement = statement.where(EmulatorLocationRow.account == f"accounts/{account}")
-        matching = [(json.loads(row.document), row) for row in (await session.exec(statement)).all()]
+        rows = [row for row in (await session.exec(statement)).all() if login().sees(row.account)]
+        matching = [(json.loads(row.document), row) for row in rows]
     order = location_order(query.get("orderBy", ""))
     if query.get("filter"):
         test = location_filter(query["filter"])

@@ -9,6 +9,7 @@ from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import (
     EmulatorAccountRow,
     EmulatorLocationRow,
+    EmulatorLoginRow,
     EmulatorPostRow,
     EmulatorReviewRow,
     EmulatorStateRow,
@@ -17,12 +18,13 @@ from profilesvc.emulator.tables import (
 
 async def clear(session: AsyncSession) -> None:
     """Delete everything except the tokens, which clients still use."""
-    for row in (EmulatorStateRow, EmulatorAccountRow, EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow):
+    documents = (EmulatorAccountRow, EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow)
+    for row in (EmulatorStateRow, EmulatorLoginRow, *documents):
         await session.exec(delete(row))
 
 
 def fill(session: AsyncSession, world: JsonObject, now: int) -> None:
-    """Add the accounts, locations, posts and reviews of the demo data as the provider has them.
+    """Add the logins, accounts, locations, posts and reviews of the demo data as the provider has them.
 
     The review of a PROCESSING post ends `seed_review_seconds` from now.
     """
@@ -30,6 +32,9 @@ def fill(session: AsyncSession, world: JsonObject, now: int) -> None:
     for position, account in enumerate(world["accounts"]):
         document = {key: value for key, value in account.items() if key != "user_id"}
         session.add(EmulatorAccountRow(name=account["name"], position=position, document=dump(document)))
+    for user in world.get("users", []):
+        own = [account["name"] for account in world["accounts"] if account.get("user_id") == user["id"]]
+        session.add(EmulatorLoginRow(subject=f"10000{user['id']}", email=user["email"], accounts=dump(own)))
     review_ends = now + round(world.get("seed_review_seconds", 0) * 1000)
     for location in world["locations"]:
         name = location["profile"]["name"]

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from quart import current_app, g, request
@@ -33,7 +34,7 @@ class Switches(BaseModel):
     Posts and replies whose text contains `reject_phrase` become REJECTED after `review_seconds`. Consumers see an edit
     of a location only after `edit_review_seconds`. `reverify` removes the voice of merchant if the title or address
     of a location changes. `pin` completes a verification; `offer_auto` offers a method without a PIN. With
-    `refuse_refresh`, /token returns invalid_grant.
+    `refuse_refresh`, /token returns invalid_grant. A refresh token of the consent page ends after `refresh_seconds`.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -46,6 +47,7 @@ class Switches(BaseModel):
     offer_auto: bool = False
     reject_phrase: str = ""
     refuse_refresh: bool = False
+    refresh_seconds: float = Field(0, ge=0)
     edits_per_minute: int = Field(0, ge=0)
     requests_per_minute: int = Field(0, ge=0)
     clock_offset_ms: int = 0
@@ -94,6 +96,23 @@ def now() -> int:
     """Return the time of the request in milliseconds since the epoch, by the clock that /__emulator/clock moves."""
     instant: int = g.now
     return instant
+
+
+class Login(NamedTuple):
+    """Who has signed in, with the scopes that were granted. Without `accounts` it is the installation's own login."""
+
+    scope: str
+    accounts: tuple[str, ...] | None = None
+
+    def sees(self, account: str) -> bool:
+        """Return whether the login has access to an account."""
+        return self.accounts is None or account in self.accounts
+
+
+def login() -> Login:
+    """Return the login of the current request."""
+    current: Login = g.login
+    return current
 
 
 async def _count(key: str, metric: str, limit: int) -> None:

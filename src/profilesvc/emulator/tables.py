@@ -80,9 +80,36 @@ class EmulatorReviewRow(EmulatorTable, table=True):
 
 
 class EmulatorTokenRow(EmulatorTable, table=True):
-    """An access token that was issued, by its SHA-256."""
+    """An access token that was issued, by its SHA-256. Without a subject it is of the installation's own login."""
 
     __tablename__ = "tokens"
 
     digest: str = Field(primary_key=True)
     expires: int
+    subject: str = Field(default="", index=True)
+    scope: str
+
+
+class EmulatorLoginRow(EmulatorTable, table=True):
+    """A login that the consent page offers; `accounts` is a JSON list of those that it has access to."""
+
+    __tablename__ = "logins"
+
+    subject: str = Field(primary_key=True)
+    email: str
+    accounts: str = "[]"
+
+
+class EmulatorGrantRow(EmulatorTable, table=True):
+    """A code or a refresh token, by its SHA-256. `kind` is `code`, `online` (a code without refresh) or `refresh`."""
+
+    __tablename__ = "grants"
+
+    digest: str = Field(primary_key=True)
+    kind: str
+    subject: str = Field(index=True)
+    client_id: str = ""
+    scope: str
+    redirect_uri: str = ""
+    challenge: str = ""
+    expires: int = 0
