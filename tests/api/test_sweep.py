@@ -196,27 +196,58 @@ class TestOurOwnFault:
         assert await types(services) == ["online", "offline"]
 
     async def test_a_sweep_that_takes_long_is_no_outage(
-        self,
-        alice: httpx.AsyncClient,
-        plugin: Site,
-        services: Services,
-        clock: FrozenClock,
-        monkeypatch: pytest.MonkeyPatch,
+        self, as_service: AsService, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """When many keys have an event at once, the next sweep starts more than five minutes after this one."""
-        count = watches.count
+        update_of = watching.update
 
-        async def slow(*arguments: Any) -> watches.Counted:
-            clock.advance(minutes=6)
-            return await count(*arguments)
+        async def slow(*arguments: Any, may_alarm: bool) -> None:
+            clock.advance(minutes=3)
+            await update_of(*arguments, may_alarm=may_alarm)
 
-        await beat(plugin)
-        await sweep.run_once(services)
-        monkeypatch.setattr(watches, "count", slow)
+        for _ in range(3):
+            await beat(await as_service())
+        monkeypatch.setattr(sweep, "_TRANSACTION", 1)
+        monkeypatch.setattr(watching, "update", slow)
         while clock.now() < START + 3 * HOUR:
             clock.advance(minutes=1)
             await sweep.run_once(services)
-        assert await types(services) == ["online", "idle"]
+        assert await types(services) == ["online"] * 3 + ["idle"] * 3
+
+    @pytest.mark.parametrize("step", ["count", "stale"])
+    async def test_a_machine_that_pauses_in_a_sweep_alarms_no_owner(
+        self,
+        alice: httpx.AsyncClient,
+        as_service: AsService,
+        services: Services,
+        clock: FrozenClock,
+        passing: Passing,
+        monkeypatch: pytest.MonkeyPatch,
+        step: str,
+    ) -> None:
+        """It is suspended for 30 hours while the sweep reads, or before it publishes the event of another key."""
+        await beat(site := await as_service())
+        await passing(timedelta(minutes=1))
+        await beat(await as_service())
+        clock.advance(minutes=1)
+        read = getattr(watches, step)
+
+        async def pause(*arguments: Any, **more: Any) -> Any:
+            clock.advance(hours=30)
+            return await read(*arguments, **more)
+
+        monkeypatch.setattr(watches, step, pause)
+        await sweep.run_once(services)
+        monkeypatch.undo()
+        for _ in range(10):
+            clock.advance(minutes=1)
+            await sweep.run_once(services)
+        assert await types(services) == ["online"] * 2
+        await beat(site)
+        for _ in range(60):
+            clock.advance(minutes=1)
+            await sweep.run_once(services)
+        assert await types(services) == ["online"] * 2 + ["offline"]
 
     async def test_a_defect_of_one_owner_is_not_that_of_others(
         self,
@@ -229,10 +260,12 @@ class TestOurOwnFault:
         """The sweep ends, so that the next one does not take it for an outage."""
         update_of = watching.update
 
-        async def update(services: Services, session: AsyncSession, key: watches.Stale, *, may_alarm: bool) -> None:
+        async def update(
+            services: Services, session: AsyncSession, key: watches.Stale, now: int, *, may_alarm: bool
+        ) -> None:
             if key.owner_id == 1:
                 raise RuntimeError("a defect")
-            await update_of(services, session, key, may_alarm=may_alarm)
+            await update_of(services, session, key, now, may_alarm=may_alarm)
 
         monkeypatch.setattr(watching, "update", update)
         await beat(await as_service())
@@ -247,26 +280,44 @@ class TestOurOwnFault:
             assert "ended" in await watches.marks(session)
 
 
+ANOTHER = 1_025
+
+
+async def report(services: Services, numbers: list[int]) -> None:
+    async with services.storage.write() as session:
+        for number in numbers:
+            of_key = {"owner_id": 1, "key_id": number, "last_heartbeat_at": services.clock.now()}
+            await session.execute(tables.connections.delete().where(tables.connections.c.key_id == number))
+            await session.execute(insert(tables.connections).values(of_key))
+
+
+@pytest.fixture
+async def sites(services: Services, plugin: Site, clock: FrozenClock) -> list[int]:
+    """Twenty-five keys of one owner that report at the same time; ANOTHER has not reported yet."""
+    numbers = list(range(1_000, 1_025))
+    async with services.storage.write() as session:
+        for number in (*numbers, ANOTHER):
+            key = {"owner_id": 1, "id": number, "client_id": f"svcid_1_{number}_x", "business_id": 10}
+            more = {"location_name": "locations/111", "name": "x", "permissions": "", "allowed_domains": "[]"}
+            await session.execute(insert(tables.keys).values(**key, **more, created_at=clock.now()))
+    await report(services, numbers)
+    return numbers
+
+
 class TestManySites:
-    """Twenty-five keys of one owner report at the same time; one more reports on."""
+    """They fall silent together; another site reports on."""
 
     @pytest.fixture
-    async def sites(self, services: Services, plugin: Site, clock: FrozenClock) -> list[int]:
-        async with services.storage.write() as session:
-            numbers = list(range(1_000, 1_025))
-            for number in numbers:
-                key = {"owner_id": 1, "id": number, "client_id": f"svcid_1_{number}_x", "business_id": 10}
-                more = {"location_name": "locations/111", "name": "x", "permissions": "", "allowed_domains": "[]"}
-                await session.execute(insert(tables.keys).values(**key, **more, created_at=clock.now()))
-        await self.report(services, numbers)
-        return numbers
+    async def passing(self, services: Services, clock: FrozenClock) -> Passing:
+        async def run(duration: timedelta) -> None:
+            until = clock.now() + round(duration / timedelta(milliseconds=1))
+            while clock.now() < until:
+                clock.advance(milliseconds=min(10 * MINUTE, until - clock.now()))
+                await report(services, [ANOTHER])
+                await sweep.catch_up(services)
 
-    async def report(self, services: Services, numbers: list[int]) -> None:
-        async with services.storage.write() as session:
-            for number in numbers:
-                of_key = {"owner_id": 1, "key_id": number, "last_heartbeat_at": services.clock.now()}
-                await session.execute(tables.connections.delete().where(tables.connections.c.key_id == number))
-                await session.execute(insert(tables.connections).values(of_key))
+        await sweep.run_once(services)
+        return run
 
     async def test_the_owners_wait_and_the_operator_is_warned_once(
         self,
@@ -282,7 +333,7 @@ class TestManySites:
         assert len([record for record in caplog.records if "fell silent" in record.message]) == 1
         assert await sweep.held_since(services) is not None
         assert "idle" not in await types(services)
-        await self.report(services, sites)
+        await report(services, sites)
         await passing(timedelta(minutes=2))
         assert await sweep.held_since(services) is None
         assert "idle" not in await types(services)
@@ -329,9 +380,115 @@ class TestManySites:
     ) -> None:
         for _ in range(3):
             await passing(timedelta(hours=1))
-            await self.report(services, sites[5:])
+            await report(services, sites[5:])
         await passing(timedelta(minutes=2))
         assert (await types(services)).count("idle") == 5
+
+
+class TestNoSiteReports:
+    """The network between all sites and the service is down, while the service runs."""
+
+    @staticmethod
+    async def hour(services: Services, clock: FrozenClock, sites: list[int]) -> None:
+        """All sites report, evenly over an hour."""
+        for start in range(6):
+            clock.advance(minutes=10)
+            await report(services, sites[start::6])
+            await sweep.catch_up(services)
+
+    async def test_the_owners_wait_although_sites_fall_silent_evenly(
+        self,
+        services: Services,
+        sites: list[int],
+        clock: FrozenClock,
+        passing: Passing,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        await self.hour(services, clock, sites)
+        await passing(timedelta(hours=1))
+        assert await sweep.held_since(services) is None
+        await passing(timedelta(hours=22, minutes=58))
+        assert await sweep.held_since(services) is not None
+        assert [record.message for record in caplog.records if "no site has reported since" in record.message]
+        for _ in range(2):
+            await self.hour(services, clock, sites)
+        assert await sweep.held_since(services) is None
+        assert not {"idle", "offline"}.intersection(await types(services))
+
+    async def test_a_site_that_does_not_come_back_is_reported(
+        self, services: Services, sites: list[int], clock: FrozenClock, passing: Passing
+    ) -> None:
+        await self.hour(services, clock, sites)
+        await passing(timedelta(hours=5))
+        for _ in range(3):
+            await self.hour(services, clock, sites[1:])
+        assert (await types(services)).count("idle") == 1
+
+    async def test_after_a_release_the_owners_hear_of_it(
+        self, services: Services, sites: list[int], clock: FrozenClock, passing: Passing
+    ) -> None:
+        await self.hour(services, clock, sites)
+        await passing(timedelta(hours=3))
+        assert "idle" not in await types(services)
+        await sweep.release(services)
+        await passing(timedelta(minutes=1))
+        assert (await types(services)).count("idle") == 25
+        await passing(timedelta(hours=24))
+        assert await sweep.held_since(services) is None
+        assert (await types(services)).count("offline") == 25
+
+    async def test_the_owners_wait_at_most_a_day(
+        self, services: Services, sites: list[int], clock: FrozenClock, passing: Passing
+    ) -> None:
+        await self.hour(services, clock, sites)
+        await passing(timedelta(hours=25))
+        assert "offline" not in await types(services)
+        await passing(timedelta(minutes=20))
+        assert (await types(services)).count("offline") == 25
+
+    async def test_sites_that_all_report_at_the_same_minute_are_no_outage(
+        self, services: Services, sites: list[int], passing: Passing
+    ) -> None:
+        for _ in range(3):
+            await passing(timedelta(hours=1))
+            assert await sweep.held_since(services) is None
+            await report(services, sites[5:])
+        await passing(timedelta(minutes=2))
+        assert (await types(services)).count("idle") == 5
+
+
+async def test_the_first_sweep_adopts_the_states_of_older_keys(services: Services, sites: list[int]) -> None:
+    """A key that has been idle, offline or without a heartbeat since before the upgrade is no news."""
+    async with services.storage.write() as session:
+        is_old = tables.keys.c.id != ANOTHER
+        await session.execute(update(tables.keys).where(is_old).values(created_at=START - 90 * DAY))
+        for number, silent in ((1_000, 3 * HOUR), (1_001, 60 * DAY)):
+            await session.execute(
+                update(tables.connections)
+                .where(tables.connections.c.key_id == number)
+                .values(last_heartbeat_at=START - silent)
+            )
+        await session.execute(
+            insert(tables.watches).values(owner_id=1, key_id=1_001, changed_at=START, grace_seconds=9)
+        )
+    await report(services, [ANOTHER])
+    await sweep.run_once(services)
+    assert await types(services) == ["online"]
+    await report(services, [1_001])
+    await sweep.run_once(services)
+    assert await types(services) == ["online"] * 2
+
+
+async def test_a_longer_grace_does_not_make_an_offline_site_idle(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, passing: Passing
+) -> None:
+    await beat(plugin)
+    await passing(timedelta(hours=25))
+    grace = {"grace_seconds": 10 * 3_600}
+    async with services.storage.write() as session:
+        await session.execute(update(tables.watches).where(tables.watches.c.owner_id == 1).values(grace))
+    await passing(timedelta(hours=12))
+    assert await types(services) == ["online", "idle", "offline"]
 
 
 async def test_pages_have_every_key(

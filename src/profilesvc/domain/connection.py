@@ -22,6 +22,7 @@ def state(last_heartbeat_at: int | None, now: int) -> State:
 
 
 ToldState = Literal["new", "never_connected", "online", "idle", "offline"]
+DOWN: tuple[ToldState, ...] = ("offline", "never_connected")
 
 
 def told_state(last_heartbeat_at: int | None, created_at: int, grace: int, now: int) -> ToldState:

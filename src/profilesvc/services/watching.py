@@ -3,7 +3,7 @@
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import ConnectionChanged, EventType
-from profilesvc.domain.connection import ToldState, told_state
+from profilesvc.domain.connection import DOWN, ToldState, told_state
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.services import events, key_events
 from profilesvc.services.connection import is_mismatch, status_of
@@ -21,17 +21,21 @@ _KINDS: dict[ToldState, EventType] = {
 
 
 def state_of(key: Stale, last_heartbeat_at: int | None, now: int) -> ToldState:
-    """Return the state that the events of a key should report now."""
+    """Return the state that the events of a key should report now.
+
+    A site that was reported as down is so until its next heartbeat, also if its grace was made longer since then.
+    """
+    if key.state in DOWN and (last_heartbeat_at is None or last_heartbeat_at < key.changed_at):
+        return key.state
     return told_state(last_heartbeat_at, key.created_at, key.grace_seconds * SECOND, now)
 
 
-async def update(services: Services, session: AsyncSession, key: Stale, *, may_alarm: bool) -> None:
-    """Publish what changed since the last event of a key.
+async def update(services: Services, session: AsyncSession, key: Stale, now: int, *, may_alarm: bool) -> None:
+    """Publish what changed since the last event of a key, as it was at `now`.
 
     Every change is conditional, so that two processes publish it once. Without `may_alarm` only good news is
     published: the site is online.
     """
-    now = services.clock.now()
     current = await connection.watched(session, key.client_id, key.owner_id)
     if current is None or current.revoked_at is not None:
         return
@@ -39,22 +43,21 @@ async def update(services: Services, session: AsyncSession, key: Stale, *, may_a
     if state != key.state and (may_alarm or state == "online") and await watches.flip(session, key, state, now):
         kind = _KINDS.get(state)
         if kind is not None:
-            _publish(services, session, kind, key, current)
+            _publish(services, session, kind, key, current, now)
     mismatch = is_mismatch(current, now)
     if mismatch != key.site_mismatch and await watches.note_mismatch(session, key, mismatch, now) and mismatch:
-        _publish(services, session, "connection.site_mismatch", key, current)
+        _publish(services, session, "connection.site_mismatch", key, current, now)
     days = _days_before_the_end(key, now)
     is_news = days > 0 and (key.expiry_announced == 0 or days < key.expiry_announced)
     if is_news and await watches.note_expiry(session, key, days, now):
         await key_events.publish(services, session, "key.expiring", key.owner_id, [key.key_id])
 
 
-def _publish(services: Services, session: AsyncSession, kind: EventType, key: Stale, current: Watched) -> None:
-    data = ConnectionChanged(
-        client_id=key.client_id,
-        location_id=key.location_name,
-        connection=status_of(current, services.clock.now()),
-    )
+def _publish(
+    services: Services, session: AsyncSession, kind: EventType, key: Stale, current: Watched, now: int
+) -> None:
+    connection = status_of(current, now)
+    data = ConnectionChanged(client_id=key.client_id, location_id=key.location_name, connection=connection)
     event = events.new(kind, data, key_id=key.key_id, location_name=key.location_name)
     events.publish(services, session, key.owner_id, event)
 

@@ -3,6 +3,7 @@
 They are about the keys of all owners, in pages by the primary key. Changes name the owner.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -14,6 +15,7 @@ from sqlalchemy import (
     case,
     cast,
     func,
+    literal,
     literal_column,
     or_,
     select,
@@ -23,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, insert_into
-from profilesvc.domain.connection import OFFLINE_AFTER, ONLINE_FOR, ToldState
+from profilesvc.domain.connection import DOWN, OFFLINE_AFTER, ONLINE_FOR, ToldState
 from profilesvc.domain.time import DAY, SECOND
 from profilesvc.storage.tables import connections, keys, sweep_marks, watches
 
@@ -44,6 +46,7 @@ class Stale(NamedTuple):
     created_at: int
     expires_at: int | None
     state: ToldState
+    changed_at: int
     site_mismatch: bool
     expiry_announced: int
     grace_seconds: int
@@ -61,7 +64,9 @@ async def page_end(session: Executor, after: Place, size: int) -> Place | None:
 def _told(now: int) -> "ColumnElement[str]":
     """Return `domain.connection.told_state` as an expression."""
     last, grace = connections.c.last_heartbeat_at, func.coalesce(watches.c.grace_seconds, 0) * SECOND
+    is_still_down = and_(watches.c.state.in_(DOWN), or_(last.is_(None), last < watches.c.changed_at))
     return case(
+        (is_still_down, watches.c.state),
         (and_(last.is_(None), keys.c.created_at + OFFLINE_AFTER + grace <= now), "never_connected"),
         (last.is_(None), "new"),
         (last + OFFLINE_AFTER + grace <= now, "offline"),
@@ -116,25 +121,46 @@ def _page(query: "Select[*tuple[Any, ...]]", page: Page, now: int) -> "Select[*t
 
 
 class Counted(NamedTuple):
-    """How many live keys a page has, how many fell silent a short time ago, how many are silent although their last
-    event says that they are online, and how many need an event.
+    """How many live keys there are, how many fell silent a short time ago, how many are online by their last event, how
+    many of these are silent, how many need an event, and when the newest heartbeat arrived (0 without any).
     """
 
     live: int
     silent: int
+    online: int
     waiting: int
     stale: int
+    newest: int
+
+
+def total(pages: Iterable[Counted]) -> Counted:
+    """Return the counts of pages together."""
+    *counts, newest = zip(*pages, strict=True)
+    return Counted._make((*map(sum, counts), max(newest)))
 
 
 async def count(session: Executor, page: Page, now: int, silent_since: int) -> Counted:
     """Count the keys of a page."""
     fell_silent = and_(now > _LAST + ONLINE_FOR, silent_since <= _LAST + ONLINE_FOR)
-    waiting = and_(_STATE == "online", _told(now) != "online")
+    online = _STATE == "online"
+    waiting = and_(online, _told(now) != "online")
     stale = _changed(now, may_alarm=True)
-    query = _page(
-        select(func.count(), *(func.count(case((each, 1))) for each in (fell_silent, waiting, stale))), page, now
-    )
+    counts = (func.count(case((each, 1))) for each in (fell_silent, online, waiting, stale))
+    query = _page(select(func.count(), *counts, func.coalesce(func.max(_LAST), 0)), page, now)
     return Counted._make((await session.execute(query)).one())
+
+
+async def adopt(session: AsyncSession, page: Page, now: int, created_before: int) -> None:
+    """Store the states of the older keys of a page as if events had reported them."""
+    stored = {"state": _told(now), "site_mismatch": func.coalesce(_mismatch(now), _FALSE), "changed_at": literal(now)}
+    found = _page(select(*_OF_KEY, *stored.values()), page, now).where(
+        keys.c.created_at <= created_before, _changed(now, may_alarm=True)
+    )
+    insert = insert_into(session, watches).from_select(["owner_id", "key_id", *stored], found)
+    values = {name: insert.excluded[name] for name in stored}
+    await session.execute(
+        insert.on_conflict_do_update(index_elements=[watches.c.owner_id, watches.c.key_id], set_=values)
+    )
 
 
 async def stale(session: Executor, page: Page, now: int, *, may_alarm: bool) -> list[Stale]:
@@ -147,6 +173,7 @@ async def stale(session: Executor, page: Page, now: int, *, may_alarm: bool) -> 
         keys.c.created_at,
         keys.c.expires_at,
         _STATE,
+        func.coalesce(watches.c.changed_at, 0),
         _WAS_MISMATCH,
         _ANNOUNCED,
         func.coalesce(watches.c.grace_seconds, 0),
