@@ -1,12 +1,16 @@
-"""A client that checks what holds for every answer of the API, and rate limits that a test sets."""
+"""A client that checks what holds for every answer of the API, rate limits that a test sets, and local webhooks."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import httpx
 import pytest
 
 from conftest import Change
+from profilesvc.delivery.transport import Transport
 from profilesvc.limits.settings import LimitSettings
+from profilesvc.services.context import Services
+from profilesvc.settings import WebhookSettings
 
 
 @pytest.fixture
@@ -31,3 +35,17 @@ async def everywhere(http: httpx.AsyncClient) -> httpx.AsyncClient:
 def limited(change: Change) -> Callable[..., None]:
     """`limited(reads_per_key="3/minute")`: new counters with other rates."""
     return lambda **rates: change(limits=LimitSettings.model_validate(rates))
+
+
+@pytest.fixture
+def allowed(services: Services) -> Services:
+    """Services that may send to this machine."""
+    settings = services.settings.model_copy(update={"webhooks": WebhookSettings(deliver=False, allow_private=True)})
+    return replace(services, settings=settings)
+
+
+@pytest.fixture
+async def local() -> AsyncIterator[Transport]:
+    made = Transport(allow_private=True)
+    yield made
+    await made.aclose()

@@ -3,8 +3,6 @@
 import asyncio
 import itertools
 import ssl
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,82 +10,23 @@ import httpcore
 import orjson
 import pytest
 import time_machine
-from sqlalchemy import select
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from profilesvc.contract.events import QuotaWarning
 from profilesvc.delivery import transport
 from profilesvc.delivery.transport import Transport
-from profilesvc.delivery.webhooks import WebhookSender
-from profilesvc.delivery.worker import Worker
 from profilesvc.domain import webhooks
 from profilesvc.domain.time import DAY, HOUR, FrozenClock
-from profilesvc.services import events
 from profilesvc.services.context import Services
-from profilesvc.settings import WebhookSettings
-from profilesvc.storage import channels, tables
-from profilesvc.storage.channels import Channel
+from profilesvc.storage import channels
 from support.receivers import Respond, close, drip, garbage, hang, receiving, responding
 from support.tls import certificate
+from support.webhook_rounds import channel, deliver, deliveries_of, happen, only, only_channel
 
 pytestmark = [
     pytest.mark.in_process("runs the rounds of the worker itself"),
     pytest.mark.parametrize("database", ["sqlite"]),
 ]
 PUBLIC = "93.184.215.14"
-
-
-@pytest.fixture
-def allowed(services: Services) -> Services:
-    """Services that may send to this machine."""
-    settings = services.settings.model_copy(update={"webhooks": WebhookSettings(deliver=False, allow_private=True)})
-    return replace(services, settings=settings)
-
-
-@pytest.fixture
-async def local() -> AsyncIterator[Transport]:
-    made = Transport(allow_private=True)
-    yield made
-    await made.aclose()
-
-
-async def channel(services: Services, url: str, kind: str = "webhook", **more: Any) -> int:
-    async with services.storage.write() as session:
-        number = await channels.add(
-            session, 1, f"{kind} {url}", kind=kind, target=url, nonce="n", created_at=0, confirmed_at=0, **more
-        )
-    assert number is not None
-    return number
-
-
-async def happen(services: Services) -> None:
-    async with services.storage.write() as session:
-        warned = QuotaWarning(used=8, limit=10, month="2026-01")
-        events.publish(services, session, 1, events.new("quota.warning", warned))
-
-
-async def deliver(services: Services, by: Transport) -> None:
-    worker = Worker(services, dict.fromkeys(("webhook", "slack", "teams", "discord"), WebhookSender(by)))
-    await worker.run_round()
-    await worker.settle()
-
-
-async def deliveries_of(services: Services) -> list[Any]:
-    async with services.storage.read() as session:
-        rows = await session.execute(select(tables.deliveries).order_by(tables.deliveries.c.id))
-        return list(rows.all())
-
-
-async def only(services: Services) -> tuple[Any, dict[str, Any]]:
-    """The only delivery, and its last attempt."""
-    [row] = await deliveries_of(services)
-    return row, orjson.loads(row.attempts)[-1]
-
-
-async def only_channel(services: Services) -> Channel:
-    async with services.storage.read() as session:
-        [found] = await channels.listing(session, 1, ["webhook", "slack", "teams", "discord"])
-    return found
 
 
 async def test_the_library_of_standard_webhooks_verifies_a_delivery(allowed: Services, local: Transport) -> None:

@@ -111,6 +111,13 @@ class ServedProcess:
         """Wait for the end; what else it wrote to stdout, and to stderr."""
         return self._process.communicate(timeout=timeout)
 
+    def ended(self, seconds: float) -> bool:
+        """Wait for the end at most that long, and return whether it came."""
+        until = time.monotonic() + seconds
+        while self.returncode is None and time.monotonic() < until:
+            time.sleep(0.005)
+        return self.returncode is not None
+
     @property
     def returncode(self) -> int | None:
         """How it ended."""
