@@ -140,6 +140,7 @@ PAGES = (
         "/dashboard",
         "/dashboard/keys",
         "/dashboard/alerts",
+        "/dashboard/webhooks",
         "/dashboard/plan",
         "/dashboard/sites/111",
         "/dashboard/sites/111/posts",

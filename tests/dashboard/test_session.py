@@ -37,7 +37,15 @@ async def test_the_session_is_a_user_token_that_no_script_reads(visitor: Browser
 
 
 @pytest.mark.parametrize(
-    "path", ["/dashboard", "/dashboard/keys", "/dashboard/alerts", "/dashboard/plan", "/dashboard/sites/111"]
+    "path",
+    [
+        "/dashboard",
+        "/dashboard/keys",
+        "/dashboard/alerts",
+        "/dashboard/webhooks",
+        "/dashboard/plan",
+        "/dashboard/sites/111",
+    ],
 )
 async def test_a_visitor_signs_in_and_returns_to_the_page(visitor: Browser, path: str) -> None:
     await visitor.open(path)

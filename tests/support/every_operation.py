@@ -4,8 +4,10 @@ import httpx
 
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.keys import KeyRoll
+from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryListQuery, WebhookCreate
+from profilesvc.delivery import requests
 from profilesvc.operations import operator
-from profilesvc.services import alerts, audit, badges, credentials, keys, overview
+from profilesvc.services import alerts, audit, badges, credentials, keys, overview, webhooks
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import deliveries, identities
 from support.api import Site, assert_ok
@@ -69,6 +71,14 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     await credentials.roll(services, caller, client_id, KeyRoll(overlap_seconds=0))
     await audit.of_key(services, caller, client_id, AuditQuery())
     await alerts.failures(services, caller)
+    webhook = await webhooks.create(services, caller, WebhookCreate(url="https://hooks.example/page"))
+    sent = await webhooks.test(services, caller, str(webhook.id))
+    shown = await webhooks.get_delivery(services, caller, str(webhook.id), str(sent.id))
+    await webhooks.list_deliveries(services, caller, str(webhook.id), DeliveryListQuery(), state="failed")
+    attempt = DeliveryAttempt(at=shown.created_at, status=200, error=None, duration_ms=1, response=None)
+    tried = shown.model_copy(update={"attempts": [attempt]})
+    assert await requests.of_delivery(services, caller, webhook.id, tried) is not None
+    await webhooks.delete(services, caller, str(webhook.id))
     async with services.storage.read() as session:
         await deliveries.last_attempts(session, caller.owner_id, 1)
     await keys.revoke(services, caller, client_id)

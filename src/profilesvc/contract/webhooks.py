@@ -10,6 +10,7 @@ from profilesvc.contract.events import EventType, PublishedEvent
 SECRET_WARNING = "Store the secret now: it is never shown again."  # noqa: S105  a sentence
 MAX_LIMIT = 100
 Format = Literal["standard", "slack", "teams", "discord"]
+DeliveryState = Literal["pending", "delivered", "failed", "skipped"]
 Types = Annotated[
     list[EventType],
     Field(
@@ -111,7 +112,7 @@ class DeliveryEntry(Data):
     """An event on its way to a webhook, with every attempt."""
 
     id: int
-    state: Literal["pending", "delivered", "failed", "skipped"]
+    state: DeliveryState
     created_at: UtcTime
     next_attempt_at: UtcTime | None
     finished_at: UtcTime | None

@@ -1,7 +1,8 @@
 """The texts of the dashboard: states, problems and what to do about them."""
 
 from profilesvc.contract.alerts import AlertEntry
-from profilesvc.contract.events import EventType
+from profilesvc.contract.events import EventType, PublishedEvent
+from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryState, WebhookEntry
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, MINUTE
@@ -105,6 +106,24 @@ ALERT_STATES = {
     "unconfirmed": ("idle", "Not confirmed"),
     "disabled": ("deactivated", "Disabled"),
 }
+FORMATS = {
+    "standard": "Standard Webhooks",
+    "slack": "Slack",
+    "teams": "Microsoft Teams",
+    "discord": "Discord",
+}
+DELIVERY_STATES: dict[DeliveryState, tuple[str, str]] = {
+    "pending": ("idle", "Waiting"),
+    "delivered": ("online", "Delivered"),
+    "failed": ("offline", "Failed"),
+    "skipped": ("deactivated", "Not sent"),
+}
+_WEBHOOK_DISABLED = {
+    "owner": "You disabled the webhook.",
+    "operator": "The operator of this service disabled the webhook.",
+    "gone": "The endpoint responded that it no longer exists, so the webhook was disabled.",
+    "failing": "Each attempt failed for 5 days, so the webhook was disabled.",
+}
 SNOOZE_DAYS = {1: "a day", 3: "three days", 7: "a week", 30: "30 days"}
 PERMISSIONS = {"business.read": "Read profiles, posts and reviews", "business.write": "Change profiles, create posts"}
 # Fields of the API, with the input of the form that shows their problems and its label.
@@ -138,6 +157,11 @@ _INPUTS = {
     "quiet_time": ("quiet_from", "Quiet time"),
     "quiet_time.from": ("quiet_from", "Quiet from"),
     "quiet_time.to": ("quiet_to", "Quiet until"),
+    "url": ("url", "URL"),
+    "description": ("description", "Description"),
+    "format": ("format", "Format"),
+    "types": ("types", "Events"),
+    "since": ("since", "Since"),
     "grace_seconds": ("grace", "Grace"),
     "snoozed_until": ("days", "Snooze"),
     "sure": ("sure", "Confirmation"),
@@ -245,6 +269,37 @@ def alert_problem(entry: AlertEntry, failure: Failure | None, *, has_expired: bo
     if failure is not None:
         return f"Messages cannot be sent at present. They are repeated for up to 5 days.{reason}"
     return None
+
+
+def webhook_state(entry: WebhookEntry) -> tuple[str, str]:
+    """Return the class and the text of a webhook's state."""
+    if not entry.enabled:
+        return "deactivated", "Disabled"
+    return ("offline", "Failing") if entry.failing_since is not None else ("online", "Enabled")
+
+
+def webhook_problem(entry: WebhookEntry) -> str | None:
+    """Return why a webhook receives nothing and what to do about it, or None."""
+    if not entry.enabled:
+        missed = "Events are not queued while it is disabled. After you enable it, send the missed ones below."
+        return f"{_WEBHOOK_DISABLED[str(entry.disabled_reason)]} {missed}"
+    if entry.failing_since is not None:
+        return "The deliveries fail and are repeated. After 5 days the webhook is disabled. The errors are below."
+    return None
+
+
+def event_kind(published: PublishedEvent | None) -> str:
+    """Return the kind of an event that was sent; without one it was a test."""
+    if published is None:
+        return "Test"
+    return next((kinds[published.type] for kinds in EVENT_GROUPS.values() if published.type in kinds), published.type)
+
+
+def attempt(tried: DeliveryAttempt) -> str:
+    """Return how an attempt ended: the status of the response, or the error."""
+    if tried.status is None:
+        return (tried.error or "not sent").capitalize()
+    return f"Status {tried.status}" + (f": {tried.error}" if tried.error == "redirects are not followed" else "")
 
 
 def site_problems(site: SiteView) -> list[str]:

@@ -46,16 +46,16 @@ class WebhookSender:
 
 
 def request_of(services: Services, due: Due) -> tuple[dict[str, str], bytes]:
-    """Return the headers and the body of a delivery."""
+    """Return the headers and the body of a delivery; the same ones for the same time."""
     headers = {"Content-Type": "application/json", "User-Agent": _USER_AGENT}
     document = document_of(due)
     if due.channel.kind != "webhook":
         return headers, orjson.dumps(message(due.channel.kind, document))
-    body, now = orjson.dumps(document), services.clock.now()
+    body = orjson.dumps(document)
     keys = [webhooks.secret(services.pepper, due.channel.nonce)]
-    if due.channel.previous_nonce is not None and (due.channel.previous_until or 0) > now:
+    if due.channel.previous_nonce is not None and (due.channel.previous_until or 0) > due.now:
         keys.append(webhooks.secret(services.pepper, due.channel.previous_nonce))
-    timestamp = now // SECOND
+    timestamp = due.now // SECOND
     signed = webhooks.signature(keys, document["id"], timestamp, body)
     own = {"webhook-id": document["id"], "webhook-timestamp": str(timestamp), "webhook-signature": signed}
     return headers | own, body

@@ -14,6 +14,7 @@ from profilesvc.contract.webhooks import (
     DeliveryEntry,
     DeliveryList,
     DeliveryListQuery,
+    DeliveryState,
     WebhookChange,
     WebhookCreate,
     WebhookCreated,
@@ -212,9 +213,14 @@ async def recover(services: Services, caller: Caller, webhook_id: str, body: Web
 
 
 async def list_deliveries(
-    services: Services, caller: Caller, webhook_id: str, query: DeliveryListQuery
+    services: Services,
+    caller: Caller,
+    webhook_id: str,
+    query: DeliveryListQuery,
+    *,
+    state: DeliveryState | None = None,
 ) -> DeliveryList:
-    """Return a page of deliveries, newest first.
+    """Return a page of deliveries, newest first; with `state` only those in that state.
 
     Raises:
         ServiceError: NOT_FOUND.
@@ -223,12 +229,27 @@ async def list_deliveries(
     before = None if query.before is None else int(query.before)
     async with services.storage.read() as session:
         await _own(session, caller, number)
-        rows = await deliveries.page(session, caller.owner_id, number, before, limit + 1)
+        rows = await deliveries.page(session, caller.owner_id, number, before, limit + 1, state=state)
     shown = rows[:limit]
     return DeliveryList(
         deliveries=[_delivery(caller.owner_id, row) for row in shown],
         next_before=str(shown[-1].id) if len(rows) > limit else None,
     )
+
+
+async def get_delivery(services: Services, caller: Caller, webhook_id: str, delivery_id: str) -> DeliveryEntry:
+    """Return a delivery to a webhook of the caller.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    number, delivery = _number(webhook_id), _number(delivery_id)
+    async with services.storage.read() as session:
+        await _own(session, caller, number)
+        row = await deliveries.find(session, caller.owner_id, number, delivery)
+    if row is None:
+        raise missing("delivery")
+    return _delivery(caller.owner_id, row)
 
 
 def _number(text: str) -> int:

@@ -222,11 +222,15 @@ async def add_since(session: AsyncSession, channel: Channel, since: int, now: in
     return len((await session.execute(added)).all())
 
 
-async def page(session: Executor, owner_id: int, channel_id: int, before: int | None, limit: int) -> list[Delivery]:
-    """Return deliveries to a channel, newest first."""
+async def page(
+    session: Executor, owner_id: int, channel_id: int, before: int | None, limit: int, *, state: State | None = None
+) -> list[Delivery]:
+    """Return deliveries to a channel, newest first; with `state` only those in that state."""
     query = _SHOWN.where(deliveries.c.owner_id == owner_id, deliveries.c.channel_id == channel_id)
     if before is not None:
         query = query.where(deliveries.c.id < before)
+    if state is not None:
+        query = query.where(deliveries.c.state == state)
     return [Delivery._make(row) for row in await session.execute(query.order_by(deliveries.c.id.desc()).limit(limit))]
 
 

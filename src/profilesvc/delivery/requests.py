@@ -1,0 +1,56 @@
+"""The requests of deliveries, as their owner sees them afterwards."""
+
+from dataclasses import dataclass
+
+import orjson
+
+from profilesvc.contract.webhooks import DeliveryEntry
+from profilesvc.delivery.senders import Due
+from profilesvc.delivery.webhooks import request_of
+from profilesvc.domain.time import parse_iso
+from profilesvc.domain.webhooks import OVERLAP
+from profilesvc.services.access import missing
+from profilesvc.services.context import Caller, Services
+from profilesvc.services.webhooks import KINDS
+from profilesvc.storage import channels
+from profilesvc.storage.channels import Channel
+
+_SIGNATURE = "webhook-signature"
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request to a webhook. `body` is indented. `is_signed` is false if the secret of the signature was replaced."""
+
+    url: str
+    headers: dict[str, str]
+    body: str
+    is_signed: bool
+
+
+async def of_delivery(services: Services, caller: Caller, webhook_id: int, entry: DeliveryEntry) -> SentRequest | None:
+    """Return the request of the last attempt of a delivery, or None if nothing was sent.
+
+    It is built again from the event, the time of the attempt and the secret, so that it need not be stored.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    if not entry.attempts or entry.state == "skipped":
+        return None
+    async with services.storage.read() as session:
+        channel = await channels.find(session, caller.owner_id, webhook_id, KINDS)
+    if channel is None:
+        raise missing("webhook")
+    at = parse_iso(entry.attempts[-1].at)
+    headers, body = request_of(services, Due(caller.owner_id, entry.id, channel, entry.event, at, 0))
+    is_signed = channel.kind == "webhook" and _is_of_this_secret(channel, at)
+    if not is_signed:
+        headers.pop(_SIGNATURE, None)
+    indented = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
+    return SentRequest(channel.target, headers, indented, is_signed or channel.kind != "webhook")
+
+
+def _is_of_this_secret(channel: Channel, at: int) -> bool:
+    """Return whether a request of that time was signed by the present secret."""
+    return channel.previous_until is None or at >= channel.previous_until - OVERLAP
