@@ -17,6 +17,7 @@ IMMEDIATE: tuple[EventType, ...] = (*DOWN, "connection.site_mismatch", "key.expi
 DAILY: tuple[EventType, ...] = (
     "post.rejected",
     "post.deleted_at_provider",
+    "review.created",
     "profile.drifted",
     "sync.succeeded",
     "sync.failed",

@@ -1,4 +1,7 @@
-"""The rule for a reply to a review."""
+"""The rule for a reply to a review, and which reviews of a list are news."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.review import ReviewReply
@@ -21,3 +24,68 @@ def check_reply(body: JsonObject) -> str:
     if problems:
         raise invalid_many(problems)
     return comment
+
+
+LARGEST_SEEN = 50  # reviews of a location whose update times are stored: a page of the provider
+
+
+class Listed(NamedTuple):
+    """A review in a list of the provider, which starts with the one that was updated last."""
+
+    id: str
+    created_at: int
+    updated_at: int
+
+
+class Seen(NamedTuple):
+    """The reviews that earlier readings listed: `times` has every one that was updated after `floor`."""
+
+    times: dict[str, int]
+    floor: int
+
+
+class News(NamedTuple):
+    """A review that no earlier reading listed with this update time."""
+
+    id: str
+    what: Literal["created", "updated"]
+
+
+def first_seen(listed: Sequence[Listed], *, is_all: bool) -> Seen:
+    """Return what the first reading stores: nothing that it lists is news."""
+    floor = 0 if is_all or not listed else min(review.updated_at for review in listed)
+    return _shortened({review.id: review.updated_at for review in listed}, floor)
+
+
+def reaches(seen: Seen, listed: Sequence[Listed]) -> bool:
+    """Return whether a list, which more reviews follow, includes all that were updated since the last reading."""
+    newest = max(seen.times.values(), default=seen.floor)
+    return bool(listed) and min(review.updated_at for review in listed) <= newest
+
+
+def news(seen: Seen, listed: Sequence[Listed]) -> list[News]:
+    """Return the reviews that are new or changed, the one that was updated last at the end."""
+    found = [review for review in listed if review.updated_at > seen.times.get(review.id, seen.floor)]
+    found.sort(key=lambda review: (review.updated_at, review.id))
+    return [News(review.id, _what(seen, review)) for review in found]
+
+
+def _what(seen: Seen, review: Listed) -> Literal["created", "updated"]:
+    is_new = review.id not in seen.times and review.created_at > seen.floor
+    return "created" if is_new else "updated"
+
+
+def with_listed(seen: Seen, listed: Sequence[Listed]) -> Seen:
+    """Return what is seen after a reading. In whichever order readings are added, the result is the same."""
+    times = dict(seen.times)
+    for review in listed:
+        if review.updated_at > times.get(review.id, seen.floor):
+            times[review.id] = review.updated_at
+    return _shortened(times, seen.floor)
+
+
+def _shortened(times: dict[str, int], floor: int) -> Seen:
+    """Keep those that were updated last, and raise the floor to the others."""
+    newest = sorted(times.items(), key=lambda pair: (-pair[1], pair[0]))
+    dropped = [at for _, at in newest[LARGEST_SEEN:]]
+    return Seen(dict(sorted(newest[:LARGEST_SEEN])), max([floor, *dropped]))

@@ -96,8 +96,12 @@ class Embedded:
             "data_dir": folder,
             "plans_file": plans,
             **overrides,
-            "provider": {**(self._separate.settings if self._separate else {}), **overrides.get("provider", {})},
             # The reader moves the clock and delivers, so that no output depends on when a worker ran.
+            "provider": {
+                "readings_per_minute": 0,
+                **(self._separate.settings if self._separate else {}),
+                **overrides.get("provider", {}),
+            },
             "webhooks": {"deliver": False, "allow_private": True, **overrides.get("webhooks", {})},
             "tokens": {
                 "signing_key_file": fixture_path("signing_key.pem"),

@@ -1,4 +1,4 @@
-"""Periodic work: record expired keys, delete old rows, renew the counts, sweep the connections."""
+"""Periodic work: record expired keys, delete old rows, renew the counts, sweep the connections, read reviews."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, month_start
-from profilesvc.operations import counts, sweep
+from profilesvc.operations import counts, readings, sweep
 from profilesvc.services import audit, events, idempotency
 from profilesvc.services.context import Services
 from profilesvc.storage import housekeeping, partitions
@@ -96,6 +96,7 @@ async def in_background(services: Services) -> AsyncIterator[None]:
         run(services, stopped),
         run(services, stopped, counts.renew, COUNTS_PAUSES),
         run(services, stopped, sweep.run_once, sweep.PAUSES),
+        run(services, stopped, readings.run_once, readings.PAUSES),
     )
     try:
         yield

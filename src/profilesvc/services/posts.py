@@ -85,7 +85,7 @@ async def list_page(services: Services, caller: Caller, location: AllowedLocatio
 
 async def _reread_or_age(services: Services, location: AllowedLocation) -> int | None:
     try:
-        await _reread(services, location)
+        await reread(services, location)
     except ProviderError as error:
         async with services.storage.read() as session:
             read_at = (await posts.cache_age(session, location.owner_id, location.name)).posts_read_at
@@ -241,7 +241,7 @@ async def _find(services: Services, location: AllowedLocation, post_id: str) -> 
     if existing is not None or not location.plan.posts:
         return existing
     try:
-        await _reread(services, location)
+        await reread(services, location)
     except ProviderError as error:
         raise provider_failure(error) from error
     async with services.storage.read() as session:
@@ -302,7 +302,7 @@ def _is_stale(services: Services, age: CacheAge) -> bool:
     return now - max(age.posts_read_at, age.processing_read_at) > _PROCESSING_MAX_AGE
 
 
-async def _reread(services: Services, location: AllowedLocation) -> None:
+async def reread(services: Services, location: AllowedLocation) -> None:
     """Read all posts of a location from the provider, once for all simultaneous callers.
 
     Raises:

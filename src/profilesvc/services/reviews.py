@@ -1,5 +1,6 @@
 """List reviews and reply to them. They are read live from the provider and never stored."""
 
+import contextlib
 import re
 
 import orjson
@@ -12,6 +13,7 @@ from profilesvc.contract.reviews import MAX_PAGE_SIZE, ReplyDeleted, ReviewListQ
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.reviews import check_reply
 from profilesvc.provider.port import ProviderError
+from profilesvc.services import review_news
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.page_tokens import seal, unseal
@@ -19,6 +21,8 @@ from profilesvc.services.provider_errors import provider_failure
 
 _ANY = re.compile(r".+", re.DOTALL)
 _TOTALS = ("averageRating", "totalReviewCount")
+_LAST_CHANGED_FIRST = "updateTime desc"
+_MOST_PAGES = 20  # of one scheduled reading
 
 
 async def list_page(services: Services, location: AllowedLocation, query: ReviewListQuery) -> Rendered:
@@ -40,8 +44,31 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
         raise provider_failure(error) from error
     following = page.get("nextPageToken")
     sealed = seal(services, location, list_name, following) if isinstance(following, str) and following else ""
+    if not token and query.orderBy == _LAST_CHANGED_FIRST:
+        with contextlib.suppress(ServiceError):  # the next reading finds the same news
+            await review_news.note(services, location, reviews, is_all=not sealed)
     totals = {name: page[name] for name in _TOTALS if name in page}
     return Rendered(orjson.dumps({"reviews": reviews, **totals, "nextPageToken": sealed}))
+
+
+async def read(services: Services, location: AllowedLocation) -> int:
+    """Publish the reviews that are new or changed, and return how many pages were read.
+
+    Raises:
+        ProviderError: The reviews could not be read.
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
+    documents, token = list[JsonObject](), ""
+    for number in range(1, _MOST_PAGES + 1):
+        page = await services.provider.reviews(
+            location.account, location.name, page_token=token, order_by=_LAST_CHANGED_FIRST
+        )
+        documents += _page(location, page.get("reviews", []))
+        token = str(page.get("nextPageToken") or "")
+        is_last = number == _MOST_PAGES
+        if await review_news.note(services, location, documents, is_all=not token, is_last=is_last):
+            break
+    return number
 
 
 async def get(services: Services, location: AllowedLocation, review_id: str) -> Rendered:

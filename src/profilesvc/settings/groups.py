@@ -65,6 +65,10 @@ class ProviderSettings(_Group):
     """Time that one request of ours may spend at the provider, retries included."""
     edits_per_minute: Annotated[int, Field(ge=0, le=1000)] = 10
     """Edits per profile and minute that all processes send, the provider's own limit. 0: no limit."""
+    readings_per_minute: Annotated[int, Field(ge=0, le=1000)] = 30
+    """Requests per minute that find new reviews and changed posts for events, a tenth of the quota. 0: none."""
+    reading_interval_minutes: Annotated[int, Field(ge=5, le=1440)] = 60
+    """How often the reviews and posts of a location are read for events, if the requests per minute suffice."""
 
     @property
     def embedded(self) -> bool:

@@ -82,6 +82,24 @@ class WatchRow(Table, table=True):
     snoozed_until: int | None = Field(default=None, sa_column=Column(BigInteger))
 
 
+class ReadingRow(Table, table=True):
+    """Which reviews of a location the readings have listed, and when the schedule read it (`operations/readings.py`).
+
+    `seen` is the JSON of the update times of the reviews that were updated last, by id; None before the first reading.
+    It has all that were updated after `floor`.
+    """
+
+    __tablename__ = "readings"
+    __table_args__ = (of_owner("location_name", "locations.name"),)
+
+    owner_id: int = Field(sa_column=owner())
+    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
+    reviews_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    posts_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    seen: str | None = Field(default=None, sa_column=Column(Text))
+    floor: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+
+
 class ChannelRow(Table, table=True):
     """Where an owner's events are sent: a webhook endpoint, a chat's incoming webhook, or an e-mail address.
 

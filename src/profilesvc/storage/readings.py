@@ -1,0 +1,111 @@
+"""Queries on the readings of locations: which reviews were seen, and which location is read next (docs/events.md)."""
+
+import json
+from collections.abc import Collection
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, case, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.events import EventType
+from profilesvc.database.statements import Executor, insert_into
+from profilesvc.domain.reviews import Seen
+from profilesvc.storage.tables import channels, locations, readings, users
+
+What = Literal["reviews", "posts"]
+TYPES: dict[What, tuple[EventType, ...]] = {
+    "reviews": ("review.created", "review.updated"),
+    "posts": ("post.published", "post.rejected", "post.deleted_at_provider"),
+}
+_KEY = [readings.c.owner_id, readings.c.location_name]
+
+
+async def seen(session: Executor, owner_id: int, location: str) -> Seen | None:
+    """Return the reviews of a location that were seen, or None before the first reading."""
+    query = select(readings.c.seen, readings.c.floor).where(
+        readings.c.owner_id == owner_id, readings.c.location_name == location
+    )
+    row = (await session.execute(query)).first()
+    return None if row is None or row.seen is None else Seen(json.loads(row.seen), row.floor)
+
+
+async def see(session: AsyncSession, owner_id: int, location: str, before: Seen | None, after: Seen) -> bool:
+    """Store the reviews that are seen; return False if another process has stored some since `before` was read."""
+    values = {"seen": _stored(after), "floor": after.floor}
+    insert = insert_into(session, readings).values(owner_id=owner_id, location_name=location, **values)
+    unchanged: ColumnElement[bool] = readings.c.seen.is_(None)
+    if before is not None:
+        unchanged = and_(readings.c.seen == _stored(before), readings.c.floor == before.floor)
+    changed = insert.on_conflict_do_update(index_elements=_KEY, set_=values, where=unchanged)
+    return (await session.execute(changed.returning(readings.c.location_name))).first() is not None
+
+
+def _stored(seen: Seen) -> str:
+    return json.dumps(seen.times, sort_keys=True, separators=(",", ":"))
+
+
+class Subscriber(NamedTuple):
+    """An owner with a channel that receives what readings show."""
+
+    owner_id: int
+    reviews: bool
+    posts: bool
+
+
+async def subscribers(session: Executor, after: int, limit: int) -> list[Subscriber]:
+    """Return the owners with higher numbers than `after` who receive events of reviews or posts."""
+    found: list[ColumnElement[Any]] = [func.max(case((_receives(types), 1), else_=0)) for types in TYPES.values()]
+    query = (
+        select(*[channels.c.owner_id, *found])
+        .where(
+            channels.c.owner_id > after,
+            channels.c.disabled_at.is_(None),
+            channels.c.confirmed_at.is_not(None),
+            or_(*(_receives(types) for types in TYPES.values())),
+        )
+        .group_by(channels.c.owner_id)
+        .order_by(channels.c.owner_id)
+        .limit(limit)
+    )
+    rows: Any = await session.execute(query)
+    return [Subscriber(owner_id, bool(reviews), bool(posts)) for owner_id, reviews, posts in rows]
+
+
+def _receives(types: Collection[EventType]) -> "ColumnElement[bool]":
+    return or_(channels.c.types == "", *(channels.c.types.contains(f",{name},") for name in types))
+
+
+class Due(NamedTuple):
+    """A location whose reviews or posts are to be read; `at` is when the schedule read them last, 0 for never."""
+
+    at: int
+    owner_id: int
+    location_name: str
+    what: What
+    plan: str
+
+
+async def due(session: Executor, owners: Collection[int], what: What, before: int, limit: int) -> list[Due]:
+    """Return verified locations of these owners that were not read since an instant, the longest unread first."""
+    last = func.coalesce(readings.c.reviews_at if what == "reviews" else readings.c.posts_at, 0)
+    is_old = [last <= before]
+    if what == "posts":  # a caller may have listed them
+        is_old.append(func.coalesce(locations.c.posts_read_at, 0) <= before)
+    of_location = and_(readings.c.owner_id == locations.c.owner_id, readings.c.location_name == locations.c.name)
+    columns: list[ColumnElement[Any]] = [last, locations.c.owner_id, locations.c.name, users.c.plan]
+    query = (
+        select(*columns)
+        .select_from(locations.join(users, users.c.id == locations.c.owner_id).outerjoin(readings, of_location))
+        .where(locations.c.owner_id.in_(owners), locations.c.is_verified, users.c.suspended_at.is_(None), *is_old)
+        .order_by(last, locations.c.owner_id, locations.c.name)
+        .limit(limit)
+    )
+    rows: Any = await session.execute(query)
+    return [Due(at, owner_id, name, what, plan) for at, owner_id, name, plan in rows]
+
+
+async def attempted(session: AsyncSession, found: Due, at: int) -> None:
+    """Store when the schedule read what is due."""
+    values = {"reviews_at" if found.what == "reviews" else "posts_at": at}
+    insert = insert_into(session, readings).values(owner_id=found.owner_id, location_name=found.location_name, **values)
+    await session.execute(insert.on_conflict_do_update(index_elements=_KEY, set_=values))
