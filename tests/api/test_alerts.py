@@ -13,16 +13,17 @@ from sqlalchemy import update
 
 from conftest import AsUser
 from profilesvc.delivery.mail import MailSender
-from profilesvc.delivery.smtp import Mailer
+from profilesvc.delivery.smtp import Mailer, Unsent
 from profilesvc.delivery.worker import Worker
 from profilesvc.domain.time import DAY, MINUTE, FrozenClock
 from profilesvc.operations import sweep
 from profilesvc.services.context import Services
-from profilesvc.storage import tables
+from profilesvc.storage import channels, deliveries, tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 
 pytestmark = pytest.mark.in_process("runs the worker itself and reads the files of the messages")
 ALERTS, KEYS, BEAT = "/api/v1/alerts", "/api/v1/developer/credentials", "/api/v1/api-keys/heartbeat"
+TEAM = "team@harbour.example.com"
 Passing = Callable[..., Awaitable[None]]
 
 
@@ -73,6 +74,13 @@ async def passing(services: Services, clock: FrozenClock, box: Box) -> Passing:
 async def add(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
     made: dict[str, Any] = assert_ok(await client.post(ALERTS, json=body), 201)
     return made
+
+
+def confirmation_of(box: Box) -> str:
+    """Return the link of the newest message."""
+    link = re.search(r"http://\S+/confirm/\S+", text_of(box.messages[-1]))
+    assert link is not None
+    return link[0]
 
 
 def text_of(message: EmailMessage) -> str:
@@ -191,6 +199,29 @@ class TestTimes:
         assert text.index("is offline") < text.index("was replaced")
 
 
+class BrokenMailer(Mailer):
+    """Fails like a mail server that is down."""
+
+    async def send(self, message: EmailMessage, address: str, name: str) -> None:
+        raise Unsent("the mail server cannot be reached")
+
+
+async def test_an_outage_of_the_mail_server_disables_no_address(
+    alice: httpx.AsyncClient, services: Services, clock: FrozenClock
+) -> None:
+    made = await add(alice)
+    worker = Worker(services, {"email": MailSender(BrokenMailer(services.settings))})
+    for _ in range(20):
+        async with services.storage.write() as session:
+            await deliveries.add(session, 1, made["id"], None, clock.now())
+        await worker.run_round()
+        await worker.settle()
+        clock.advance(hours=12)
+    async with services.storage.read() as session:
+        (row,) = await channels.listing(session, 1, ("email",))
+    assert (row.disabled_at, row.failing_since is None) == (None, False)
+
+
 class SlowMailer(Mailer):
     """Takes eight seconds for a message, while other processes look for work."""
 
@@ -284,7 +315,51 @@ class TestAddresses:
         assert_error(await alice.post(f"{ALERTS}/{made['id']}/test"), 409, "CONFLICT")
         assert assert_ok(await alice.patch(f"{ALERTS}/{made['id']}", json={"enabled": True}))["status"] == "active"
 
-    @pytest.mark.parametrize("link", ["1-1-x", "x", "1-1-", "99999999999999999999-1-x", "1-99-é"])
+    async def test_that_unsubscribed_have_to_confirm_again(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, box: Box, clock: FrozenClock
+    ) -> None:
+        """It does not matter whether the owner disabled the address before or afterwards."""
+        made = await add(alice, address=TEAM, immediate=["key.rolled"])
+        path, roll = f"{ALERTS}/{made['id']}", f"{KEYS}/{plugin.key['client_id']}/roll"
+        await box.deliver()
+        first = confirmation_of(box)
+        assert (await http.post(first)).status_code == 200
+        assert_ok(await alice.post(roll, json={}))
+        await box.deliver()
+        unsubscribe = box.messages[-1]["List-Unsubscribe"].strip("<>")
+        for before in (False, True):
+            clock.advance(seconds=1)
+            if before:
+                assert_ok(await alice.patch(path, json={"enabled": False}))
+            assert (await http.post(unsubscribe)).status_code == 200
+            assert assert_ok(await alice.patch(path, json={"enabled": False}))["disabled_reason"] == "unsubscribed"
+            assert (await http.post(first)).status_code == 404
+            assert assert_ok(await alice.patch(path, json={"enabled": True}))["status"] == "unconfirmed"
+            assert_ok(await alice.post(roll, json={"overlap_seconds": 0}))
+            await box.deliver()
+            assert box.subjects[-1].startswith("Confirm this address")
+            assert (await http.post(first)).status_code == 404
+            assert (await http.post(confirmation_of(box))).status_code == 200
+            assert assert_ok(await alice.get(path))["status"] == "active"
+        assert_ok(await alice.patch(path, json={"enabled": False}))
+        assert assert_ok(await alice.patch(path, json={"enabled": True}))["status"] == "active"
+
+    async def test_a_link_that_is_sent_again_is_valid_for_three_days(
+        self, alice: httpx.AsyncClient, http: httpx.AsyncClient, box: Box, clock: FrozenClock
+    ) -> None:
+        made = await add(alice, address=TEAM)
+        clock.advance(days=4)
+        assert_ok(await alice.post(f"{ALERTS}/{made['id']}/test"))
+        await box.deliver()
+        clock.advance(days=2)
+        link = confirmation_of(box)
+        assert (await http.get(link)).status_code == 200
+        assert (await http.post(link)).status_code == 200
+        assert assert_ok(await alice.get(f"{ALERTS}/{made['id']}"))["status"] == "active"
+
+    @pytest.mark.parametrize(
+        "link", ["1-1-x", "1-1-1767323045678-x", "x", "1-1-", "99999999999999999999-1-x", "1-99-é"]
+    )
     async def test_rejects_a_forged_link(self, alice: httpx.AsyncClient, http: httpx.AsyncClient, link: str) -> None:
         await add(alice)
         for purpose in ("confirm", "unsubscribe"):

@@ -72,7 +72,20 @@ async def test_a_message_arrives(tmp_path: Path, server: asyncio.Server, handler
     assert (envelope.mail_from, envelope.rcpt_tos) == ("alerts@p.example", ["alice@example.com"])
 
 
-@pytest.mark.parametrize(("reply", "error"), [("550 No such user", Rejected), ("450 Try later", Unsent)])
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        ("550 No such user", Rejected),
+        ("550 5.1.1 <alice@example.com>: Recipient address rejected", Rejected),
+        ("450 Try later", Unsent),
+        ("452 4.2.2 Mailbox full", Unsent),
+        ("550 relay not permitted", Unsent),
+        ("554 5.7.1 <alice@example.com>: Relay access denied", Unsent),
+        ("530 5.7.0 Authentication required", Unsent),
+        ("550 5.7.26 Unauthenticated email is not accepted", Unsent),
+        ("503 Bad sequence of commands", Unsent),
+    ],
+)
 async def test_an_address_can_be_rejected(
     tmp_path: Path, server: asyncio.Server, handler: Handler, reply: str, error: type[Exception]
 ) -> None:

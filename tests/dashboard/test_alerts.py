@@ -95,15 +95,15 @@ async def test_another_address_confirms_itself(
     assert not any(form["action"].endswith("/switch") for form in page.forms)  # only its reader may want them again
 
 
-async def test_a_link_that_was_not_used_expires(alice_there: Browser, clock: FrozenClock) -> None:
+async def test_a_link_that_was_not_used_can_be_sent_again(alice_there: Browser, clock: FrozenClock) -> None:
     await alice_there.open(ALERTS)
     alice_there.page.forms = alice_there.page.forms[-1:]
-    page = await alice_there.send("/alerts", address=TEAM)
-    assert any(form["action"].endswith("/test") for form in page.forms)
+    await alice_there.send("/alerts", address=TEAM)
     clock.advance(days=3, seconds=1)
     page = await alice_there.open(ALERTS)
-    assert "has expired. Delete the address and add it again." in page.text
-    assert not any(form["action"].endswith("/test") for form in page.forms)
+    assert "The link is valid for three days." in page.text
+    page = await alice_there.send("/test")
+    assert f"The link was sent again to {TEAM}." in page.text
 
 
 @pytest.mark.parametrize(("typed", "said"), [("no address", "Address:"), ("", "Address:"), (ALICE, "is used by")])
@@ -192,10 +192,7 @@ async def test_an_address_is_switched_off_and_deleted(alice_there: Browser, alic
 
 
 @pytest.mark.in_process("changes rows itself")
-@pytest.mark.parametrize("reason", ["failing", "rejected"])
-async def test_a_failing_address_shows_the_error(
-    alice_there: Browser, services: Services, clock: FrozenClock, reason: str
-) -> None:
+async def test_a_failing_address_shows_the_error(alice_there: Browser, services: Services, clock: FrozenClock) -> None:
     await switched_on(alice_there)
     await alice_there.send("/test")
     attempts = f'[{{"at":{clock.now()},"status":null,"error":"550 <b>no such mailbox</b>"}}]'
@@ -206,11 +203,10 @@ async def test_a_failing_address_shows_the_error(
     assert "Failing" in page.text
     assert "The error: 550 <b>no such mailbox</b>." in page.text
     async with services.storage.write() as session:
-        values = {"disabled_at": clock.now(), "disabled_reason": reason}
+        values = {"disabled_at": clock.now(), "disabled_reason": "rejected"}
         await session.execute(update(tables.channels).values(**values))
     page = await alice_there.open(ALERTS)
-    told = {"failing": "No message could be sent for 5 days.", "rejected": "The mail server rejected the address."}
-    assert f"{told[reason]} The error: 550" in page.text
+    assert "The mail server rejected the address. The error: 550" in page.text
 
 
 async def test_a_key_has_a_grace_and_can_be_snoozed(

@@ -93,9 +93,13 @@ class AlertChange(Body):
     quiet_time: Annotated[QuietTime | None, Field(description="When nothing is sent; null: never.")] = None
     digest_at: Annotated[Clock | None, Field(description="When the daily digest is sent, in `time_zone`.")] = None
     time_zone: Annotated[Zone | None, Field(description="A time zone of the IANA database.")] = None
-    enabled: Annotated[bool | None, Field(description="`false` stops all mail to the address, `true` resumes it.")] = (
-        None
-    )
+    enabled: Annotated[
+        bool | None,
+        Field(
+            description="`false` stops all mail to the address, `true` resumes it. One whose reader unsubscribed "
+            "gets a new link first, unless it is that of your login."
+        ),
+    ] = None
 
 
 class AlertEntry(Data):
@@ -105,7 +109,7 @@ class AlertEntry(Data):
     address: str = Field(description="The e-mail address.")
     status: Literal["unconfirmed", "active", "disabled"] = Field(description="Whether it receives alerts.")
     disabled_reason: str | None = Field(
-        description="`unsubscribed` by a link, `rejected` by the mail server, `failing` for days, or `owner`."
+        description="`unsubscribed` by a link, `rejected` by the mail server, or `owner`."
     )
     created_at: UtcTime = Field(description="When the address was added.")
     immediate: list[EventType] = Field(description="Events that are sent at once.")

@@ -20,7 +20,7 @@ _NEWEST = 50
 @blueprint.get("/alerts/confirm/<link>")
 async def confirmation(link: str) -> Response:
     """Show a button, because programs that check links follow every one of them."""
-    row = await alerts.of_link(await _counted(), link, "confirm")
+    row = await alerts.to_confirm(await _counted(), link)
     done = row.confirmed_at is not None
     return pages.page("alert_link.html", purpose="confirm", address=row.target, done=done)
 
@@ -28,22 +28,24 @@ async def confirmation(link: str) -> Response:
 @blueprint.post("/alerts/confirm/<link>")
 async def confirm(link: str) -> Response:
     services = await _counted()
-    row = await alerts.of_link(services, link, "confirm")
+    row = await alerts.to_confirm(services, link)
     await alerts.confirm(services, row)
     return pages.page("alert_link.html", purpose="confirm", address=row.target, done=True)
 
 
 @blueprint.get("/alerts/unsubscribe/<link>")
 async def unsubscription(link: str) -> Response:
-    row = await alerts.of_link(await _counted(), link, "unsubscribe")
-    return pages.page("alert_link.html", purpose="unsubscribe", address=row.target, done=row.disabled_at is not None)
+    row = await alerts.to_unsubscribe(await _counted(), link)
+    return pages.page(
+        "alert_link.html", purpose="unsubscribe", address=row.target, done=row.disabled_reason == "unsubscribed"
+    )
 
 
 @blueprint.post("/alerts/unsubscribe/<link>")
 async def unsubscribe(link: str) -> Response:
     """Stop all mail to the address; mail programs send this request too (RFC 8058)."""
     services = await _counted()
-    row = await alerts.of_link(services, link, "unsubscribe")
+    row = await alerts.to_unsubscribe(services, link)
     await alerts.unsubscribe(services, row)
     return pages.page("alert_link.html", purpose="unsubscribe", address=row.target, done=True)
 

@@ -253,7 +253,7 @@ def alert_summary(entry: AlertEntry) -> str:
     return summary
 
 
-def alert_problem(entry: AlertEntry, failure: Failure | None, *, has_expired: bool) -> str | None:
+def alert_problem(entry: AlertEntry, failure: Failure | None) -> str | None:
     """Return why an address receives nothing and what to do about it, or None."""
     reason = "" if failure is None or failure.error is None else f" The error: {failure.error}."
     if entry.status == "disabled":
@@ -261,13 +261,14 @@ def alert_problem(entry: AlertEntry, failure: Failure | None, *, has_expired: bo
             "owner": "You switched the alerts to this address off.",
             "unsubscribed": "The reader stopped the alerts by the link in a message.",
             "rejected": f"The mail server rejected the address.{reason}",
-        }.get(str(entry.disabled_reason), f"No message could be sent for 5 days.{reason}")
-    if has_expired:
-        return "The link was not used within three days and has expired. Delete the address and add it again."
+        }.get(str(entry.disabled_reason), f"The address is disabled.{reason}")
     if entry.status == "unconfirmed":
-        return "A message with a link was sent. Nothing else is sent until someone opens the link and confirms it."
+        return (
+            "A message with a link was sent. Nothing else is sent until someone opens the link and confirms it. "
+            "The link is valid for three days."
+        )
     if failure is not None:
-        return f"Messages cannot be sent at present. They are repeated for up to 5 days.{reason}"
+        return f"Messages cannot be sent at present. Each one is repeated for three days.{reason}"
     return None
 
 

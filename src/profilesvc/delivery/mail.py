@@ -69,7 +69,7 @@ class MailSender:
         except Rejected as error:
             return Failed(Attempt(first.now, error=str(error)), disable="rejected")
         except Unsent as error:
-            return Retry(Attempt(first.now, error=str(error)))
+            return Retry(Attempt(first.now, error=str(error)), blames_receiver=False)
         return Delivered(Attempt(services.clock.now()))
 
 
@@ -122,7 +122,7 @@ def _alert(services: Services, due: Due) -> EmailMessage:
     base = f"{services.settings.base_url}/dashboard"
     if due.event is None and due.channel.confirmed_at is None:
         told = Story("Confirm this address to receive alerts about your sites", "The link is valid for three days.")
-        link = f"{base}/alerts/confirm/{alerts.link(services, due.channel, 'confirm')}"
+        link = f"{base}/alerts/confirm/{alerts.confirming_link(services, due.channel, due.now)}"
         return _message(services, [due], told.title, [told], link, "Confirm the address")
     if due.event is None:
         told = Story("This is a test of your alerts")
@@ -155,7 +155,7 @@ def _message(
     host = urlsplit(settings.base_url).hostname or "localhost"
     shown: dict[str, object] = {"subject": subject, "link": link, "link_text": link_text, "unsubscribe": ""}
     if first.channel.confirmed_at is not None:
-        sealed = alerts.link(services, first.channel, "unsubscribe")
+        sealed = alerts.unsubscribing_link(services, first.channel)
         shown["unsubscribe"] = f"{settings.base_url}/dashboard/alerts/unsubscribe/{sealed}"
     times = [None if each.event is None else each.event.created_at for each in due]
     shown["stories"] = [

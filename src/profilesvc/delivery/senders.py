@@ -40,10 +40,14 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The attempt failed; the next one follows by the schedule, not before an instant if the receiver names one."""
+    """The attempt failed; the next one follows by the schedule, not before an instant if the receiver names one.
+
+    A channel is disabled if all attempts of five days failed, unless a failure was our own.
+    """
 
     attempt: Attempt
     not_before: int = 0
+    blames_receiver: bool = True
 
 
 @dataclass(frozen=True, slots=True)

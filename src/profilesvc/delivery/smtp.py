@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from email.message import EmailMessage
 from email.policy import EmailPolicy
 from pathlib import Path
@@ -13,6 +14,7 @@ from profilesvc.settings import Settings
 
 _SECONDS = 10.0  # for one command
 _SECONDS_IN_ALL = 20.0
+_NO_MAILBOX = (550, 551, 553)
 _PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 
 
@@ -33,7 +35,7 @@ _POLICY = _Policy(linesep="\r\n")
 
 
 class Rejected(Exception):
-    """The mail server rejects the address for good."""
+    """The mail server rejects the address for good; other addresses may be accepted."""
 
 
 class Unsent(Exception):
@@ -75,14 +77,24 @@ class Mailer:
                     timeout=_SECONDS,
                 )
         except aiosmtplib.SMTPRecipientsRefused as error:
-            codes = [refused.code for refused in error.recipients]
-            if codes and min(codes) >= 500:
-                raise Rejected(f"the mail server rejects the address: {codes[0]}") from None
-            raise Unsent(f"the mail server does not accept the address now: {codes}") from None
+            (refused,) = error.recipients
+            if _is_of_recipient(refused.code, refused.message):
+                raise Rejected(f"the mail server rejects the address: {refused.code}") from None
+            raise Unsent(f"the mail server does not accept the address now: {refused.code}") from None
         except aiosmtplib.SMTPResponseException as error:
             raise Unsent(f"the mail server responds {error.code}") from None
         except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
             raise Unsent(f"the mail server cannot be reached: {type(error).__name__}") from None
+
+
+def _is_of_recipient(code: int, text: str) -> bool:
+    """Return whether a rejection is permanent and because of the address: it does not exist or accepts no mail.
+
+    A server whose settings or ours are wrong also rejects addresses: it does not relay, or requires a login. The
+    enhanced code is 5.7 then (RFC 3463); not every server sends one.
+    """
+    is_policy = re.match(r"5\.7\.|5\.[345]\.", text) or re.search(r"relay|authenticat", text, re.IGNORECASE)
+    return code in _NO_MAILBOX and not is_policy
 
 
 def _write(folder: Path, name: str, content: bytes) -> None:

@@ -130,7 +130,7 @@ class Worker:
             return await self._senders[channel.kind](self._services, due)
         except Exception:  # a defect must not end the worker
             log.exception("deliveries: unexpected")
-            return Retry(Attempt(now, error="internal error"))
+            return Retry(Attempt(now, error="internal error"), blames_receiver=False)
 
     async def _record(self, batch: list[Claimed], outcome: Outcome) -> None:
         now = self._services.clock.now()
@@ -149,7 +149,8 @@ class Worker:
         if not isinstance(outcome, Retry | Failed):
             return False
         reason = outcome.disable if isinstance(outcome, Failed) else None
-        if failing is not None and now - failing >= webhooks.FAILING_FOR:
+        is_to_blame = not isinstance(outcome, Retry) or outcome.blames_receiver
+        if is_to_blame and failing is not None and now - failing >= webhooks.FAILING_FOR:
             reason = reason or "failing"
         if failing is None or reason is not None:
             async with self._services.storage.write() as session:

@@ -5,6 +5,7 @@ import hmac
 from typing import NamedTuple
 
 import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.alerts import (
     DOWN,
@@ -21,7 +22,7 @@ from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
 from profilesvc.database.statements import Executor
 from profilesvc.domain.errors import ServiceError, invalid
-from profilesvc.domain.time import DAY, iso, parse_iso
+from profilesvc.domain.time import DAY, iso
 from profilesvc.domain.webhooks import derived
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
@@ -32,6 +33,7 @@ KINDS = ("email",)
 CONFIRM_WITHIN = 3 * DAY
 _NONCE_BYTES = 24
 _LARGEST = 2**63 - 1
+_UNKNOWN_LINK = "link; it may be of an address that was deleted"
 
 
 class Failure(NamedTuple):
@@ -96,11 +98,6 @@ async def failures(services: Services, caller: Caller) -> dict[int, Failure]:
     return found
 
 
-def has_expired(entry: AlertEntry, now: int) -> bool:
-    """Return whether an address can no longer be confirmed by a link."""
-    return entry.status == "unconfirmed" and now > parse_iso(entry.created_at) + CONFIRM_WITHIN
-
-
 async def get(services: Services, caller: Caller, alert_id: str) -> AlertEntry:
     """Return an address of the caller.
 
@@ -114,20 +111,48 @@ async def get(services: Services, caller: Caller, alert_id: str) -> AlertEntry:
 async def change(services: Services, caller: Caller, alert_id: str, body: AlertChange) -> AlertEntry:
     """Change the fields of the body; the others, and those that are null, keep their values.
 
+    An address whose reader unsubscribed has to confirm itself again: to enable it sends a new link.
+
     Raises:
-        ServiceError: VALIDATION_ERROR; NOT_FOUND.
+        ServiceError: VALIDATION_ERROR; NOT_FOUND; RATE_LIMITED for too many links.
     """
+    if body.enabled:
+        async with services.storage.read() as session:
+            needs_link = _has_unsubscribed(await _own(session, caller, alert_id))
+        if needs_link:
+            await services.limiter.mail(caller.owner_id)
     async with services.storage.write() as session:
-        await users.lock_user(session, caller.owner_id)
+        user = await users.lock_user(session, caller.owner_id)
         row = await _own(session, caller, alert_id)
         sent = {name: getattr(body, name) for name in body.model_fields_set - {"enabled"}}
         fields = {name: value for name, value in sent.items() if value is not None or name == "quiet_time"}
         values: dict[str, object] = dict(_columns(settings_of(row).model_copy(update=fields)))
-        if body.enabled is not None:
-            at, reason = (None, None) if body.enabled else (services.clock.now(), "owner")
-            values |= {"disabled_at": at, "disabled_reason": reason, "failing_since": None}
+        if body.enabled:
+            values |= {"disabled_at": None, "disabled_reason": None, "failing_since": None}
+            values |= await _confirmation(services, session, row, user.email)
+        elif body.enabled is False and row.disabled_at is None:  # another reason is more important
+            values |= {"disabled_at": services.clock.now(), "disabled_reason": "owner", "failing_since": None}
         await channels.change(session, caller.owner_id, row.id, **values)
         return _entry(await _own(session, caller, alert_id))
+
+
+def _has_unsubscribed(row: Channel) -> bool:
+    return row.disabled_at is not None and row.confirmed_at is None
+
+
+async def _confirmation(services: Services, session: AsyncSession, row: Channel, email: str) -> dict[str, object]:
+    """Return what to change when an address is enabled. Only that of the login needs no new confirmation.
+
+    Links that were sent before no longer confirm; those that unsubscribe do.
+    """
+    if not _has_unsubscribed(row):
+        return {}
+    now = services.clock.now()
+    if row.target.lower() == email.lower():
+        return {"confirmed_at": now}
+    await deliveries.add(session, row.owner_id, row.id, None, now)
+    services.due.set()
+    return {"nonce": services.entropy.token_bytes(_NONCE_BYTES).hex(), "previous_nonce": row.nonce}
 
 
 async def delete(services: Services, caller: Caller, alert_id: str) -> AlertDeleted:
@@ -163,47 +188,77 @@ def settings_of(row: Channel) -> AlertSettings:
     return AlertSettings.model_validate_json(row.settings)
 
 
-def link(services: Services, row: Channel, purpose: str) -> str:
-    """Return the last part of a link, for the purpose `confirm` or `unsubscribe`."""
-    return f"{row.owner_id}-{row.id}-{_digest(services, row, purpose)}"
+def confirming_link(services: Services, row: Channel, now: int) -> str:
+    """Return the last part of a link that confirms an address, for three days."""
+    return f"{row.owner_id}-{row.id}-{now}-{_digest(services, row.nonce, f'confirm {now}')}"
 
 
-async def of_link(services: Services, text: str, purpose: str) -> Channel:
-    """Return the address that a link names.
+def unsubscribing_link(services: Services, row: Channel) -> str:
+    """Return the last part of a link that stops all mail to an address."""
+    return f"{row.owner_id}-{row.id}-{_digest(services, row.nonce, 'unsubscribe')}"
+
+
+async def to_confirm(services: Services, link: str) -> Channel:
+    """Return the address that a link confirms.
 
     Raises:
-        ServiceError: NOT_FOUND.
+        ServiceError: NOT_FOUND, also if the link is older than three days or the address is disabled.
     """
-    owner, _, rest = text.partition("-")
-    number, _, digest = rest.partition("-")
-    if owner.isdecimal() and number.isdecimal() and max(int(owner), int(number)) <= _LARGEST:
-        async with services.storage.read() as session:
-            row = await channels.find(session, int(owner), int(number), KINDS)
-        if row is not None and hmac.compare_digest(_digest(services, row, purpose).encode(), digest.encode()):
-            return row
-    raise missing("link; it may be of an address that was deleted")
+    named, _, digest = link.rpartition("-")
+    address, _, sent_at = named.rpartition("-")
+    row = await _named(services, address)
+    if row is None or not _is_equal(digest, _digest(services, row.nonce, f"confirm {sent_at}")):
+        raise missing(_UNKNOWN_LINK)
+    if row.disabled_at is not None:
+        raise missing("link; alerts to the address are off")
+    if row.confirmed_at is None and services.clock.now() > int(sent_at) + CONFIRM_WITHIN:
+        raise missing("link; it has expired")
+    return row
 
 
 async def confirm(services: Services, row: Channel) -> None:
-    """Confirm an address, which receives events from now on.
-
-    Raises:
-        ServiceError: NOT_FOUND if the link is older than three days.
-    """
-    if row.confirmed_at is None and services.clock.now() > row.created_at + CONFIRM_WITHIN:
-        raise missing("link; it has expired")
+    """Confirm an address, which receives events from now on."""
     async with services.storage.write() as session:
         await channels.change(session, row.owner_id, row.id, confirmed_at=row.confirmed_at or services.clock.now())
 
 
+async def to_unsubscribe(services: Services, link: str) -> Channel:
+    """Return the address that a link unsubscribes.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    address, _, digest = link.rpartition("-")
+    row = await _named(services, address)
+    nonces = [] if row is None else [row.nonce, row.previous_nonce or row.nonce]
+    if row is None or not any(_is_equal(digest, _digest(services, nonce, "unsubscribe")) for nonce in nonces):
+        raise missing(_UNKNOWN_LINK)
+    return row
+
+
 async def unsubscribe(services: Services, row: Channel) -> None:
-    """Stop all mail to an address. The link in a message is enough."""
+    """Stop all mail to an address, and withdraw its confirmation. The link in a message is enough."""
+    at = row.disabled_at or services.clock.now()
+    values = {"disabled_at": at, "disabled_reason": "unsubscribed", "confirmed_at": None}
     async with services.storage.write() as session:
-        await channels.disable(session, row.owner_id, row.id, services.clock.now(), "unsubscribed")
+        await channels.change(session, row.owner_id, row.id, **values)
 
 
-def _digest(services: Services, row: Channel, purpose: str) -> str:
-    return derived(services.pepper, purpose, row.nonce).hex()[:40]
+async def _named(services: Services, address: str) -> Channel | None:
+    """Return the address with an owner and a number such as 1-2."""
+    owner, _, number = address.partition("-")
+    if not (owner.isdecimal() and number.isdecimal() and max(int(owner), int(number)) <= _LARGEST):
+        return None
+    async with services.storage.read() as session:
+        return await channels.find(session, int(owner), int(number), KINDS)
+
+
+def _is_equal(sent: str, digest: str) -> bool:
+    return hmac.compare_digest(sent.encode(), digest.encode())
+
+
+def _digest(services: Services, nonce: str, purpose: str) -> str:
+    return derived(services.pepper, purpose, nonce).hex()[:40]
 
 
 def _target_digest(address: str) -> str:
