@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover clients docs fmt openapi reference clean
+.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover clients package docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -168,6 +168,16 @@ clients: $(DEV) ## test the API with generators, linters and OAuth libraries of 
 		echo "Guzzle cannot be installed here" >&2
 	@$(NPM) $(CLIENTS) $$(cat tests/clients/npm.txt) || echo "npm packages cannot be installed here" >&2
 	$(BIN)/pytest -q -rs -m clients tests/clients
+
+# An environment of its own, because the tools bring packages that the service must not need by accident.
+PACKAGE := build/package
+package: $(DEV) ## build the sdist and the wheel, and test them in new environments; writes build/package/sbom.json
+	@mkdir -p $(PACKAGE)
+	@test -x $(PACKAGE)/venv/bin/python || $(BIN)/python -m venv $(PACKAGE)/venv
+	@{ $(PACKAGE)/venv/bin/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' && \
+		$(PACKAGE)/venv/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group package; } || \
+		echo "PyPI cannot be reached" >&2
+	$(BIN)/pytest -q -rs -m package tests/package
 
 MERMAID := mermaid@11.17.2
 docs: plugin ## build the website of all pages in build/site
