@@ -12,10 +12,12 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover clients package docs fmt openapi reference clean
+.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover clients package docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
+
+install: $(DEV) ## create .venv with everything that a developer needs
 
 run: port $(RUNTIME) ## run the service with demo data on PORT=8000 until Ctrl-C
 	@$(BIN)/profilesvc demo --port $(PORT)
@@ -48,7 +50,7 @@ quick: $(DEV)
 lint: $(DEV) ## check the style of the code and of its English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell README.md SECURITY.md CHANGELOG.md docs deploy src
+	$(BIN)/codespell README.md SECURITY.md CHANGELOG.md CONTRIBUTING.md CODE_OF_CONDUCT.md docs deploy src
 	$(BIN)/pytest -q -p no:randomly tests/test_english.py
 
 types: $(DEV) ## check the types

@@ -16,7 +16,18 @@ import pytest
 
 from support.repository import git, text_files, without_code
 
-CHECKED = ("src/", "tests/", "benchmarks/", "docs/", "README.md", "SECURITY.md", "CHANGELOG.md")
+CHECKED = (
+    "src/",
+    "tests/",
+    "benchmarks/",
+    "docs/",
+    "README.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md",
+    ".github/",
+)
 EXAMPLES = {"tests/test_english.py"}  # has the words
 BASE = "fddf844"  # the rules for commit subjects apply to its descendants
 LONGEST_SUBJECT = 72

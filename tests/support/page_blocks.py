@@ -56,7 +56,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 def pages() -> list[str]:
     """Return the pages whose blocks need a proof."""
-    places = ("README", "SECURITY", "CHANGELOG", "docs/", "examples/", "clients/")
+    places = ("README", "SECURITY", "CHANGELOG", "CONTRIBUTING", "docs/", "examples/", "clients/")
     return [name for name in text_files() if name.endswith(".md") and name.startswith(places)]
 
 
