@@ -340,7 +340,7 @@ async def test_an_error_has_the_navigation(alice_there: Browser, signed_in: Sign
     assert "<nav" not in (await visitor.http.get("/dashboard/nothing")).text
 
 
-PAGES = ("", "/live", "/posts", "/posts/live", "/reviews")
+PAGES = ("", "/live", "/events", "/posts", "/posts/live", "/reviews")
 ACTIONS = (
     "/switch",
     "/sync",

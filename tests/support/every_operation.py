@@ -7,7 +7,7 @@ from profilesvc.contract.keys import KeyRoll
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryListQuery, WebhookCreate
 from profilesvc.delivery import requests
 from profilesvc.operations import operator
-from profilesvc.services import alerts, audit, badges, credentials, keys, overview, webhooks
+from profilesvc.services import access, alerts, audit, badges, credentials, events, keys, overview, webhooks
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import deliveries, identities
 from support.api import Site, assert_ok
@@ -71,6 +71,8 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     await credentials.roll(services, caller, client_id, KeyRoll(overlap_seconds=0))
     await audit.of_key(services, caller, client_id, AuditQuery())
     await alerts.failures(services, caller)
+    location = await access.require_location(services, caller, "locations/111")
+    await events.of_location(services, location, None, 1)
     webhook = await webhooks.create(services, caller, WebhookCreate(url="https://hooks.example/page"))
     sent = await webhooks.test(services, caller, str(webhook.id))
     shown = await webhooks.get_delivery(services, caller, str(webhook.id), str(sent.id))

@@ -64,8 +64,12 @@ async def test(visit: Visit, alert_id: str) -> Response:
 @view(blueprint, "/alerts/<alert_id>/switch", "POST")
 async def switch(visit: Visit, alert_id: str) -> Response:
     enabled = (await request.form).get("enabled") == "on"
-    await alerts.change(visit.services, visit.caller, alert_id, AlertChange(enabled=enabled))
-    return pages.redirect(f"{pages.PATH}/alerts")
+    await alerts.get(visit.services, visit.caller, alert_id)
+    try:
+        entry = await alerts.change(visit.services, visit.caller, alert_id, AlertChange(enabled=enabled))
+    except ServiceError as error:
+        return await _list(visit, error=error)
+    return pages.redirect(f"{pages.PATH}/alerts{f'?added={alert_id}' if entry.status == 'unconfirmed' else ''}")
 
 
 @view(blueprint, "/alerts/<alert_id>/delete", "POST")

@@ -7,7 +7,7 @@ from quart import Response, request
 
 from profilesvc.api.failures import headers_of, service_error
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import values, words
+from profilesvc.dashboard import event_words, values, words
 from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
@@ -43,7 +43,7 @@ def _templates() -> Environment:
     environment.filters.update(
         iso=iso, utc=words.utc, exactly=words.exactly, ago=words.ago, field=values.field, event=words.event
     )
-    environment.globals.update(words=words, columns=values.columns)
+    environment.globals.update(words=words, event_words=event_words, columns=values.columns)
     return environment
 
 

@@ -11,16 +11,18 @@ from profilesvc.contract.sync import SyncComparison, SyncHistoryQuery, SyncPrevi
 from profilesvc.dashboard import pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.connection import HISTORY
-from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.readings import reading
 from profilesvc.domain.time import parse_iso
-from profilesvc.services import comparison, connection, locations, overview, sync
+from profilesvc.services import comparison, connection, events, locations, overview, sync
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.overview import KeyView
 from profilesvc.tokens.signer import random_id
 
 _WIDTH = 1000
+_LARGEST = 2**63 - 1
 _HISTORY = 15
+_NEWEST, _PAGE = 10, 50  # events on the page of the location, and on a page of their own
 
 
 blueprint = Blueprint("site", __name__)
@@ -36,6 +38,25 @@ async def live(visit: Visit, locationId: str) -> Response:
     """Return the current connections of the location's keys."""
     location = await visit.location(locationId)
     return pages.page("_connection.html", visit=visit, location=location, lines=await _lines(visit, location))
+
+
+@view(blueprint, "/sites/<location:locationId>/events")
+async def log(visit: Visit, locationId: str) -> Response:
+    location = await visit.location(locationId)
+    before = request.args.get("before", type=int)
+    if before is not None and not 0 < before <= _LARGEST:
+        raise invalid("query", "before", "must be that of the link to older events")
+    found, older = await events.of_location(visit.services, location, before, _PAGE)
+    return pages.page(
+        "events.html",
+        visit=visit,
+        location=location,
+        title=await visit.title(location),
+        events=found,
+        older=older,
+        is_first=before is None,
+        names=await _names(visit),
+    )
 
 
 @view(blueprint, "/sites/<location:locationId>/switch", "POST")
@@ -85,6 +106,7 @@ async def _page(
     except ServiceError as unavailable:  # the rest of the page can be shown
         failure = unavailable
     row = await locations.load(visit.services, location)
+    newest, older = await events.of_location(visit.services, location, None, _NEWEST)
     return pages.page(
         "site.html",
         visit=visit,
@@ -93,6 +115,9 @@ async def _page(
         title=await visit.title(location),
         row=row,
         lines=await _lines(visit, location),
+        events=newest,
+        older=older,
+        names=await _names(visit),
         readings=reading(compared) if compared else [],
         failure=failure,
         preview=preview,
@@ -110,6 +135,11 @@ async def _lines(visit: Visit, location: AllowedLocation) -> list[tuple[KeyView,
             assert isinstance(status, ConnectionStatusWithHistory), "it was requested with its history"
             rows.append((key, [_block(period, visit.now) for period in status.history]))
     return rows
+
+
+async def _names(visit: Visit) -> dict[str, str]:
+    """Return the names of the user's live keys by their client ids."""
+    return {key.row.client_id: key.row.name for key in await overview.keys_of(visit.services, visit.caller)}
 
 
 def _block(period: StatePeriod, now: int) -> JsonObject:

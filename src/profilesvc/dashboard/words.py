@@ -1,7 +1,7 @@
 """The texts of the dashboard: states, problems and what to do about them."""
 
 from profilesvc.contract.alerts import AlertEntry
-from profilesvc.contract.events import EventType, PublishedEvent
+from profilesvc.contract.events import EventType
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryState, WebhookEntry
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
@@ -64,40 +64,6 @@ EVENTS = {
     "token.refresh_reuse": "Old refresh token used again",
     "auth.failed": "Wrong secret",
     "user.login": "Signed in",
-}
-# The kinds of events that an owner can receive, as the forms show them.
-EVENT_GROUPS: dict[str, dict[EventType, str]] = {
-    "Connection": {
-        "connection.offline": "A site is offline",
-        "connection.never_connected": "A site has never connected",
-        "connection.site_mismatch": "A second site uses the credentials",
-        "connection.idle": "A site has not reported for 2 hours",
-        "connection.online": "A site is connected again",
-    },
-    "Keys": {
-        "key.expiring": "A key expires soon",
-        "token.reuse_detected": "A used refresh token came back",
-        "key.created": "A key was created",
-        "key.rolled": "A secret was replaced",
-        "key.deactivated": "A key was deactivated",
-        "key.reactivated": "A key was reactivated",
-        "key.revoked": "A key was revoked",
-    },
-    "Profile and sync": {
-        "profile.drifted": "The provider's profile differs from the last sync",
-        "sync.failed": "A sync failed",
-        "sync.succeeded": "A sync succeeded",
-        "location.verification_changed": "The verification changed",
-        "location.sync_switched": "Sync was switched on or off",
-    },
-    "Posts and reviews": {
-        "post.rejected": "A post was rejected",
-        "post.deleted_at_provider": "A post was deleted at the provider",
-        "post.published": "A post was published",
-        "review.created": "There is a new review",
-        "review.updated": "A review was changed",
-    },
-    "Plan": {"quota.warning": "The month's posts are almost used up"},
 }
 WHEN = {"immediate": "At once", "daily": "Daily", "never": "Never"}
 ALERT_STATES = {
@@ -287,13 +253,6 @@ def webhook_problem(entry: WebhookEntry) -> str | None:
     if entry.failing_since is not None:
         return "The deliveries fail and are repeated. After 5 days the webhook is disabled. The errors are below."
     return None
-
-
-def event_kind(published: PublishedEvent | None) -> str:
-    """Return the kind of an event that was sent; without one it was a test."""
-    if published is None:
-        return "Test"
-    return next((kinds[published.type] for kinds in EVENT_GROUPS.values() if published.type in kinds), published.type)
 
 
 def attempt(tried: DeliveryAttempt) -> str:

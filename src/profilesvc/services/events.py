@@ -21,9 +21,10 @@ from profilesvc.storage import events
 from profilesvc.storage.events import NewEvent, StoredPublishedEvent
 
 if TYPE_CHECKING:  # `services.context` imports modules that record events
-    from profilesvc.services.context import Caller, Services
+    from profilesvc.services.context import AllowedLocation, Caller, Services
 
 KEPT = 30 * DAY
+_READ = 5_000  # events of an owner that one page of a location reads at most
 
 
 def new(kind: EventType, data: EventData, *, key_id: int | None = None, location_name: str | None = None) -> NewEvent:
@@ -61,6 +62,23 @@ def _number(owner_id: int, text: str | None) -> int:
     if int(owner) != owner_id:
         raise invalid("query", "after", "must be the id of one of your events")
     return int(number)
+
+
+async def of_location(
+    services: "Services", location: "AllowedLocation", before: int | None, limit: int
+) -> tuple[list[PublishedEvent], int | None]:
+    """Return events of a location, newest first, and what to pass as `before` for older ones, if there may be any.
+
+    A page can be empty and have an older one, if the owner has many events of other locations.
+    """
+    owner_id = location.owner_id
+    async with services.storage.read(may_be_old=True) as session:
+        end = before or await events.last(session, owner_id) + 1
+        start = end - _READ
+        rows = await events.of_location(session, owner_id, location.name, end, start, limit + 1)
+        has_more = len(rows) > limit or await events.first(session, owner_id) <= start
+    older = rows[limit - 1].id if len(rows) > limit else start + 1
+    return [published(owner_id, row) for row in rows[:limit]], older if has_more else None
 
 
 async def list_page(services: "Services", caller: "Caller", query: EventListQuery) -> EventList:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import String, and_, insert, literal, or_, select
+from sqlalchemy import String, and_, func, insert, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
@@ -99,6 +99,33 @@ async def page(
             keys.c.owner_id == owner_id, keys.c.client_id == client_id
         )
     return [StoredPublishedEvent._make(row) for row in await session.execute(query)]
+
+
+async def of_location(
+    session: Executor, owner_id: int, location_name: str, before: int, after: int, limit: int
+) -> list[StoredPublishedEvent]:
+    """Return events of a location with numbers between two, newest first.
+
+    No index has the location, so the statement reads all events of the owner between the numbers.
+    """
+    query = (
+        select(*(events.c[name] for name in StoredPublishedEvent._fields))
+        .where(
+            events.c.owner_id == owner_id,
+            events.c.id < before,
+            events.c.id > after,
+            events.c.location_name == location_name,
+        )
+        .order_by(events.c.id.desc())
+        .limit(limit)
+    )
+    return [StoredPublishedEvent._make(row) for row in await session.execute(query)]
+
+
+async def first(session: Executor, owner_id: int) -> int:
+    """Return the number of an owner's oldest event; 0 if there is none."""
+    query = select(func.min(events.c.id)).where(events.c.owner_id == owner_id)
+    return (await session.execute(query)).scalar() or 0
 
 
 async def find(session: Executor, owner_id: int, event_id: int) -> StoredPublishedEvent | None:
