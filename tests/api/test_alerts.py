@@ -11,14 +11,14 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from conftest import AsUser
+from conftest import START, AsService, AsUser
 from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.smtp import Mailer, Unsent
 from profilesvc.delivery.worker import Worker
 from profilesvc.domain.time import DAY, MINUTE, FrozenClock
 from profilesvc.operations import sweep
 from profilesvc.services.context import Services
-from profilesvc.storage import channels, deliveries, tables
+from profilesvc.storage import channels, deliveries, holds, tables
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 
 pytestmark = pytest.mark.in_process("runs the worker itself and reads the files of the messages")
@@ -48,7 +48,7 @@ class Box:
 
     @property
     def subjects(self) -> list[str]:
-        return [message["Subject"].replace("The site of the API key ", "") for message in self.messages]
+        return [message["Subject"].replace("The site of “Harbour Coffee, Pier”", "It") for message in self.messages]
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def confirmation_of(box: Box) -> str:
 def text_of(message: EmailMessage) -> str:
     body = message.get_body(("plain",))
     assert body is not None
-    return str(body.get_content())
+    return str(body.get_content()).replace("\r\n", "\n")
 
 
 async def beat(site: Site) -> None:
@@ -103,15 +103,14 @@ class TestASilentSite:
         assert box.subjects == []
         await passing(hours=30)
         (offline,) = box.messages
-        client_id = plugin.key["client_id"]
         assert offline["Subject"] == (
-            f"The site of the API key {client_id} is offline: no heartbeat since 2026-01-02 03:04 UTC"
+            "The site of “Harbour Coffee, Pier” is offline: no heartbeat since 2026-01-02 03:04 UTC"
         )
         assert (offline["To"], offline["Auto-Submitted"]) == (ALICE, "auto-generated")
         assert "is the plugin active" in text_of(offline)
         await beat(plugin)
         await passing(hours=3)
-        assert box.subjects[1:] == [f"{client_id} is connected again"]
+        assert box.subjects[1:] == ["It is connected again"]
         assert box.messages[1]["References"] == offline["References"]
         assert box.messages[1]["Message-ID"] != offline["Message-ID"]
 
@@ -136,6 +135,22 @@ class TestASilentSite:
         await passing(hours=26)
         assert len(box.subjects) == 3 + 2  # back, and offline again
 
+    @pytest.mark.parametrize("change", ["revoked", "deactivated", "expired"])
+    async def test_is_not_repeated_for_a_key_that_does_not_work(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, services: Services, passing: Passing, change: str
+    ) -> None:
+        await add(alice, reminders=True)
+        await beat(plugin)
+        await passing(hours=26)
+        async with services.storage.write() as session:
+            if change == "deactivated":
+                await holds.put(session, 1, holds.of_every_key(), "user_requested", START)
+            else:
+                column = {"revoked": "revoked_at", "expired": "expires_at"}[change]
+                await session.execute(update(tables.keys).values({column: START + DAY}))
+        await passing(hours=50)
+        assert len(box.subjects) == 1
+
     async def test_waits_while_it_is_snoozed(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, box: Box, passing: Passing
     ) -> None:
@@ -148,7 +163,26 @@ class TestASilentSite:
         await passing(hours=47)
         assert box.subjects == []
         await passing(hours=2)
-        assert len(box.subjects) == 1
+        (subject,) = box.subjects
+        assert not subject.startswith("Still")
+
+    async def test_is_called_by_its_domain_or_the_title_of_its_location(
+        self, alice: httpx.AsyncClient, as_service: AsService, box: Box, passing: Passing
+    ) -> None:
+        """A link leads to its page."""
+        await add(alice, immediate=["connection.offline", "key.rolled"])
+        with_domain = await as_service(primary_domain="harbour.example")
+        for site in (with_domain, await as_service("locations/112")):
+            await beat(site)
+        await passing(hours=1)
+        assert_ok(await alice.post(f"{KEYS}/{with_domain.key['client_id']}/roll", json={"overlap_seconds": 0}))
+        await passing(hours=24)
+        rolled, first, second = box.messages
+        assert first["Subject"].startswith("harbour.example is offline: no heartbeat since 2026-01-02 03:04 UTC")
+        assert second["Subject"].startswith("The site of “Harbour Coffee, Station” is offline")
+        assert "/dashboard/sites/locations/111\n" in text_of(first)
+        assert "/dashboard/sites/locations/112\n" in text_of(second)
+        assert f"/dashboard/keys/{with_domain.key['client_id']}\n" in text_of(rolled)
 
     async def test_of_a_muted_location_has_none(
         self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
@@ -179,6 +213,30 @@ class TestTimes:
         await beat(plugin)
         await passing(hours=12)
         assert box.subjects == []
+
+    async def test_a_quiet_time_postpones_that_a_site_is_back(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        await add(alice, quiet_time={"from": "04:00", "to": "12:00"})
+        await beat(plugin)
+        await passing(hours=25)
+        assert len(box.subjects) == 1
+        await beat(plugin)
+        await passing(hours=7, minutes=30)
+        assert len(box.subjects) == 1
+        await passing(hours=1)
+        assert box.subjects[1:] == ["It is connected again"]
+
+    async def test_a_digest_in_the_quiet_time_is_sent_at_its_end(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        quiet = {"from": "05:00", "to": "07:00"}
+        await add(alice, immediate=[], daily=["key.rolled"], digest_at="06:00", quiet_time=quiet)
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={}))
+        await passing(hours=3, minutes=30)
+        assert box.subjects == []
+        await passing(minutes=30)
+        assert box.subjects == ["Daily digest: 1 event"]
 
     async def test_the_digest_has_the_events_of_a_day_with_what_is_down_first(
         self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing

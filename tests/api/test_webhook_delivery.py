@@ -232,6 +232,5 @@ async def test_a_chat_gets_a_message(allowed: Services, local: Transport, kind: 
     [request] = receiver.got
     assert "webhook-signature" not in request.headers
     text = request.body.decode()
-    assert "The month's posts are almost used up" in text
-    assert "8 of 10" in text
+    assert "8 of 10 posts of the month are used" in text
     assert (await only_channel(allowed)).disabled_reason == "gone"

@@ -57,10 +57,14 @@ def test_there_are_enough_cases() -> None:
 
 
 def test_a_chat_cannot_be_made_to_mention_or_format() -> None:
+    title = "A sync of <!here> *failed*"
     data = {"location_id": "<!channel> & `x`", "error": "@everyone"}
     document = {"id": "evt_1_1", "type": "sync.failed", "created_at": "2026-01-02T03:04:05.678Z", "data": data}
-    assert "&lt;!channel&gt; &amp;" in message("slack", document)["text"]
-    assert message("discord", document)["allowed_mentions"] == {"parse": []}
+    assert message("slack", title, document)["text"].startswith("*A sync of &lt;!here&gt; ")
+    assert "&lt;!channel&gt; &amp;" in message("slack", title, document)["text"]
+    discord = message("discord", title, document)
+    assert discord["allowed_mentions"] == {"parse": []}
+    assert discord["content"].startswith(r"A sync of \<!here\> \*failed\*")
 
 
 def test_a_started_command_does_not_load_the_transport() -> None:

@@ -12,19 +12,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from profilesvc.contract.alerts import DOWN, AlertSettings
 from profilesvc.contract.events import PublishedEvent
-from profilesvc.delivery.messages import Story, story
+from profilesvc.delivery.messages import Story, page_of, story
 from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Postponed, Retry, Skipped
 from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
+from profilesvc.domain import connection
 from profilesvc.domain.alerts import next_time, quiet_until
 from profilesvc.domain.time import DAY, SECOND, parse_iso
 from profilesvc.services import alerts
 from profilesvc.services.context import Services
+from profilesvc.services.events import number_of
 from profilesvc.storage import deliveries
+from profilesvc.storage.deliveries import Told
 
 _ORDER = (*DOWN, "connection.site_mismatch", "token.reuse_detected", "key.expiring", "sync.failed", "post.rejected")
 # With the time of one message it must be shorter than worker.LEASE, or all that was sent is claimed and sent again.
 _ROUND = 30 * SECOND
-When = Literal["now", "digest"]
+When = Literal["now", "again", "digest"]
 
 
 class MailSender:
@@ -45,20 +48,22 @@ class MailSender:
             when = await _when(services, settings, each)
             if when == "digest":
                 digest.append(each)
+            elif isinstance(when, str):
+                ended[each.id] = await self._alert(services, settings, each, is_again=when == "again")
             else:
-                ended[each.id] = await self._alert(services, settings, each) if when == "now" else when
+                ended[each.id] = when
         if digest:
             is_late = services.clock.now() >= end
             outcome = Postponed(end) if is_late else await self._send(services, digest, _digest(services, digest))
             ended |= {each.id: outcome for each in digest}
         return ended
 
-    async def _alert(self, services: Services, settings: AlertSettings, due: Due) -> Outcome:
-        outcome = await self._send(services, [due], _alert(services, due))
+    async def _alert(self, services: Services, settings: AlertSettings, due: Due, *, is_again: bool) -> Outcome:
+        outcome = await self._send(services, [due], _alert(services, due, is_again=is_again))
         if isinstance(outcome, Delivered) and settings.reminders and due.event and due.event.type in DOWN:
             async with services.storage.write() as session:
                 await deliveries.add_reminder(
-                    session, due.owner_id, due.channel.id, _number(due.event), due.id, due.now + DAY
+                    session, due.owner_id, due.channel.id, number_of(due.event), due.id, due.now + DAY
                 )
         return outcome
 
@@ -74,37 +79,43 @@ class MailSender:
 
 
 async def _when(services: Services, settings: AlertSettings, due: Due) -> When | Outcome:
-    """Return whether a delivery is sent now or in a digest, or what becomes of it instead."""
+    """Return whether a delivery is sent now, perhaps as a reminder, or in a digest, or what becomes of it instead."""
     event = due.event
+    when: When = "now"
     if event is None:
         return "now"
     if event.data.get("location_id", event.data.get("key", {}).get("assigned_location_id")) in settings.muted_locations:
         return Skipped("alerts of the location are switched off")
-    if event.type in DOWN or event.type == "connection.online":
+    is_answer = event.type == "connection.online" and event.type not in (*settings.immediate, *settings.daily)
+    if is_answer or event.type in DOWN:
         async with services.storage.read() as session:
-            told = await deliveries.told(session, due.owner_id, due.channel.id, _number(event))
-        if event.type == "connection.online" and event.type not in (*settings.immediate, *settings.daily):
-            return "now" if told.type in DOWN else Skipped("no alert said that the site was offline")
-        if event.type in DOWN:
-            if told.state not in DOWN_STATES:
-                return Skipped("the site is connected again")
-            if told.snoozed_until is not None and told.snoozed_until > due.now:
-                return Postponed(told.snoozed_until)
-    if event.type in settings.immediate:
-        quiet = settings.quiet_time
-        until = None if quiet is None else quiet_until(quiet.from_, quiet.to, settings.time_zone, due.now)
-        return "now" if until is None else Postponed(until)
+            told = await deliveries.told(session, due.owner_id, due.channel.id, number_of(event), due.now)
+        if (outcome := _of_told(event, told, due.now)) is not None:
+            return outcome
+        when = "again" if told.event_id == number_of(event) else "now"
+    quiet = settings.quiet_time
+    until = None if quiet is None else quiet_until(quiet.from_, quiet.to, settings.time_zone, due.now)
+    if is_answer or event.type in settings.immediate:
+        return when if until is None else Postponed(until)
     if event.type not in settings.daily:
         return Skipped("alerts of this type are switched off")
     at = next_time(settings.digest_at, settings.time_zone, parse_iso(event.created_at))
-    return "digest" if at <= due.now else Postponed(at)
+    if at > due.now:
+        return Postponed(at)
+    return "digest" if until is None else Postponed(until)
 
 
-DOWN_STATES = ("offline", "never_connected")
-
-
-def _number(event: PublishedEvent) -> int:
-    return int(event.id.rpartition("_")[2])
+def _of_told(event: PublishedEvent, told: Told, now: int) -> Outcome | None:
+    """Return what becomes of an alert that is no news to its reader, or not wanted yet; None if it is sent."""
+    if event.type == "connection.online":
+        return None if told.type in DOWN else Skipped("no alert said that the site was offline")
+    if not told.works:
+        return Skipped("the API key is deactivated, or has ended")
+    if told.state not in connection.DOWN:
+        return Skipped("the site is connected again")
+    if told.snoozed_until is not None and told.snoozed_until > now:
+        return Postponed(told.snoozed_until)
+    return None
 
 
 @cache
@@ -118,7 +129,7 @@ def _templates() -> Environment:
     )
 
 
-def _alert(services: Services, due: Due) -> EmailMessage:
+def _alert(services: Services, due: Due, *, is_again: bool) -> EmailMessage:
     base = f"{services.settings.base_url}/dashboard"
     if due.event is None and due.channel.confirmed_at is None:
         told = Story("Confirm this address to receive alerts about your sites", "The link is valid for three days.")
@@ -127,17 +138,21 @@ def _alert(services: Services, due: Due) -> EmailMessage:
     if due.event is None:
         told = Story("This is a test of your alerts")
         return _message(services, [due], told.title, [told], base, "Open the dashboard")
-    told = story(due.event)
-    if due.now - parse_iso(due.event.created_at) >= DAY and due.event.type in DOWN:
+    told, (path, text) = story(due.event, due.subject), page_of(due.event, due.subject)
+    if is_again:
         told = told._replace(title=f"Still: {told.title}")
-    return _message(services, [due], told.title, [told], base, "Open the dashboard")
+    return _message(services, [due], _title(told), [told], services.settings.base_url + path, text)
+
+
+def _title(told: Story) -> str:
+    return f"{told.title}: {told.detail}" if told.detail else told.title
 
 
 def _digest(services: Services, due: list[Due]) -> EmailMessage:
     """Return the digest, with the sites that are down first, then in the order of time."""
     found = [each for each in due if each.event is not None]
     found.sort(key=lambda each: (_rank(each), each.id))
-    stories = [story(each.event) for each in found if each.event is not None]
+    stories = [story(each.event, each.subject) for each in found if each.event is not None]
     subject = f"Daily digest: {len(stories)} {'event' if len(stories) == 1 else 'events'}"
     return _message(services, found, subject, stories, f"{services.settings.base_url}/dashboard", "Open the dashboard")
 
@@ -157,11 +172,7 @@ def _message(
     if first.channel.confirmed_at is not None:
         sealed = alerts.unsubscribing_link(services, first.channel)
         shown["unsubscribe"] = f"{settings.base_url}/dashboard/alerts/unsubscribe/{sealed}"
-    times = [None if each.event is None else each.event.created_at for each in due]
-    shown["stories"] = [
-        {**told._asdict(), "at": "" if at is None else f"{at[:16].replace('T', ' ')} UTC"}
-        for told, at in zip(stories, times, strict=True)
-    ]
+    shown["stories"] = [_shown(settings.base_url, each, told) for each, told in zip(due, stories, strict=True)]
     message = EmailMessage()
     message["From"], message["To"] = settings.mail.from_, first.channel.target
     message["Subject"] = " ".join(subject.split())[:200]
@@ -177,3 +188,12 @@ def _message(
     message.set_content(_templates().get_template("mail.txt").render(**shown))
     message.add_alternative(_templates().get_template("mail.html").render(**shown), subtype="html")
     return message
+
+
+def _shown(base_url: str, due: Due, told: Story) -> dict[str, str]:
+    """Return a story for the templates, which need its link only in a digest."""
+    shown = {"title": _title(told), "advice": told.advice, "at": "", "link": base_url}
+    if due.event is not None:
+        shown["at"] = f"{due.event.created_at[:16].replace('T', ' ')} UTC"
+        shown["link"] += page_of(due.event, due.subject)[0]
+    return shown

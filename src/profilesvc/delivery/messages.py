@@ -1,16 +1,18 @@
-"""Events as sentences for people: the subject and the advice of an alert."""
+"""Events as sentences for people: in messages of chats, and as the subject and the advice of an alert."""
 
 from typing import NamedTuple
 
 from profilesvc.contract.events import EventType, PublishedEvent
 from profilesvc.contract.json import JsonObject
+from profilesvc.storage.events import Subject
 
 
 class Story(NamedTuple):
-    """What happened, in one sentence, and what its reader can do about it."""
+    """What happened, in one sentence, and what its reader can do about it. `detail` is long, such as text of a post."""
 
     title: str
     advice: str = ""
+    detail: str = ""
 
 
 _CHECK = "Is the site online, is the plugin active, and does its cron run?"
@@ -22,7 +24,7 @@ _STORIES: dict[EventType, Story] = {
     "connection.idle": Story("{site} has not reported for more than two hours", _CHECK),
     "connection.offline": Story("{site} is offline: no heartbeat{since}", _CHECK),
     "connection.never_connected": Story("{site} has never connected", "Is the key entered in the plugin?"),
-    "connection.site_mismatch": Story("A second site uses the credentials of {site}", _COPY),
+    "connection.site_mismatch": Story("{site}: a second site uses its credentials", _COPY),
     "key.created": Story("The API key “{name}” was created"),
     "key.rolled": Story("The secret of the API key “{name}” was replaced"),
     "key.deactivated": Story("The API key “{name}” was deactivated"),
@@ -32,33 +34,45 @@ _STORIES: dict[EventType, Story] = {
     "token.reuse_detected": Story("A used refresh token of the API key “{name}” came back", _REUSE),
     "location.verification_changed": Story("The verification of {place} is now {state}"),
     "location.sync_switched": Story("The sync of {place} is now {switch}"),
-    "profile.drifted": Story("The provider's profile of {place} differs from the last sync: {differences}"),
-    "sync.succeeded": Story("The profile of {place} was synced: {updated}"),
+    "profile.drifted": Story("The provider's profile of {place} differs from the last sync", detail="{differences}"),
+    "sync.succeeded": Story("The profile of {place} was synced", detail="{updated}"),
     "sync.failed": Story("The sync of {place} failed", "The next sync sends the same data again."),
-    "post.published": Story("A post of {place} was published: {summary}"),
-    "post.rejected": Story("The provider rejected a post of {place}: {summary}", "Change the post to submit it again."),
-    "post.deleted_at_provider": Story("A post of {place} was deleted at the provider: {summary}"),
+    "post.published": Story("A post of {place} was published", detail="{summary}"),
+    "post.rejected": Story(
+        "The provider rejected a post of {place}", "Change the post to submit it again.", "{summary}"
+    ),
+    "post.deleted_at_provider": Story("A post of {place} was deleted at the provider", detail="{summary}"),
     "review.created": Story("{place} has a new review"),
     "review.updated": Story("A review of {place} was changed"),
     "quota.warning": Story("{used} of {limit} posts of the month are used"),
 }
 
 
-def story(event: PublishedEvent) -> Story:
+def story(event: PublishedEvent, subject: Subject) -> Story:
     """Return an event as sentences."""
-    title, advice = _STORIES[event.type]
-    return Story(title.format_map(_fields(event.data)), advice)
+    fields = _fields(event.data, subject)
+    return Story(*(text.format_map(fields) for text in _STORIES[event.type]))
 
 
-def _fields(data: JsonObject) -> dict[str, str]:
+def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:
+    """Return the page of the dashboard that shows more, as a path and the text of a link to it."""
+    if "key" in event.data and subject.client_id is not None:
+        return f"/dashboard/keys/{subject.client_id}", "Open the page of the key"
+    if subject.location_name is not None:
+        return f"/dashboard/sites/{subject.location_name}", "Open the page of the site"
+    return "/dashboard", "Open the dashboard"
+
+
+def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
     key, last = data.get("key", {}), data.get("connection", {}).get("last_heartbeat_at")
     summary = " ".join(str(data.get("post", {}).get("summary", "")).split())
+    place = f"“{subject.title}”" if subject.title else str(data.get("location_id", ""))
     return {
-        "site": f"The site of the API key {data.get('client_id', '')}",
+        "site": subject.domain or f"The site of {place}",
         "since": f" since {str(last)[:16].replace('T', ' ')} UTC" if last else "",
         "name": str(key.get("name", "")),
         "end": str(key.get("expires_at"))[:10],
-        "place": str(data.get("location_id", "")),
+        "place": place,
         "state": str(data.get("verification_state", "")),
         "switch": "on" if data.get("sync_enabled") else "off",
         "differences": ", ".join(str(each.get("field")) for each in data.get("differences", [])[:5]),

@@ -11,9 +11,11 @@ from profilesvc.domain.time import parse_iso
 from profilesvc.domain.webhooks import OVERLAP
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.events import number_of
 from profilesvc.services.webhooks import KINDS
-from profilesvc.storage import channels
+from profilesvc.storage import channels, events
 from profilesvc.storage.channels import Channel
+from profilesvc.storage.events import Subject
 
 _SIGNATURE = "webhook-signature"
 
@@ -40,10 +42,13 @@ async def of_delivery(services: Services, caller: Caller, webhook_id: int, entry
         return None
     async with services.storage.read() as session:
         channel = await channels.find(session, caller.owner_id, webhook_id, KINDS)
-    if channel is None:
-        raise missing("webhook")
+        if channel is None:
+            raise missing("webhook")
+        numbers = [] if entry.event is None else [number_of(entry.event)]
+        subjects = await events.subjects(session, caller.owner_id, numbers)
     at = parse_iso(entry.attempts[-1].at)
-    headers, body = request_of(services, Due(caller.owner_id, entry.id, channel, entry.event, at, 0))
+    subject = next(iter(subjects.values()), Subject())
+    headers, body = request_of(services, Due(caller.owner_id, entry.id, channel, entry.event, at, 0, subject))
     is_signed = channel.kind == "webhook" and _is_of_this_secret(channel, at)
     if not is_signed:
         headers.pop(_SIGNATURE, None)

@@ -7,10 +7,14 @@ from typing import NamedTuple
 from profilesvc.contract.events import PublishedEvent
 from profilesvc.services.context import Services
 from profilesvc.storage.channels import Channel
+from profilesvc.storage.events import Subject
 
 
 class Due(NamedTuple):
-    """A delivery to send now. `event` is None for a test; `tries` counts the attempts before this one."""
+    """A delivery to send now. `event` is None for a test; `tries` counts the attempts before this one.
+
+    `subject` names what the event is about, for a channel that a person reads.
+    """
 
     owner_id: int
     id: int
@@ -18,6 +22,7 @@ class Due(NamedTuple):
     event: PublishedEvent | None
     now: int
     tries: int
+    subject: Subject = Subject()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import orjson
 from profilesvc import __version__
 from profilesvc.contract.json import JsonObject
 from profilesvc.delivery.chats import message
+from profilesvc.delivery.messages import story
 from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome, Retry
 from profilesvc.delivery.transport import Transport, Unreachable
 from profilesvc.domain import webhooks
@@ -50,7 +51,8 @@ def request_of(services: Services, due: Due) -> tuple[dict[str, str], bytes]:
     headers = {"Content-Type": "application/json", "User-Agent": _USER_AGENT}
     document = document_of(due)
     if due.channel.kind != "webhook":
-        return headers, orjson.dumps(message(due.channel.kind, document))
+        title = "This is a test" if due.event is None else story(due.event, due.subject).title
+        return headers, orjson.dumps(message(due.channel.kind, title, document))
     body = orjson.dumps(document)
     keys = [webhooks.secret(services.pepper, due.channel.nonce)]
     if due.channel.previous_nonce is not None and (due.channel.previous_until or 0) > due.now:

@@ -33,7 +33,9 @@ from profilesvc.domain.time import SECOND
 from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.storage import channels, deliveries
+from profilesvc.storage import events as stored_events
 from profilesvc.storage.deliveries import CALLS, Claimed, DueRow, Finished
+from profilesvc.storage.events import Subject
 
 log = logging.getLogger("profilesvc")
 LEASE = 60 * SECOND
@@ -125,12 +127,21 @@ class Worker:
         found = [each for each in batch if each.event is not None or each.event_id is None]
         if not found:
             return Skipped("the event is older than 30 days")
-        due = [Due(each.owner_id, each.id, channel, _event(each), now, each.tries) for each in found]
         try:
+            due = await self._due(found, now)
             return await self._senders[channel.kind](self._services, due)
         except Exception:  # a defect must not end the worker
             log.exception("deliveries: unexpected")
             return Retry(Attempt(now, error="internal error"), blames_receiver=False)
+
+    async def _due(self, batch: list[Claimed], now: int) -> list[Due]:
+        channel, subjects = batch[0].channel, dict[int, Subject]()
+        if channel.kind != "webhook":  # its document has no names
+            numbers = [each.event_id for each in batch if each.event_id is not None]
+            async with self._services.storage.read() as session:
+                subjects = await stored_events.subjects(session, channel.owner_id, numbers)
+        found = [(each, subjects.get(each.event_id or 0, Subject())) for each in batch]
+        return [Due(each.owner_id, each.id, channel, _event(each), now, each.tries, subject) for each, subject in found]
 
     async def _record(self, batch: list[Claimed], outcome: Outcome) -> None:
         now = self._services.clock.now()

@@ -44,6 +44,11 @@ def event_id(owner_id: int, number: int) -> str:
     return f"evt_{owner_id}_{number}"
 
 
+def number_of(event: PublishedEvent) -> int:
+    """Return the number in the id of an event."""
+    return int(event.id.rpartition("_")[2])
+
+
 def published(owner_id: int, row: StoredPublishedEvent) -> PublishedEvent:
     """Return an event as the log and the deliveries show it."""
     return PublishedEvent(

@@ -3,7 +3,21 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, String, Text, Update, bindparam, func, insert, literal, select, update
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    String,
+    Text,
+    Update,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
@@ -12,7 +26,8 @@ from profilesvc.database.writers import Executions
 from profilesvc.storage import channels as stored
 from profilesvc.storage.channels import Channel
 from profilesvc.storage.events import StoredPublishedEvent
-from profilesvc.storage.tables import OWNER, deliveries, events, watches
+from profilesvc.storage.keys import live
+from profilesvc.storage.tables import OWNER, deliveries, events, holds, keys, watches
 
 State = Literal["pending", "delivered", "failed", "skipped"]
 TOGETHER = 500  # deliveries that one message may have
@@ -280,23 +295,32 @@ async def backlog(session: Executor, now: int) -> tuple[int, int | None]:
 
 
 class Told(NamedTuple):
-    """The state of a key, its snooze, and the type of the last alert about it that an address got."""
+    """What an address knows of a key: whether the key works, its state and snooze, and the last event of its site that
+    the address got.
+    """
 
-    state: str | None
-    snoozed_until: int | None
-    type: str | None
+    works: bool = False
+    state: str | None = None
+    snoozed_until: int | None = None
+    type: str | None = None
+    event_id: int | None = None
 
 
-async def told(session: Executor, owner_id: int, channel_id: int, event_id: int) -> Told:
-    """Return what an address knows of the key of an event."""
+async def told(session: Executor, owner_id: int, channel_id: int, event_id: int, now: int) -> Told:
+    """Return what an address knows of the key of an event. A key that is deactivated or has ended does not work."""
     of_event = select(events.c.key_id).where(events.c.owner_id == owner_id, events.c.id == event_id)
     key_id = (await session.execute(of_event)).scalar_one_or_none()
-    of_key = select(watches.c.state, watches.c.snoozed_until).where(
-        watches.c.owner_id == owner_id, watches.c.key_id == key_id
+    is_held = exists().where(holds.c.owner_id == owner_id, holds.c.key_id == key_id)
+    of_key = (
+        select(and_(live(now), ~is_held).label("works"), watches.c.state, watches.c.snoozed_until)
+        .select_from(
+            keys.outerjoin(watches, and_(watches.c.owner_id == keys.c.owner_id, watches.c.key_id == keys.c.id))
+        )
+        .where(keys.c.owner_id == owner_id, keys.c.id == key_id)
     )
-    watch = (await session.execute(of_key)).first()
-    last = (
-        select(events.c.type)
+    key = (await session.execute(of_key)).first()
+    query = (
+        select(events.c.type, events.c.id)
         .join(deliveries, (deliveries.c.owner_id == events.c.owner_id) & (deliveries.c.event_id == events.c.id))
         .where(
             events.c.owner_id == owner_id,
@@ -309,8 +333,8 @@ async def told(session: Executor, owner_id: int, channel_id: int, event_id: int)
         .order_by(events.c.id.desc())
         .limit(1)
     )
-    kind = (await session.execute(last)).scalar_one_or_none()
-    return Told(None, None, kind) if watch is None else Told(watch.state, watch.snoozed_until, kind)
+    last = (await session.execute(query)).first()
+    return Told() if key is None else Told(*key, *(last or ()))
 
 
 async def add_reminder(

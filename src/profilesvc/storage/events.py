@@ -1,5 +1,6 @@
 """Queries on the events of owners."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from sqlalchemy import String, and_, func, insert, literal, or_, select
@@ -8,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.events import EventType
 from profilesvc.database.engine import at_the_end
 from profilesvc.database.statements import Executor, insert_into
-from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys
+from profilesvc.storage.tables import channels, deliveries, event_heads, events, keys, locations
 
 _PENDING = "profilesvc.events"  # in `session.info`
 
@@ -135,6 +136,27 @@ async def find(session: Executor, owner_id: int, event_id: int) -> StoredPublish
     )
     row = (await session.execute(query)).first()
     return None if row is None else StoredPublishedEvent._make(row)
+
+
+class Subject(NamedTuple):
+    """What an event is about, by the names that its owner knows. All are empty or None for an event of the account."""
+
+    client_id: str | None = None
+    domain: str | None = None
+    location_name: str | None = None
+    title: str | None = None
+
+
+async def subjects(session: Executor, owner_id: int, numbers: Collection[int]) -> dict[int, Subject]:
+    """Return what events of an owner are about, by their numbers."""
+    key = and_(keys.c.owner_id == events.c.owner_id, keys.c.id == events.c.key_id)
+    location = and_(locations.c.owner_id == events.c.owner_id, locations.c.name == events.c.location_name)
+    query = (
+        select(events.c.id, keys.c.client_id, keys.c.primary_domain, events.c.location_name, locations.c.title)
+        .select_from(events.outerjoin(keys, key).outerjoin(locations, location))
+        .where(events.c.owner_id == owner_id, events.c.id.in_(numbers))
+    )
+    return {row.id: Subject._make(row[1:]) for row in await session.execute(query)}
 
 
 async def last(session: Executor, owner_id: int) -> int:
