@@ -43,7 +43,7 @@ from support.machine import NO_SERVER, foreign, memory_folder
 from support.parts import changed
 
 if TYPE_CHECKING:
-    from support.redis_server import RedisServer
+    from support.redis_server import RedisCluster, RedisServer
 
 BASE_URL = "http://profiles.test"
 # They wait for processes, timeouts and locks more than they compute.
@@ -303,6 +303,16 @@ def redis_server() -> Iterator["RedisServer"]:
     server = RedisServer()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator["RedisCluster"]:
+    """Three servers of it."""
+    from support.redis_server import RedisCluster
+
+    cluster = RedisCluster()
+    yield cluster
+    cluster.stop()
 
 
 # For a long test of what no database can change; `make deployed` runs it on PostgreSQL all the same.

@@ -13,7 +13,7 @@ from profilesvc.domain.rates import Standing, Window, Windows
 from profilesvc.domain.time import HOUR, MINUTE, SECOND, FrozenClock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.limits.redis import TIMEOUT_SECONDS, SharedWindows
-from support.redis_server import RedisServer, free_port
+from support.redis_server import RedisCluster, RedisServer, free_port
 
 NOW = 1_767_323_045_678
 
@@ -54,23 +54,21 @@ def memory() -> Rig:
     return MemoryWindows(clock), advance
 
 
-@pytest.fixture
-async def redis_rig(redis_server: RedisServer) -> AsyncIterator[Rig]:
-    """The same in Redis, by this process's clock; what lives in Redis expires there by its own."""
+@pytest.fixture(params=["memory", "redis_server", "redis_cluster"])
+async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
+    """In memory, and in Redis by this process's clock; what lives in Redis expires there by its own."""
+    if request.param == "memory":
+        yield request.getfixturevalue("memory")
+        return
+    url = request.getfixturevalue(request.param).url
     with time_machine.travel(NOW / SECOND, tick=False) as traveller:
 
         async def shift(by: int) -> None:
             traveller.shift(by / SECOND)
 
-        windows = SharedWindows(redis_server.url, MemoryWindows(FrozenClock(NOW)))
+        windows = SharedWindows(url, MemoryWindows(FrozenClock(NOW)))
         yield windows, shift
         await windows.close()
-
-
-@pytest.fixture(params=["memory", "redis"])
-def rig(request: pytest.FixtureRequest) -> Rig:
-    found: Rig = request.getfixturevalue("memory" if request.param == "memory" else "redis_rig")
-    return found
 
 
 THREE = Window(3, 10 * SECOND)
@@ -140,9 +138,11 @@ async def test_strikes_are_forgotten_after_a_quiet_window(memory: Rig) -> None:
     assert [await windows.strike("x", window) for _ in range(2)] == [0, 1_000]
 
 
-async def test_all_processes_count_in_one_place(redis_server: RedisServer) -> None:
+@pytest.mark.parametrize("server", ["redis_server", "redis_cluster"])
+async def test_all_processes_count_in_one_place(server: str, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue(server).url
     # With the time that a flood of a thousand may take where this process has hardly any for itself.
-    processes = [SharedWindows(redis_server.url, MemoryWindows(FrozenClock(NOW)), timeout=60) for _ in range(4)]
+    processes = [SharedWindows(url, MemoryWindows(FrozenClock(NOW)), timeout=60) for _ in range(4)]
     window = Window(800, 80 * SECOND)
     answers = await asyncio.gather(*(processes[n % 4].take("all", window) for n in range(1_000)))
     assert sum(granted for granted, _ in answers) == 800
@@ -192,6 +192,49 @@ async def test_a_server_that_comes_back_counts_again(redis_server: RedisServer) 
     assert (await windows.take("back", THREE))[1].left == 1  # a new connection, not the fallback
     await windows.close()
     await redis.aclose()
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("redis+cluster://", "must name at least one host"),
+        ("redis+cluster://:hush-hush@127.0.0.1:7000,:7001", "must name at least one host"),
+        ("redis+cluster://:hush-hush@127.0.0.1:port", "[Pp]ort"),
+        ("redis://:hush-hush@127.0.0.1:port", "[Pp]ort"),
+    ],
+)
+def test_an_error_in_the_url_is_reported_without_its_password(url: str, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule) as caught:
+        SharedWindows(url, MemoryWindows(FrozenClock(NOW)))
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["redis", "redis+cluster", "rediss+cluster", "valkey", "valkeys+cluster"])
+async def test_a_url_needs_no_port(scheme: str) -> None:
+    windows = SharedWindows(f"{scheme}://:hush-hush@127.0.0.1", MemoryWindows(FrozenClock(NOW)), timeout=0.05)
+    assert await taken(windows, 4) == [True, True, True, False]
+    await windows.close()
+
+
+async def test_a_cluster_has_the_keys_on_all_its_servers(redis_cluster: RedisCluster) -> None:
+    windows = SharedWindows(redis_cluster.url, MemoryWindows(FrozenClock(NOW)), timeout=60)
+    for number in range(60):
+        assert (await windows.take(f"key{number}", Window(2, HOUR)))[1].left == 1
+    for server in redis_cluster.servers:
+        async with Redis.from_url(server.url) as redis:
+            assert await redis.execute_command("DBSIZE") >= 5
+    await windows.close()
+
+
+async def test_without_a_server_of_the_cluster_a_process_counts_itself_for_its_keys() -> None:
+    cluster = RedisCluster()
+    windows = SharedWindows(cluster.url, MemoryWindows(FrozenClock(NOW)), pause=0.0)
+    await windows.take("first", THREE)
+    cluster.servers.pop().stop()
+    for number in range(30):
+        assert await taken(windows, 4, f"key{number}") == [True, True, True, False]
+    await windows.close()
+    cluster.stop()
 
 
 async def test_memory_forgets_callers_who_left() -> None:

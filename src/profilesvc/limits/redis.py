@@ -1,4 +1,7 @@
-"""Moving windows in Redis or Valkey that several processes share, on the storage of the library `limits`."""
+"""Moving windows in Redis, Valkey or a cluster of these, that several processes share, by the library `limits`.
+
+Each command uses one key, so that a cluster can have the keys on different servers.
+"""
 
 import asyncio
 import logging
@@ -6,13 +9,15 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
-from limits.aio.storage import RedisStorage
-from redis.asyncio import ConnectionPool, Redis
+from limits.aio.storage import RedisClusterStorage, RedisStorage
+from redis.asyncio import ConnectionPool
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as Disconnected
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from profilesvc.domain.rates import Standing, Window, Windows
 from profilesvc.domain.time import SECOND
@@ -24,12 +29,53 @@ PAUSE_SECONDS = 5.0  # without requests to a server that failed
 _LOG_EVERY_SECONDS = 60.0
 _CONNECTIONS = 16
 _PROBE_SECONDS = 3
+_PORT = 6379
+# AttributeError, because the client of a cluster that moves keys closes connections that its other callers open.
+_FAILURES = (RedisError, RedisClusterException, OSError, AttributeError)
 log = logging.getLogger("profilesvc")
 
 
-def redis_url(url: str) -> str:
-    """Return the URL for the library, which knows Valkey as Redis: the protocol is the same."""
-    return re.sub(r"\Avalkey", "redis", url)
+def _open(url: str, timeout: float, retries: int) -> RedisStorage:
+    """Return the storage of a URL. It connects with the first command.
+
+    The clients read the URL, because the library demands a port, and repeats a URL with its password in errors.
+
+    Raises:
+        ValueError: The URL cannot be read.
+    """
+    url = re.sub(r"\Avalkey", "redis", url)  # the protocol is the same
+    options: dict[str, Any] = {
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        "retry": Retry(NoBackoff(), retries, (Disconnected,)),
+    }
+    if not url.partition("://")[0].endswith("+cluster"):
+        pool: Any = ConnectionPool.from_url(url, **options)
+        storage = RedisStorage("redis://", implementation="redispy", key_prefix="profilesvc", connection_pool=pool)
+        _client(storage).auto_close_connection_pool = True
+        return storage
+    options |= _cluster_of(url)
+    return RedisClusterStorage("redis+cluster://", implementation="redispy", key_prefix="profilesvc", **options)
+
+
+def _cluster_of(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    credentials, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = map(unquote, credentials.partition(":"))
+    places = [urlsplit(f"//{host}") for host in hosts.split(",")]
+    if not all(place.hostname for place in places):
+        raise ValueError("must name at least one host: redis+cluster://HOST:PORT,HOST:PORT")
+    return {
+        "startup_nodes": [ClusterNode(str(place.hostname), place.port or _PORT) for place in places],
+        "username": username or None,
+        "password": password or None,
+        "ssl": parts.scheme.startswith("rediss"),
+    }
+
+
+def _client(storage: RedisStorage) -> Any:
+    bridge: Any = storage.bridge
+    return bridge.get_connection()
 
 
 class SharedWindows:
@@ -38,15 +84,8 @@ class SharedWindows:
     def __init__(
         self, url: str, fallback: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
     ) -> None:
-        url = redis_url(url)
-        self._pool = ConnectionPool.from_url(
-            url,
-            socket_timeout=timeout,
-            socket_connect_timeout=timeout,
-            retry=Retry(NoBackoff(), 1, (Disconnected,)),  # the server may have closed an idle connection
-        )
-        options: Any = {"connection_pool": self._pool}
-        storage = RedisStorage(url, implementation="redispy", key_prefix="profilesvc", **options)
+        storage = _open(url, timeout, retries=1)  # the server may have closed an idle connection
+        self._client = _client(storage)
         self._shared = LibraryWindows(storage, lambda: round(time.time() * SECOND))
         self._slots = asyncio.Semaphore(_CONNECTIONS)
         self._fallback, self._pause = fallback, pause
@@ -59,7 +98,7 @@ class SharedWindows:
         return await self._with_fallback(self._shared.strike, self._fallback.strike, bucket, window)
 
     async def close(self) -> None:
-        await self._pool.aclose()
+        await self._client.aclose()
 
     async def _with_fallback(
         self,
@@ -71,8 +110,9 @@ class SharedWindows:
         async with self._slots:
             if asyncio.get_running_loop().time() >= self._paused_until:
                 try:
+                    await self._client.initialize()  # that of a cluster does not wait for itself in its commands
                     return await shared(bucket, window)
-                except (RedisError, OSError) as error:
+                except _FAILURES as error:
                     self._pause_requests(error)
         return await fallback(bucket, window)
 
@@ -86,10 +126,9 @@ class SharedWindows:
 
 async def problem_with(url: str) -> str | None:
     """Return why the server cannot count, or None. Write, because a replica or a full server still serves reads."""
-    options: dict[str, Any] = {"socket_timeout": _PROBE_SECONDS, "socket_connect_timeout": _PROBE_SECONDS}
     try:
-        async with Redis.from_url(redis_url(url), retry=Retry(NoBackoff(), 0), **options) as server:
+        async with _client(_open(url, _PROBE_SECONDS, retries=0)) as server:
             await server.set("profilesvc:doctor", "1", ex=1)
-    except (RedisError, OSError, ValueError) as error:
+    except (*_FAILURES, ValueError) as error:
         return next(iter(str(error).splitlines()), "") or type(error).__name__
     return None

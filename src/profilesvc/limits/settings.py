@@ -12,8 +12,11 @@ _Rate = Annotated[Rate, NoDecode]  # the value is a plain string, not JSON
 
 
 def _counters_url(value: SecretStr) -> SecretStr:
-    if not re.match(r"memory://\Z|rediss?://|valkeys?://|unix://", value.get_secret_value()):
-        raise ValueError("must be memory:// or start with redis://, rediss://, valkey://, valkeys:// or unix://")
+    if not re.match(r"memory://\Z|(redis|valkey)s?(\+cluster)?://|unix://", value.get_secret_value()):
+        raise ValueError(
+            "must be memory:// or start with redis://, rediss://, valkey://, valkeys://, one of these with +cluster "
+            "(redis+cluster://), or unix://"
+        )
     return value
 
 
@@ -25,7 +28,8 @@ class LimitSettings(BaseModel):
     enabled: bool = True
     """Whether requests are counted. `false` also omits the RateLimit headers."""
     storage_url: Annotated[SecretStr, AfterValidator(_counters_url)] = SecretStr("memory://")
-    """`memory://` counts in each process; `redis://…`, `rediss://…` and `valkey://…` count for all processes."""
+    """`memory://` counts in each process; `redis://…`, `rediss://…` and `valkey://…` count for all processes.
+    `redis+cluster://HOST:PORT,HOST:PORT` counts in a cluster."""
     tokens_per_address: _Rate = Window.of("600/minute burst 200")
     """Requests without a bearer token, per IPv4 address or IPv6 /64."""
     tokens_per_client: _Rate = Window.of("120/minute burst 60")
