@@ -350,6 +350,33 @@ class TestAddresses:
         clock.advance(days=3, milliseconds=1)
         assert (await http.post(link[0])).status_code == 404
 
+    async def test_the_default_digest_has_each_change_at_the_provider(
+        self, alice: httpx.AsyncClient, plugin: Site, box: Box, passing: Passing
+    ) -> None:
+        """Within a day, by the provider's policy."""
+        await add(alice)
+        here = {"locationId": "locations/111"}
+        made = assert_ok(await plugin.http.post("/api/v1/posts", params=here, json={"summary": "Fresh bread"}), 201)
+        one = f"/api/v1/posts/{made['name'].rpartition('/')[2]}"
+        assert_ok(await plugin.http.patch(one, params=here, json={"summary": "Fresh rolls"}))
+        assert_ok(await plugin.http.delete(one, params=here))
+        reply = "/api/v1/reviews/111002/reply"
+        assert_ok(await plugin.http.put(reply, params=here, json={"comment": "Thank you."}))
+        assert_ok(await plugin.http.delete(reply, params=here))
+        assert_ok(await plugin.http.post("/api/v1/sync/111", json={"title": "Pier"}))
+        await passing(hours=23, minutes=59)
+        (digest,) = (message for message in box.messages if message["Subject"].startswith("Daily digest"))
+        text = text_of(digest)
+        for line in (
+            "A post of “Pier” was created: “Fresh bread”",
+            "A post of “Pier” was changed: “Fresh rolls”",
+            "A post of “Pier” was deleted: “Fresh rolls”",
+            "A review of “Pier” was replied to: “Thank you.”",
+            "The reply to a review of “Pier” was deleted",
+            "The profile of “Pier” was synced: title",
+        ):
+            assert line in " ".join(text.split())
+
     async def test_unsubscribes_without_a_login(
         self, alice: httpx.AsyncClient, http: httpx.AsyncClient, plugin: Site, box: Box
     ) -> None:

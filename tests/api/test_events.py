@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from conftest import AsUser
+from profilesvc.contract.alerts import DAILY
 from profilesvc.contract.events import SyncSwitchChanged
 from profilesvc.contract.keys import KeyRoll
 from profilesvc.domain.time import FrozenClock, month_start
@@ -207,6 +208,7 @@ class TestCauses:
         for _ in range(2):
             assert_ok(await alice.get(POSTS, params=PIER))
         assert [(event["type"], event["data"]["post"]["name"]) for event in await read(alice)] == [
+            *(("post.created", name) for name in made),
             ("post.published", made[0]),
             ("post.rejected", made[1]),
         ]
@@ -217,11 +219,67 @@ class TestCauses:
         (gone,) = await read(alice, types="post.deleted_at_provider")
         assert gone["data"]["post"]["summary"] == "Fresh bread"
 
-    async def test_a_post_that_the_owner_deletes_is_none(self, alice: httpx.AsyncClient) -> None:
+    async def test_a_post_that_the_owner_deletes_is_not_deleted_at_the_provider(self, alice: httpx.AsyncClient) -> None:
         assert_ok(await alice.get(POSTS, params=PIER))
         assert_ok(await alice.delete(f"{POSTS}/11102", params=PIER))
+        assert_error(await alice.delete(f"{POSTS}/11102", params=PIER), 404, "NOT_FOUND")
         assert_ok(await alice.get(POSTS, params=PIER))
-        assert await read(alice) == []
+        (event,) = await read(alice)
+        assert (event["type"], event["data"]["post"]["name"]) == ("post.deleted", "locations/111/localPosts/11102")
+        assert event["data"]["post"]["summary"]
+
+    async def test_a_post_that_was_deleted_elsewhere_and_is_changed(
+        self, alice: httpx.AsyncClient, services: Services
+    ) -> None:
+        assert_ok(await alice.get(POSTS, params=PIER))
+        await services.provider.delete_post("accounts/1", "locations/111", "11102")
+        for _ in range(2):
+            assert_error(await alice.patch(f"{POSTS}/11102", params=PIER, json={"summary": "New"}), 404, "NOT_FOUND")
+        assert await types(alice) == ["post.deleted_at_provider"]
+
+    async def test_changes_of_a_key_and_of_the_owner(self, alice: httpx.AsyncClient, plugin: Site) -> None:
+        """The provider's policy: the owner hears of each change, so the default digest has all of these."""
+        made = assert_ok(await plugin.http.post(POSTS, params=PIER, json={"summary": "Fresh bread"}), 201)["name"]
+        one = f"{POSTS}/{made.rpartition('/')[2]}"
+        assert_ok(await plugin.http.patch(one, params=PIER, json={"summary": "Fresh rolls"}))
+        assert_ok(await alice.delete(one, params=PIER))
+        reply = "/api/v1/reviews/111002/reply"
+        replied = assert_ok(await plugin.http.put(reply, params=PIER, json={"comment": "Thank you."}))
+        assert_ok(await alice.delete(reply, params=PIER))
+        found = (await read(alice))[1:]
+        assert [(event["type"], event["data"].get("post", {}).get("summary")) for event in found] == [
+            ("post.created", "Fresh bread"),
+            ("post.updated", "Fresh rolls"),
+            ("post.deleted", "Fresh rolls"),
+            ("review.replied", None),
+            ("review.reply_deleted", None),
+        ]
+        where = {"location_id": "locations/111", "review_name": "locations/111/reviews/111002"}
+        assert [event["data"] for event in found[3:]] == [{**where, "reply": replied}, {**where, "reply": None}]
+        of_key = await types(alice, client_id=plugin.key["client_id"])
+        assert of_key == ["key.created", "post.created", "post.updated", "review.replied"]
+        assert {event["type"] for event in found} <= set(DAILY)
+
+    async def test_a_rejected_change_is_none(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
+        assert_ok(await alice.get(POSTS, params=PIER))
+        await fail(emulator, method="POST|PATCH|PUT|DELETE")
+        body = {"summary": "Fresh bread"}
+        assert_error(await alice.post(POSTS, params=PIER, json=body), 502, "PROVIDER_API_ERROR")
+        assert_error(await alice.patch(f"{POSTS}/11102", params=PIER, json=body), 502, "PROVIDER_API_ERROR")
+        assert_error(await alice.delete(f"{POSTS}/11102", params=PIER), 502, "PROVIDER_API_ERROR")
+        assert await types(alice) == []
+        await heal(emulator)
+        await fail(emulator, method="PUT|DELETE")
+        reply = "/api/v1/reviews/111002/reply"
+        assert_error(await alice.put(reply, params=PIER, json={"comment": "Hello"}), 502, "PROVIDER_API_ERROR")
+        assert await types(alice) == []
+
+    async def test_a_repeated_request_is_one_change(self, alice: httpx.AsyncClient) -> None:
+        headers = {"X-Idempotency-Key": "one-post-0123456789"}
+        for _ in range(2):
+            sent = await alice.post(POSTS, params=PIER, json={"summary": "Fresh bread"}, headers=headers)
+            assert_ok(sent, 201)
+        assert await types(alice) == ["post.created"]
 
     async def test_the_quota_at_80_percent_and_at_its_end(
         self, alice: httpx.AsyncClient, services: Services, clock: FrozenClock

@@ -57,7 +57,7 @@ async def test_a_post_reads_its_caller_only(
     sent, response = await sent_for(services, client, POSTS, headers)
     assert response.status_code == 201
     assert len(sent.reads) == own_reads(request), sent.reads
-    assert len(sent.statements) == own_reads(request) + 3 + 2 * claims, sent.statements
+    assert len(sent.statements) == own_reads(request) + 3 + EVENT + 2 * claims, sent.statements
     assert sent.transactions == 2 + claims
 
 

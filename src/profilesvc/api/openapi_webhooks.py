@@ -93,11 +93,28 @@ _WHEN: dict[EventType, tuple[type[BaseModel], str, JsonObject]] = {
             "error": "PROVIDER_API_ERROR",
         },
     ),
+    "post.created": (events.PostChanged, "A post was created", {**_HERE, "post": {**_POST, "state": "PROCESSING"}}),
+    "post.updated": (events.PostChanged, "A post was changed", {**_HERE, "post": _POST}),
+    "post.deleted": (events.PostChanged, "A post was deleted", {**_HERE, "post": _POST}),
     "post.published": (events.PostChanged, "A post was published", {**_HERE, "post": _POST}),
     "post.rejected": (events.PostChanged, "A post was rejected", {**_HERE, "post": {**_POST, "state": "REJECTED"}}),
     "post.deleted_at_provider": (events.PostChanged, "A post was deleted at the provider", {**_HERE, "post": _POST}),
     "review.created": (events.ReviewChanged, "There is a new review", {**_HERE, "review": _REVIEW}),
     "review.updated": (events.ReviewChanged, "A review was changed", {**_HERE, "review": _REVIEW}),
+    "review.replied": (
+        events.ReplyChanged,
+        "A review was replied to",
+        {
+            **_HERE,
+            "review_name": _REVIEW["name"],
+            "reply": {"comment": "Thank you.", "updateTime": _AT, "reviewReplyState": "PENDING"},
+        },
+    ),
+    "review.reply_deleted": (
+        events.ReplyChanged,
+        "A reply was deleted",
+        {**_HERE, "review_name": _REVIEW["name"], "reply": None},
+    ),
     "quota.warning": (events.QuotaWarning, "Most posts are used", {"used": 800, "limit": 1000, "month": "2026-01"}),
 }
 _HEADERS = {

@@ -15,9 +15,14 @@ _CLOCK = re.compile(r"^([01][0-9]|2[0-3]):[0-5][0-9]\Z", re.ASCII)
 DOWN: tuple[EventType, ...] = ("connection.offline", "connection.never_connected")
 IMMEDIATE: tuple[EventType, ...] = (*DOWN, "connection.site_mismatch", "key.expiring", "token.reuse_detected")
 DAILY: tuple[EventType, ...] = (
+    "post.created",
+    "post.updated",
+    "post.deleted",
     "post.rejected",
     "post.deleted_at_provider",
     "review.created",
+    "review.replied",
+    "review.reply_deleted",
     "profile.drifted",
     "sync.succeeded",
     "sync.failed",

@@ -29,11 +29,16 @@ EventType = Literal[
     "profile.drifted",
     "sync.succeeded",
     "sync.failed",
+    "post.created",
+    "post.updated",
+    "post.deleted",
     "post.published",
     "post.rejected",
     "post.deleted_at_provider",
     "review.created",
     "review.updated",
+    "review.replied",
+    "review.reply_deleted",
     "quota.warning",
 ]
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
@@ -107,7 +112,7 @@ class SyncEnded(Data):
 
 
 class PostChanged(Data):
-    """The provider published, rejected or deleted a post. The post is in the provider's format."""
+    """A key, the user or the provider changed a post, which is in the provider's format."""
 
     location_id: str
     post: JsonObject
@@ -118,6 +123,14 @@ class ReviewChanged(Data):
 
     location_id: str
     review: JsonObject
+
+
+class ReplyChanged(Data):
+    """A key or the user set or deleted the reply to a review. It is in the provider's format; null if it is deleted."""
+
+    location_id: str
+    review_name: str
+    reply: JsonObject | None
 
 
 class QuotaWarning(Data):
@@ -137,6 +150,7 @@ EventData = (
     | SyncEnded
     | PostChanged
     | ReviewChanged
+    | ReplyChanged
     | QuotaWarning
 )
 

@@ -29,11 +29,16 @@ GROUPS: dict[str, dict[EventType, str]] = {
         "location.sync_switched": "Sync was switched on or off",
     },
     "Posts and reviews": {
+        "post.created": "A post was created here or by a key",
+        "post.updated": "A post was changed here or by a key",
+        "post.deleted": "A post was deleted here or by a key",
         "post.rejected": "A post was rejected",
         "post.deleted_at_provider": "A post was deleted at the provider",
         "post.published": "A post was published",
         "review.created": "There is a new review",
         "review.updated": "A review was changed",
+        "review.replied": "A review was replied to",
+        "review.reply_deleted": "A reply was deleted",
     },
     "Plan": {"quota.warning": "The month's posts are almost used up"},
 }
@@ -55,11 +60,16 @@ _HAPPENINGS: dict[str, str] = {
     "profile.drifted": "The provider's profile differs from the last sync: {differences}",
     "sync.succeeded": "A sync succeeded: {updated}",
     "sync.failed": "A sync failed: {error}",
+    "post.created": "A post was created{post}",
+    "post.updated": "A post was changed{post}",
+    "post.deleted": "A post was deleted{post}",
     "post.published": "A post was published{post}",
     "post.rejected": "A post was rejected{post}",
     "post.deleted_at_provider": "A post was deleted at the provider{post}",
     "review.created": "There is a new review{stars}",
     "review.updated": "A review was changed{stars}",
+    "review.replied": "A review was replied to{reply}",
+    "review.reply_deleted": "The reply to a review was deleted",
     "quota.warning": "{used} of {limit} posts of the month are used",
 }
 _STARS = {"ONE": 1, "TWO": 2, "THREE": 3, "FOUR": 4, "FIVE": 5}
@@ -90,7 +100,6 @@ def silent_since(published: PublishedEvent) -> str | None:
 def happening(published: PublishedEvent) -> str:
     """Return an event of a site as a sentence, for the page of the site."""
     data, kind = published.data, published.type
-    post = " ".join(str(data.get("post", {}).get("summary", "")).split())
     stars = _STARS.get(str(data.get("review", {}).get("starRating")), 0)
     name = f"the key “{data.get('key', {}).get('name', '')}”"
     fields = {
@@ -105,9 +114,15 @@ def happening(published: PublishedEvent) -> str:
         "stars": f": {stars} star{'s' * (stars > 1)}" if stars else "",
         "used": str(data.get("used", "")),
         "limit": str(data.get("limit", "")),
-        "post": f": “{post[:80]}{'…' if len(post) > 80 else ''}”" if post else "",
+        "post": _quoted(data.get("post", {}).get("summary", "")),
+        "reply": _quoted((data.get("reply") or {}).get("comment", "")),
     }
     return _HAPPENINGS[kind].format_map(fields) if kind in _HAPPENINGS else kind
+
+
+def _quoted(text: object) -> str:
+    line = " ".join(str(text).split())
+    return f": “{line[:80]}{'…' if len(line) > 80 else ''}”" if line else ""
 
 
 def _list_of(paths: list[str]) -> str:

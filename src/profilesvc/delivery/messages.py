@@ -37,6 +37,9 @@ _STORIES: dict[EventType, Story] = {
     "profile.drifted": Story("The provider's profile of {place} differs from the last sync", detail="{differences}"),
     "sync.succeeded": Story("The profile of {place} was synced", detail="{updated}"),
     "sync.failed": Story("The sync of {place} failed", "The next sync sends the same data again."),
+    "post.created": Story("A post of {place} was created", detail="{summary}"),
+    "post.updated": Story("A post of {place} was changed", detail="{summary}"),
+    "post.deleted": Story("A post of {place} was deleted", detail="{summary}"),
     "post.published": Story("A post of {place} was published", detail="{summary}"),
     "post.rejected": Story(
         "The provider rejected a post of {place}", "Change the post to submit it again.", "{summary}"
@@ -44,6 +47,8 @@ _STORIES: dict[EventType, Story] = {
     "post.deleted_at_provider": Story("A post of {place} was deleted at the provider", detail="{summary}"),
     "review.created": Story("{place} has a new review"),
     "review.updated": Story("A review of {place} was changed"),
+    "review.replied": Story("A review of {place} was replied to", detail="{reply}"),
+    "review.reply_deleted": Story("The reply to a review of {place} was deleted"),
     "quota.warning": Story("{used} of {limit} posts of the month are used"),
 }
 
@@ -65,7 +70,6 @@ def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:
 
 def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
     key, last = data.get("key", {}), data.get("connection", {}).get("last_heartbeat_at")
-    summary = " ".join(str(data.get("post", {}).get("summary", "")).split())
     place = f"“{subject.title}”" if subject.title else str(data.get("location_id", ""))
     return {
         "site": subject.domain or f"The site of {place}",
@@ -77,7 +81,13 @@ def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
         "switch": "on" if data.get("sync_enabled") else "off",
         "differences": ", ".join(str(each.get("field")) for each in data.get("differences", [])[:5]),
         "updated": ", ".join(data.get("fields_updated", [])) or "no change",
-        "summary": f"“{summary[:60]}{'…' if len(summary) > 60 else ''}”",
+        "summary": _quoted(data.get("post", {}).get("summary", "")),
+        "reply": _quoted((data.get("reply") or {}).get("comment", "")),
         "used": str(data.get("used", "")),
         "limit": str(data.get("limit", "")),
     }
+
+
+def _quoted(text: object) -> str:
+    line = " ".join(str(text).split())
+    return f"“{line[:60]}{'…' if len(line) > 60 else ''}”"

@@ -248,7 +248,7 @@ async def require_location(services: Services, caller: Caller, name: str) -> All
     if caller.key is not None:
         if caller.key.location_name != name:
             raise forbidden(Forbidden.OTHER_LOCATION, "The key is bound to another location.")
-        return AllowedLocation(name, caller.owner_id, caller.plan, caller.key.account)
+        return AllowedLocation(name, caller.owner_id, caller.plan, caller.key.account, caller.key.id)
     async with services.storage.read() as session:
         account = await locations.account_of(session, caller.owner_id, name)
     if account is None:

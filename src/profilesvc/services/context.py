@@ -138,6 +138,7 @@ class AllowedLocation:
     owner_id: int
     plan: Plan
     account: str
+    key_id: int | None = None  # the caller's, for the events of what it changes
 
     @property
     def id(self) -> str:

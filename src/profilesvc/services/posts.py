@@ -33,6 +33,7 @@ _CREATED = 201
 _PROCESSING_MAX_AGE = 5 * SECOND
 _CLOCK_SKEW = 5 * SECOND
 _KINDS: dict[str, EventType] = {"LIVE": "post.published", "REJECTED": "post.rejected"}
+_BY_CALLER: tuple[EventType, ...] = ("post.created", "post.updated", "post.deleted")
 _WARNINGS = (100, 80)  # percent of the month's posts
 _POSITION = re.compile(r"[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}", re.ASCII)
 
@@ -132,6 +133,7 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
         if adopted:  # it was counted by the attempt that created it
             await posts.give_back(session, location.owner_id, month_start(now))
         await posts.put(session, location.owner_id, location.name, created, now)
+        events.publish(services, session, location.owner_id, _event("post.created", location, created.document))
         if claim is not None:
             await claim.finish(session, _CREATED, response)
     if not adopted:
@@ -231,6 +233,7 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
         raise await _rejected(services, location, post_id, error) from error
     async with services.storage.write() as session:
         await posts.change(session, location.owner_id, location.name, changed, now)
+        events.publish(services, session, location.owner_id, _event("post.updated", location, changed.document))
     return Rendered(changed.document.encode())
 
 
@@ -258,7 +261,7 @@ async def delete(services: Services, location: AllowedLocation, post_id: str) ->
         await services.provider.delete_post(location.account, location.name, post_id)
     except ProviderError as error:
         raise await _rejected(services, location, post_id, error) from error
-    await _forget(services, location, post_id)
+    await _forget(services, location, post_id, "post.deleted")
     return PostDeleted()
 
 
@@ -266,7 +269,7 @@ async def _rejected(services: Services, location: AllowedLocation, post_id: str,
     """Return the error to raise, and remove a post that the provider no longer has."""
     if not error.not_found:
         return provider_failure(error)
-    await _forget(services, location, post_id)
+    await _forget(services, location, post_id, "post.deleted_at_provider")
     return missing("post")
 
 
@@ -312,11 +315,18 @@ async def reread(services: Services, location: AllowedLocation) -> None:
     await services.single_flight.run(_work(location.name), lambda: _read(services, location))
 
 
-async def _forget(services: Services, location: AllowedLocation, post_id: str) -> None:
-    """Remove a post that the provider no longer has, after any read in progress that may still contain it."""
+async def _forget(services: Services, location: AllowedLocation, post_id: str, kind: EventType) -> None:
+    """Remove a post that the provider no longer has, after any read in progress that may still contain it.
+
+    Publish who deleted it: the caller, or somebody at the provider if it is still cached.
+    """
     await services.single_flight.wait(_work(location.name))
     async with services.storage.leases.hold(_work(location.name)), services.storage.write() as session:
-        await posts.remove(session, location.owner_id, location.name, post_id)
+        document = await posts.remove(session, location.owner_id, location.name, post_id)
+        if document is None and kind == "post.deleted":
+            document = orjson.dumps({"name": f"{location.name}/localPosts/{post_id}"}).decode()
+        if document is not None:
+            events.publish(services, session, location.owner_id, _event(kind, location, document))
 
 
 def _work(location: str) -> str:
@@ -360,6 +370,6 @@ def _events(location: AllowedLocation, before: dict[str, str], reading: Reading)
 
 
 def _event(kind: EventType, location: AllowedLocation, document: str) -> NewEvent:
-    return events.new(
-        kind, PostChanged(location_id=location.name, post=orjson.loads(document)), location_name=location.name
-    )
+    """Return the event of a post; that of a change through the service names the caller's key."""
+    data = PostChanged(location_id=location.name, post=orjson.loads(document))
+    return events.new(kind, data, key_id=location.key_id if kind in _BY_CALLER else None, location_name=location.name)

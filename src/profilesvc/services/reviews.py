@@ -8,12 +8,13 @@ import orjson
 from profilesvc.contract.common import review_id as checked_id
 from profilesvc.contract.common import without_account
 from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.contract.events import EventType, ReplyChanged
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.reviews import MAX_PAGE_SIZE, ReplyDeleted, ReviewListQuery
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.reviews import check_reply
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import review_news
+from profilesvc.services import events, review_news
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.page_tokens import seal, unseal
@@ -97,6 +98,7 @@ async def reply(services: Services, location: AllowedLocation, review_id: str, b
         document = await services.provider.reply(location.account, location.name, review_id, comment)
     except ProviderError as error:
         raise _failure(error, "There is no such review.") from error
+    await _publish(services, location, review_id, document)
     return Rendered(orjson.dumps(document))
 
 
@@ -111,7 +113,17 @@ async def delete_reply(services: Services, location: AllowedLocation, review_id:
         await services.provider.delete_reply(location.account, location.name, review_id)
     except ProviderError as error:
         raise _failure(error, "There is no such review, or it has no reply.") from error
+    await _publish(services, location, review_id, None)
     return ReplyDeleted()
+
+
+async def _publish(services: Services, location: AllowedLocation, review_id: str, reply: JsonObject | None) -> None:
+    """Publish that the caller set the reply, or deleted it."""
+    data = ReplyChanged(location_id=location.name, review_name=f"{location.name}/reviews/{review_id}", reply=reply)
+    kind: EventType = "review.reply_deleted" if reply is None else "review.replied"
+    event = events.new(kind, data, key_id=location.key_id, location_name=location.name)
+    async with services.storage.write() as session:
+        events.publish(services, session, location.owner_id, event)
 
 
 def _page(location: AllowedLocation, documents: object) -> list[JsonObject]:

@@ -150,8 +150,10 @@ async def change(session: AsyncSession, owner_id: int, location: str, post: Stor
     await session.execute(update(posts).where(*is_post).values(**post._asdict(), read_at=now))
 
 
-async def remove(session: AsyncSession, owner_id: int, location: str, post_id: str) -> None:
-    await session.execute(delete(posts).where(_of(owner_id, location), posts.c.post_id == post_id))
+async def remove(session: AsyncSession, owner_id: int, location: str, post_id: str) -> str | None:
+    """Remove a post and return its document, or None if it was not cached."""
+    removed = delete(posts).where(_of(owner_id, location), posts.c.post_id == post_id).returning(posts.c.document)
+    return (await session.execute(removed)).scalar_one_or_none()
 
 
 async def documents(session: Executor, owner_id: int, location: str) -> dict[str, str]:
