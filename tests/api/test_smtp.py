@@ -126,3 +126,10 @@ async def test_a_server_that_is_gone_gets_another_attempt(tmp_path: Path, server
 def test_other_addresses_of_servers_are_rejected(url: str) -> None:
     with pytest.raises(ValidationError):
         MailSettings.model_validate({"url": SecretStr(url)})
+
+
+async def test_production_without_a_server_writes_no_files(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path).model_copy(update={"environment": "production"})
+    with pytest.raises(Unsent, match="PROFILESVC_MAIL__URL is not set"):
+        await Mailer(settings).send(message(), "alice@example.com", "1")
+    assert not (settings.data_dir / "mail").exists()

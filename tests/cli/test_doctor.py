@@ -2,6 +2,7 @@
 
 import base64
 import json
+import socket
 import ssl
 import threading
 import time
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 import redis
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
 
 from conftest import make_settings
 from profilesvc.bootstrap import Runtime, create_app
@@ -72,6 +75,23 @@ def serving_tls(folder: Path) -> Iterator[str]:
         thread.join()
 
 
+@contextmanager
+def mail_server() -> Iterator[int]:
+    """A mail server that requires a login; gives its port."""
+
+    def authenticate(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
+        return AuthResult(success=(data.login, data.password) == (b"user", b"p@ss"))
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    controller = Controller(object(), "127.0.0.1", port, authenticator=authenticate, auth_require_tls=False)
+    controller.start()
+    try:
+        yield port
+    finally:
+        controller.stop()
+
+
 class TestInside:
     def test_the_demo_data_has_no_problems(self, run: Run) -> None:
         rows = printed(run("doctor", "--json"))
@@ -81,6 +101,7 @@ class TestInside:
             "passphrase",
             "sign-in",
             "limits",
+            "mail",
             "database",
             "migrations",
             "signing keys",
@@ -94,7 +115,7 @@ class TestInside:
     def test_lines_are_for_people(self, run: Run) -> None:
         result = run("doctor")
         assert result.exit_code == 0
-        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 11
+        assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 12
 
     @pytest.mark.parametrize(
         ("setting", "status"),
@@ -184,6 +205,7 @@ class TestProduction:
             ("passphrase", "TOKENS__KEY_PASSPHRASE"),
             ("sign-in", "IDENTITY__ISSUER"),
             ("proxy", "TRUSTED_HOPS"),
+            ("mail", "MAIL__URL"),
         ):
             assert rows[name]["status"] == "warn"
             assert f"PROFILESVC_{variable}" in rows[name]["hint"]
@@ -244,6 +266,31 @@ class TestProduction:
         assert found(GUIDES_FOLDER=str(tmp_path))["guides"]["status"] == "ok"
         row = found(GUIDES_FOLDER=str(tmp_path / "missing"))["guides"]
         assert (row["status"], "PROFILESVC_GUIDES_FOLDER" in row["hint"]) == ("warn", True)
+
+    @pytest.mark.parametrize(
+        ("login", "sender", "status"),
+        [("user:p%40ss", "a@p.example", "ok"), ("user:wrong", "a@p.example", "fail"), ("user:p%40ss", None, "fail")],
+    )
+    def test_the_login_at_the_mail_server_is_tried(
+        self, found: Callable[..., dict[str, Any]], tmp_path: Path, login: str, sender: str | None, status: str
+    ) -> None:
+        with mail_server() as port:
+            named = {"MAIL__URL": f"smtp://{login}@127.0.0.1:{port}"} | ({"MAIL__FROM": sender} if sender else {})
+            row = found(ENVIRONMENT="development", **named)["mail"]
+        assert (row["status"], "PROFILESVC_MAIL__" in row["hint"]) == (status, status == "fail")
+        assert login.partition(":")[2] not in row["message"]
+
+    def test_a_mail_server_that_does_not_respond_fails(self, found: Callable[..., dict[str, Any]]) -> None:
+        row = found(MAIL__URL="smtps://user:hush-hush@127.0.0.1:1", MAIL__FROM="a@p.example")["mail"]
+        assert (row["status"], "hush" in str(row)) == ("fail", False)
+
+    def test_a_password_for_the_mail_server_in_plain_text_is_rejected(
+        self, found: Callable[..., dict[str, Any]]
+    ) -> None:
+        rows = found(MAIL__URL="smtp://user:hush-hush@mail.example", MAIL__FROM="a@p.example")
+        assert (list(rows), rows["settings"]["status"]) == (["settings"], "fail")
+        assert "PROFILESVC_MAIL__URL must not send a password in plain text" in rows["settings"]["message"]
+        assert "hush" not in rows["settings"]["message"]
 
     def test_counters_that_do_not_respond_fail(self, found: Callable[..., dict[str, Any]]) -> None:
         for url in ("redis://:hush-hush@127.0.0.1:1/0", "valkey://127.0.0.1:1", "unix:///no/such/socket"):

@@ -59,7 +59,7 @@ def connection_hint(error: BaseException | None, hint: str) -> str:
 
 
 async def inside(settings: Settings) -> AsyncIterator[Check]:
-    """Check secrets, sign-in, limits, database, migrations, signing keys and provider."""
+    """Check secrets, sign-in, limits, mail, database, migrations, signing keys and provider."""
     from profilesvc.cli import checks_settings
 
     yield _environment(settings)
@@ -67,6 +67,7 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
         yield secret
     yield await checks_settings.sign_in(settings)
     yield await checks_settings.limits(settings)
+    yield await checks_settings.mail(settings)
     if settings.production:
         yield checks_settings.proxy(settings)
         yield _metrics(settings)

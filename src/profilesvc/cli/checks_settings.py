@@ -1,4 +1,4 @@
-"""The checks of `doctor` on secrets, sign-in and rate limits."""
+"""The checks of `doctor` on secrets, sign-in, rate limits and mail."""
 
 from collections.abc import Iterator
 
@@ -94,3 +94,22 @@ async def _counters(url: str) -> Check:
     if problem := await problem_with(url):
         return Check("limits", "fail", f"the shared counters do not respond: {problem}", hint)
     return Check("limits", "ok", "all processes share the counters")
+
+
+async def mail(settings: Settings) -> Check:
+    """Check whether alerts can be sent: the mail server accepts a connection and the login."""
+    from profilesvc.delivery.smtp import Mailer, Unsent
+
+    if not settings.mail.url.get_secret_value():
+        if not settings.production:
+            return Check("mail", "ok", "messages are written to files, which /dashboard/mail shows")
+        hint = f"set {PREFIX}MAIL__URL and {PREFIX}MAIL__FROM (docs/operations.md, Alarms)"
+        return Check("mail", "warn", "no mail server: alerts by e-mail are off", hint)
+    if settings.mail.from_.endswith(".invalid"):
+        return Check("mail", "fail", f"messages are from {settings.mail.from_}", f"set {PREFIX}MAIL__FROM")
+    try:
+        await Mailer(settings).check()
+    except Unsent as error:
+        hint = f"start the mail server, or correct {PREFIX}MAIL__URL; until then alerts wait"
+        return Check("mail", "fail", str(error), hint)
+    return Check("mail", "ok", "the mail server accepts the login")

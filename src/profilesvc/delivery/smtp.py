@@ -1,8 +1,10 @@
 """Sends messages: by SMTP, or in development to files in `var/mail`."""
 
 import asyncio
+import contextlib
 import os
 import re
+from collections.abc import Iterator
 from email.message import EmailMessage
 from email.policy import EmailPolicy
 from pathlib import Path
@@ -48,7 +50,7 @@ class Mailer:
     def __init__(self, settings: Settings) -> None:
         self._url = settings.mail.url.get_secret_value()
         self._from = settings.mail.from_
-        self._folder = settings.data_dir / "mail"
+        self._folder = None if settings.production else settings.data_dir / "mail"
 
     async def send(self, message: EmailMessage, address: str, name: str) -> None:
         """Send a message to an address; `name` is that of the file in development.
@@ -58,33 +60,53 @@ class Mailer:
             Unsent: for any other reason.
         """
         content = message.as_bytes(policy=_POLICY)
-        if not self._url:
+        if self._url:
+            with _failures():
+                async with asyncio.timeout(_SECONDS_IN_ALL), _client(self._url) as client:
+                    await client.sendmail(self._from, [address], content)
+        elif self._folder is not None:
             _write(self._folder, f"{name}.eml", content)
-            return
-        parts = urlsplit(self._url)
-        try:
-            async with asyncio.timeout(_SECONDS_IN_ALL):
-                await aiosmtplib.send(
-                    content,
-                    sender=self._from,
-                    recipients=[address],
-                    hostname=parts.hostname,
-                    port=parts.port or _PORTS[parts.scheme],
-                    username=unquote(parts.username) if parts.username else None,
-                    password=unquote(parts.password) if parts.password else None,
-                    use_tls=parts.scheme == "smtps",
-                    start_tls=parts.scheme == "smtp+starttls",
-                    timeout=_SECONDS,
-                )
-        except aiosmtplib.SMTPRecipientsRefused as error:
-            (refused,) = error.recipients
-            if _is_of_recipient(refused.code, refused.message):
-                raise Rejected(f"the mail server rejects the address: {refused.code}") from None
-            raise Unsent(f"the mail server does not accept the address now: {refused.code}") from None
-        except aiosmtplib.SMTPResponseException as error:
-            raise Unsent(f"the mail server responds {error.code}") from None
-        except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
-            raise Unsent(f"the mail server cannot be reached: {type(error).__name__}") from None
+        else:
+            raise Unsent("PROFILESVC_MAIL__URL is not set")
+
+    async def check(self) -> None:
+        """Connect to the server and log in, without a message.
+
+        Raises:
+            Unsent: it does not work.
+        """
+        with _failures():
+            async with asyncio.timeout(_SECONDS), _client(self._url):
+                pass
+
+
+def _client(url: str) -> aiosmtplib.SMTP:
+    parts = urlsplit(url)
+    return aiosmtplib.SMTP(
+        hostname=parts.hostname,
+        port=parts.port or _PORTS[parts.scheme],
+        username=unquote(parts.username) if parts.username else None,
+        password=unquote(parts.password) if parts.password else None,
+        use_tls=parts.scheme == "smtps",
+        start_tls=parts.scheme == "smtp+starttls",
+        timeout=_SECONDS,
+    )
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """Raise what the server or the connection raises as one of our two errors."""
+    try:
+        yield
+    except aiosmtplib.SMTPRecipientsRefused as error:
+        (refused,) = error.recipients
+        if _is_of_recipient(refused.code, refused.message):
+            raise Rejected(f"the mail server rejects the address: {refused.code}") from None
+        raise Unsent(f"the mail server does not accept the address now: {refused.code}") from None
+    except aiosmtplib.SMTPResponseException as error:
+        raise Unsent(f"the mail server responds {error.code}") from None
+    except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
+        raise Unsent(f"the mail server cannot be reached: {type(error).__name__}") from None
 
 
 def _is_of_recipient(code: int, text: str) -> bool:

@@ -233,6 +233,8 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}PROVIDER__URL is required in production: the emulator is for development")
         if problem := self.provider.problem():
             raise ValueError(f"{PREFIX}PROVIDER__{problem}")
+        if problem := self.mail.problem():
+            raise ValueError(f"{PREFIX}MAIL__{problem}")
         if self.webhooks.allow_private:
             raise ValueError(f"{PREFIX}WEBHOOKS__ALLOW_PRIVATE must not be set in production")
         if variables := _placeholders(self):

@@ -199,11 +199,18 @@ class MailSettings(_Group):
     """Alerts by e-mail (docs/events.md)."""
 
     url: Annotated[SecretStr, AfterValidator(_mail_url)] = SecretStr("")
-    """Mail server, `smtp+starttls://user:password@host:587` or `smtps://…`. Empty in development: files in var/mail."""
+    """Mail server, `smtp+starttls://user:password@host:587` or `smtps://…`. Empty: no mail; in development files."""
     from_: Annotated[str, Field(alias="from", max_length=320, pattern=r"^[^@\s<>]+@[^@\s<>]+$")] = (
         "alerts@profilesvc.invalid"
     )
     """Address that alerts are from."""
+
+    def problem(self) -> str | None:
+        """Return what is wrong for production, starting with the name of the variable; None if it may be used."""
+        parts = urlsplit(self.url.get_secret_value())
+        if parts.scheme == "smtp" and parts.password:
+            return "URL must not send a password in plain text: use smtp+starttls:// or smtps://"
+        return None
 
     def sends(self, production: bool) -> bool:
         """Return whether messages can be sent: to a server, or in development to files."""
