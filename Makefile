@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover clients package docs fmt openapi reference clean
+.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover clients package package-tools audit docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -173,13 +173,19 @@ clients: $(DEV) ## test the API with generators, linters and OAuth libraries of 
 
 # An environment of its own, because the tools bring packages that the service must not need by accident.
 PACKAGE := build/package
-package: $(DEV) ## build the sdist and the wheel, and test them in new environments; writes build/package/sbom.json
+package: $(DEV) package-tools ## build the sdist and the wheel, and test them in new environments; writes build/package/sbom.json
+	$(BIN)/pytest -q -rs -m package tests/package
+
+package-tools: $(DEV)
 	@mkdir -p $(PACKAGE)
 	@test -x $(PACKAGE)/venv/bin/python || $(BIN)/python -m venv $(PACKAGE)/venv
 	@{ $(PACKAGE)/venv/bin/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' && \
 		$(PACKAGE)/venv/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group package; } || \
 		echo "PyPI cannot be reached" >&2
-	$(BIN)/pytest -q -rs -m package tests/package
+
+# Strict, because a package without advisories would count as one without vulnerabilities.
+audit: package-tools ## look for known vulnerabilities in constraints.txt; needs the advisories of PyPI
+	$(PACKAGE)/venv/bin/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
 
 MERMAID := mermaid@11.17.2
 docs: plugin ## build the website of all pages in build/site

@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -183,3 +184,14 @@ def test_time_and_chance_are_read_in_one_place() -> None:
         calls = {ast.unparse(node.func) for node in ast.walk(tree(module)) if isinstance(node, ast.Call)}
         assert not calls & clocks, f"{module} reads a clock"
         assert not {name for name in imports(module) if within(name, chance)}, f"{module} makes chance of its own"
+
+
+def test_no_import_warns() -> None:
+    """Imports inside functions too. A library warns first at its import about what it will drop."""
+    nodes = [node for module in modules() for node in ast.walk(tree(module))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    script = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+    words = [sys.executable, "-W", "always", "-c", script, *sorted(names)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

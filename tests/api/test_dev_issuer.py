@@ -2,10 +2,11 @@
 
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
+import httpx2
 import pytest
 from authlib.common.security import generate_token
 from authlib.integrations.httpx_client import AsyncOAuth2Client
@@ -78,7 +79,7 @@ class TestSigningIn:
 
 class TestLibraries:
     async def test_authlib_signs_in_with_no_special_case(self, app: Quart, http: httpx.AsyncClient) -> None:
-        transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]
+        transport = httpx2.ASGITransport(app=cast(Any, app))
         found = (await http.get("/dev/issuer/.well-known/openid-configuration")).json()
         async with AsyncOAuth2Client(
             "dashboard",

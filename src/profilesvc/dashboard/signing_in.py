@@ -3,10 +3,9 @@
 import asyncio
 import hmac
 import json
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -21,9 +20,6 @@ from profilesvc.services import identity
 from profilesvc.services.context import Services
 from profilesvc.tokens.seals import Seal
 from profilesvc.tokens.signer import random_id
-
-if TYPE_CHECKING:
-    from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 _SECONDS = 5.0
 _LARGEST = 256 * 1024
@@ -75,13 +71,25 @@ class Provider:
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached.
         """
+        # Imported here and below because the import is slow and only sign-ins need it. The library writes and signs the
+        # requests; its own HTTP clients are not used, because they are for httpx2.
+        from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
         metadata = await self._configuration()
         secrets = {name: random_id(self.services.entropy) + random_id(self.services.entropy) for name in _SECRETS}
         attempt = Attempt(**secrets, next_path=next_path)
-        async with self._client(metadata) as client:
-            url, _ = client.create_authorization_url(
-                metadata["authorization_endpoint"], attempt.state, attempt.verifier, nonce=attempt.nonce
-            )
+        url = prepare_grant_uri(
+            metadata["authorization_endpoint"],
+            self._client_id,
+            "code",
+            redirect_uri=self.redirect_uri,
+            scope="openid email profile",
+            state=attempt.state,
+            nonce=attempt.nonce,
+            code_challenge=create_s256_code_challenge(attempt.verifier),
+            code_challenge_method="S256",
+        )
         return str(url), attempt
 
     async def finish(self, attempt: Attempt, response: dict[str, str]) -> UserToken:
@@ -109,15 +117,17 @@ class Provider:
         return await identity.exchange(self.services, grant)
 
     async def _redeem(self, metadata: JsonObject, code: str, verifier: str) -> str:
-        from authlib.common.errors import AuthlibBaseError
+        from authlib.oauth2.rfc6749.parameters import prepare_token_request
 
+        form = prepare_token_request(
+            "authorization_code", code=code, redirect_uri=self.redirect_uri, code_verifier=verifier
+        )
         try:
-            async with self._client(metadata) as client:
-                tokens = await client.fetch_token(metadata["token_endpoint"], code=code, code_verifier=verifier)
-        except AuthlibBaseError as error:
-            raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider rejected the code. Start again.") from error
+            tokens = await self._post(metadata, form)
         except (httpx.HTTPError, ValueError) as error:
             raise _unreachable() from error
+        if "error" in tokens:
+            raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider rejected the code. Start again.")
         id_token = tokens.get("id_token")
         if not isinstance(id_token, str):
             raise ServiceError(AUTH_INVALID_TOKEN, "The identity provider did not return an ID token.")
@@ -137,25 +147,34 @@ class Provider:
         app = current_app._get_current_object()  # type: ignore[attr-defined]
         return httpx.ASGITransport(app=cast(Any, app))
 
-    def _client(self, metadata: JsonObject) -> "AsyncOAuth2Client":
-        """Return the library's client. It is imported here because the import is slow and only sign-ins need it."""
-        with warnings.catch_warnings(record=True):  # it recommends httpx2 instead of httpx
-            from authlib.integrations.httpx_client import AsyncOAuth2Client
+    @property
+    def _client_id(self) -> str:
+        assert self.services.identity is not None, "`_configuration` has returned"
+        return self.services.identity.client_id
+
+    async def _post(self, metadata: JsonObject, form: str) -> JsonObject:
+        """Send a form to the token endpoint as the registered client. Return the response, which can be an error.
+
+        Raises:
+            HTTPError: there was no response, or its status is 5xx.
+            ValueError: the response is not a JSON object.
+        """
+        from authlib.oauth2.auth import ClientAuth
 
         secret = self.services.settings.identity.client_secret.get_secret_value()
         methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
-        assert self.services.identity is not None, "`_configuration` has returned"
-        return AsyncOAuth2Client(
-            self.services.identity.client_id,
-            secret or None,
-            scope="openid email profile",
-            redirect_uri=self.redirect_uri,
-            token_endpoint_auth_method=method if secret else "none",
-            code_challenge_method="S256",
-            transport=self._transport,
-            timeout=_SECONDS,
-        )
+        client = ClientAuth(self._client_id, secret, method if secret else "none")
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        url, headers, form = client.prepare("POST", metadata["token_endpoint"], headers, form)
+        async with httpx.AsyncClient(transport=self._transport, timeout=_SECONDS) as http:
+            response = await http.post(url, headers=headers, content=form)
+        if response.is_server_error:
+            response.raise_for_status()
+        tokens = json.loads(response.content[:_LARGEST])
+        if not isinstance(tokens, dict):
+            raise ValueError("response")  # noqa: TRY004  as for other invalid content
+        return tokens
 
     async def _configuration(self) -> JsonObject:
         """Return the provider's configuration (OpenID Connect Discovery §4), read once."""
