@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpcore
 import httpx
 import orjson
 import pytest
@@ -30,9 +29,9 @@ class Network:
     def __init__(self) -> None:
         self.addresses: list[str] = []
 
-    async def connect_tcp(self, address: str, *_more: Any) -> Any:
+    async def connect(self, address: str, *_more: Any) -> Any:
         self.addresses.append(address)
-        raise httpcore.ConnectError("refused by the test")
+        raise ConnectionRefusedError
 
 
 class Names:
@@ -60,8 +59,7 @@ def network() -> Network:
 @pytest.fixture
 async def by(names: Names, network: Network) -> AsyncIterator[Transport]:
     """The transport of production: names by the resolver of the test, connections to its network."""
-    made = Transport(resolver=names)
-    made._network._network = network  # type: ignore[assignment]
+    made = Transport(resolver=names, connect=network.connect)
     yield made
     await made.aclose()
 

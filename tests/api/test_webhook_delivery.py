@@ -6,7 +6,6 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-import httpcore
 import orjson
 import pytest
 import time_machine
@@ -172,15 +171,13 @@ async def test_A160_a_name_that_changes_its_address_is_refused_at_the_next_attem
         asked.append(host)
         return addresses[len(asked) - 1]
 
-    made = Transport(resolver=resolve)
     connected: list[str] = []
 
-    class Network:
-        async def connect_tcp(self, host: str, *_more: Any) -> Any:
-            connected.append(host)
-            raise httpcore.ConnectError("refused by the test")
+    async def connect(address: str, *_more: Any) -> Any:
+        connected.append(address)
+        raise ConnectionRefusedError
 
-    made._network._network = Network()  # type: ignore[assignment]
+    made = Transport(resolver=resolve, connect=connect)
     await channel(services, "https://hooks.example/x")
     await happen(services)
     errors = []

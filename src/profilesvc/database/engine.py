@@ -30,7 +30,7 @@ from profilesvc.database.private_files import make_private
 from profilesvc.database.replica import Replica
 from profilesvc.database.statements import FastReader, PostgresReaders, Readers, SqliteReader
 from profilesvc.database.unavailable import READ_ONLY, as_unavailable, is_for_writing, is_lost, reason, sqlstate
-from profilesvc.database.writers import Executions, PostgresWriter, SqliteWriter, Writer
+from profilesvc.database.writers import Executions, PostgresWriter, Result, SqliteWriter, Work, Writer
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
 
@@ -218,6 +218,12 @@ class Storage:
         with self._in_time() as seconds:
             async with self._may_write(max(0.0, min(seconds, within))) as left:
                 await self._writer.commit(steps, left)
+
+    async def transact(self, work: Work[Result]) -> Result:
+        """Call `work` in a transaction of prepared statements that it reads and changes by, for what must be cheap."""
+        with self._in_time() as seconds:
+            async with self._may_write(seconds) as left:
+                return await self._writer.transact(work, left)
 
     @contextlib.contextmanager
     def _in_time(self) -> Iterator[float]:

@@ -3,9 +3,9 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import asyncpg
 
@@ -19,10 +19,25 @@ class Executions(NamedTuple):
     rows: list[list[object]]
 
 
+Result = TypeVar("Result")
+
+
+class Transaction(Protocol):
+    """A transaction of prepared statements that reads what it decides on."""
+
+    async def fetch(self, step: Executions) -> list[Sequence[Any]]:
+        """Run a statement with each row of values, and return the rows of all executions in their order."""
+        ...
+
+
+Work = Callable[[Transaction], Awaitable[Result]]
+
+
 class Writer(Protocol):
     """Commits all steps or none."""
 
     async def commit(self, steps: list[Executions], seconds: float) -> None: ...
+    async def transact(self, work: Work[Result], seconds: float) -> Result: ...
     async def close(self) -> None: ...
 
 
@@ -43,19 +58,47 @@ class SqliteWriter:
         until = time.monotonic() + seconds
         await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, steps, until)
 
-    def _commit(self, steps: list[Executions], until: float) -> None:
+    async def transact(self, work: Work[Result], seconds: float) -> Result:
+        """Call `work` in a transaction. See `commit`."""
+        loop, until = asyncio.get_running_loop(), time.monotonic() + seconds
+        try:
+            await loop.run_in_executor(self._thread, self._begin, until)
+            result = await work(self)
+            await loop.run_in_executor(self._thread, self._end, "COMMIT")
+        except BaseException:
+            await asyncio.shield(loop.run_in_executor(self._thread, self._end, "ROLLBACK"))
+            raise
+        return result
+
+    async def fetch(self, step: Executions) -> list[Sequence[Any]]:
+        """See Transaction."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._fetch, step)
+
+    def _fetch(self, step: Executions) -> list[Sequence[Any]]:
+        assert self._connection is not None, "inside transact()"
+        return [found for row in step.rows for found in self._connection.execute(step.sql, row).fetchall()]
+
+    def _begin(self, until: float) -> None:
         connection = self._connection = self._connection or self._opened()
         connection.execute(f"PRAGMA busy_timeout={max(0, int((until - time.monotonic()) * 1000))}")
         connection.execute("BEGIN IMMEDIATE")
+        if time.monotonic() > until:  # SQLite adds up the sleeps it asked for, and a busy machine oversleeps
+            connection.execute("ROLLBACK")
+            raise TimeoutError
+
+    def _end(self, how: str) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.execute(how)
+
+    def _commit(self, steps: list[Executions], until: float) -> None:
+        self._begin(until)
+        assert self._connection is not None
         try:
-            if time.monotonic() > until:  # SQLite adds up the sleeps it asked for, and a busy machine oversleeps
-                raise TimeoutError
             for sql, rows in steps:
-                connection.executemany(sql, rows)
-            connection.execute("COMMIT")
+                self._connection.executemany(sql, rows)
+            self._connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            self._end("ROLLBACK")
             raise
 
     def _opened(self) -> sqlite3.Connection:
@@ -83,16 +126,37 @@ class PostgresWriter:
         Raises:
             TimeoutError: they are not after `seconds`.
         """
+
+        async def execute(connection: asyncpg.Connection) -> None:
+            for sql, rows in steps:
+                await connection.executemany(sql, rows)
+
+        await self._run(execute, seconds)
+
+    async def transact(self, work: Work[Result], seconds: float) -> Result:
+        """Call `work` in a transaction. See `commit`."""
+        return await self._run(lambda connection: work(_PostgresTransaction(connection)), seconds)
+
+    async def _run(self, work: Callable[[asyncpg.Connection], Awaitable[Result]], seconds: float) -> Result:
         has_started = False
 
-        async def work(connection: asyncpg.Connection) -> None:
+        async def run(connection: asyncpg.Connection) -> Result:
             nonlocal has_started
             async with connection.transaction():
                 has_started = True
-                for sql, rows in steps:
-                    await connection.executemany(sql, rows)
+                return await work(connection)
 
-        await self._pool.run(work, seconds, lambda: has_started)
+        return await self._pool.run(run, seconds, lambda: has_started)
 
     async def close(self) -> None:
         """Close nothing: the readers use the same pool and close it."""
+
+
+class _PostgresTransaction:
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def fetch(self, step: Executions) -> list[Sequence[Any]]:
+        """See Transaction; all executions are sent at once."""
+        rows: list[Sequence[Any]] = await self._connection.fetchmany(step.sql, step.rows)
+        return rows

@@ -10,7 +10,6 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import asdict
 
 import orjson
 
@@ -42,6 +41,9 @@ LEASE = 60 * SECOND
 _PAGE = 200  # due rows that are read at once
 _POLL_SECONDS = 1.0
 _COMMIT_SECONDS = 0.02  # from the signal of a new event to its commit
+_ROUND_SECONDS = (
+    0.2  # from one round to the next, because a round for several deliveries costs little more than for one
+)
 _CHANCE_BYTES = 3  # a length of its own, so that seeded tests make the same secrets as without attempts
 
 
@@ -61,8 +63,9 @@ class Worker:
         self._crowded = {channel for channel, count in Counter(self._calls.values()).items() if count >= CALLS}
         while (room := self._limit - len(self._calls)) > 0:
             services.storage.renew()
+            limit = min(room, _PAGE)
             async with services.storage.read() as session:
-                rows = await deliveries.due(session, now, self._crowded, min(room, _PAGE))
+                rows = await deliveries.due(session, now, self._crowded, limit)
             if not rows:
                 break
             claimed = await self._claim(rows, now)
@@ -71,18 +74,13 @@ class Worker:
             self._crowded |= {row.channel_id for row in rows if row.id not in numbers}
             for batch in _batches(claimed):
                 self._start(batch, now)
+            if len(rows) < limit:
+                break
         return started
 
     async def _claim(self, rows: list[DueRow], now: int) -> list[Claimed]:
-        claimed: list[Claimed] = []
-        async with self._services.storage.write() as session:
-            for owner_id in sorted({row.owner_id for row in rows}):
-                wanted: dict[int, list[int]] = {}
-                for row in rows:
-                    if row.owner_id == owner_id:
-                        wanted.setdefault(row.channel_id, []).append(row.id)
-                claimed += await deliveries.claim(session, owner_id, wanted, now, now + LEASE)
-        return claimed
+        storage = self._services.storage
+        return await storage.transact(lambda by: deliveries.claim(by, storage.dialect, rows, now, now + LEASE))
 
     def _start(self, batch: list[Claimed], now: int) -> None:
         task = asyncio.get_running_loop().create_task(self._deliver(batch, now))
@@ -220,12 +218,14 @@ def _event(claimed: Claimed) -> PublishedEvent | None:
 
 
 def _with(attempts: str, attempt: Attempt) -> str:
-    return orjson.dumps([*orjson.loads(attempts), asdict(attempt)]).decode()
+    return orjson.dumps([*orjson.loads(attempts), attempt]).decode()
 
 
 async def _run(services: Services, worker: Worker, stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
     while not stop.is_set():
         services.due.clear()
+        last = loop.time()
         try:
             await worker.run_round()
         except ServiceError as error:
@@ -234,8 +234,8 @@ async def _run(services: Services, worker: Worker, stop: asyncio.Event) -> None:
             log.exception("deliveries: unexpected")
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(services.due.wait(), _POLL_SECONDS)
-        if not stop.is_set():
-            await asyncio.sleep(_COMMIT_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), max(_COMMIT_SECONDS, last + _ROUND_SECONDS - loop.time()))
 
 
 @contextlib.asynccontextmanager

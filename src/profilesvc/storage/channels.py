@@ -1,6 +1,6 @@
 """Queries on channels: where the events of an owner are sent."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from sqlalchemy import delete, func, select, update
@@ -68,17 +68,6 @@ async def find(session: Executor, owner_id: int, number: int, kinds: Collection[
     query = select(*COLUMNS).where(channels.c.owner_id == owner_id, channels.c.id == number, channels.c.kind.in_(kinds))
     row = (await session.execute(query)).first()
     return None if row is None else Channel._make(row)
-
-
-async def locked(session: AsyncSession, owner_id: int, numbers: Sequence[int]) -> list[Channel]:
-    """Lock channels of an owner until the transaction ends, in the order of their numbers, and return them."""
-    query = (
-        select(*COLUMNS)
-        .where(channels.c.owner_id == owner_id, channels.c.id.in_(numbers))
-        .order_by(channels.c.id)
-        .with_for_update(key_share=True)
-    )
-    return [Channel._make(row) for row in await session.execute(query)]
 
 
 async def uses(session: Executor, owner_id: int, target_digest: str, *, except_for: int) -> bool:

@@ -1,6 +1,6 @@
 """Queries on deliveries: what is due, who works on it, and how it ended."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from sqlalchemy import (
@@ -15,23 +15,27 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     select,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
-from profilesvc.database.statements import Executor, PreparedWrite
-from profilesvc.database.writers import Executions
+from profilesvc.database.statements import Executor, Prepared, PreparedWrite, fetch
+from profilesvc.database.writers import Executions, Transaction
 from profilesvc.storage import channels as stored
 from profilesvc.storage.channels import Channel
 from profilesvc.storage.events import StoredPublishedEvent
 from profilesvc.storage.keys import live
-from profilesvc.storage.tables import OWNER, deliveries, events, holds, keys, watches
+from profilesvc.storage.tables import OWNER, channels, deliveries, events, holds, keys, watches
 
 State = Literal["pending", "delivered", "failed", "skipped"]
 TOGETHER = 500  # deliveries that one message may have
 CALLS = 4  # at a time to one channel
+
+
+_Place = tuple[int, int]  # an owner, and the number of a channel or an event
 
 
 class DueRow(NamedTuple):
@@ -84,91 +88,108 @@ class Delivery(NamedTuple):
     finished_at: int | None
 
 
+_DUE = select(*(deliveries.c[name] for name in DueRow._fields)).order_by(deliveries.c.next_at)
+_FIRST_DUE = Prepared(
+    _DUE.where(deliveries.c.next_at <= bindparam("now", type_=BigInteger)).limit(bindparam("most", type_=Integer))
+)
+
+
 async def due(session: Executor, now: int, busy: Collection[int], limit: int) -> list[DueRow]:
     """Return deliveries of all owners whose time has come, without those of `busy` channels."""
-    query = (
-        select(*(deliveries.c[name] for name in DueRow._fields))
-        .where(deliveries.c.next_at <= now)
-        .order_by(deliveries.c.next_at)
-        .limit(limit)
-    )
-    if busy:
-        query = query.where(deliveries.c.channel_id.not_in(busy))
+    if not busy:
+        return [DueRow._make(row) for row in await fetch(session, _FIRST_DUE, now=now, most=limit)]
+    query = _DUE.where(deliveries.c.next_at <= now, deliveries.c.channel_id.not_in(busy)).limit(limit)
     return [DueRow._make(row) for row in await session.execute(query)]
 
 
-async def claim(
-    session: AsyncSession, owner_id: int, wanted: Mapping[int, Sequence[int]], now: int, until: int
-) -> list[Claimed]:
-    """Claim due deliveries of an owner, given by channel, as far as the channels have room.
+async def claim(by: Transaction, dialect: str, rows: Sequence[DueRow], now: int, until: int) -> list[Claimed]:
+    """Claim due deliveries, as far as their channels have room. Each statement is about one owner.
 
     It locks the channels, so that processes do not exceed the number of calls together. A channel that fails has room
     for one call. The due deliveries of an e-mail address are claimed together.
     """
-    by_number = {channel.id: channel for channel in await stored.locked(session, owner_id, sorted(wanted))}
-    running = await _running(session, owner_id, list(wanted), now)
-    numbers: list[int] = []
-    for channel in by_number.values():
-        numbers += await _with_room(session, channel, wanted[channel.id], running.get(channel.id, 0), now)
-    if not numbers:
-        return []
-    claimed = (
-        update(deliveries)
-        .where(deliveries.c.owner_id == owner_id, deliveries.c.id.in_(numbers), deliveries.c.next_at <= now)
-        .values(next_at=until, claimed_until=until)
-        .returning(*(deliveries.c[name] for name in ("id", "channel_id", "event_id", "tries", "attempts")))
-    )
-    rows = sorted((await session.execute(claimed)).all())
-    found = await _events(session, owner_id, {row.event_id for row in rows if row.event_id is not None})
+    wanted: dict[_Place, list[int]] = {}
+    for row in rows:
+        wanted.setdefault((row.owner_id, row.channel_id), []).append(row.id)
+    places = [_named(place, moment=now) for place in sorted(wanted)]
+    locked = [Channel._make(row) for row in await by.fetch(_LOCK.executions(dialect, places))]
+    running = {
+        (owner, channel): calls for owner, channel, calls in await by.fetch(_RUNNING.executions(dialect, places))
+    }
+    chosen: list[tuple[int, int]] = []
+    for channel in locked:
+        place = channel.owner_id, channel.id
+        calls = running.get(place, 0)
+        if channel.kind == "email":
+            due = [] if calls else await by.fetch(_ALL_DUE.executions(dialect, [_named(place, moment=now)]))
+            chosen += [(channel.owner_id, number) for (number,) in due]
+        else:
+            room = (1 if channel.failing_since is not None else CALLS) - calls
+            chosen += [(channel.owner_id, number) for number in wanted[place][: max(room, 0)]]
+    changes = [{"of_owner": owner, "delivery": number, "moment": now, "claim": until} for owner, number in chosen]
+    claimed = await by.fetch(_CLAIM.executions(dialect, changes)) if changes else []
+    claimed.sort(key=lambda row: (row[0], row[1]))
+    found = await _events(by, dialect, {(owner, event) for owner, _, _, event, *_ in claimed if event is not None})
+    by_place = {(channel.owner_id, channel.id): channel for channel in locked}
     return [
-        Claimed(owner_id, number, by_number[channel], found.get(event_id), event_id, tries, attempts, until)
-        for number, channel, event_id, tries, attempts in rows
+        Claimed(owner, number, by_place[owner, channel], found.get((owner, event)), event, tries, attempts, until)
+        for owner, number, channel, event, tries, attempts in claimed
     ]
 
 
-async def _with_room(
-    session: AsyncSession, channel: Channel, wanted: Sequence[int], calls: int, now: int
-) -> Sequence[int]:
-    """Return which due deliveries may be sent while `calls` to the channel run."""
-    if channel.kind == "email":
-        return [] if calls else await _all_due(session, channel, now)
-    room = (1 if channel.failing_since is not None else CALLS) - calls
-    return wanted[: max(room, 0)]
-
-
-async def _running(session: AsyncSession, owner_id: int, numbers: list[int], now: int) -> dict[int, int]:
-    query = (
-        select(deliveries.c.channel_id, func.count().label("calls"))
-        .where(
-            deliveries.c.owner_id == owner_id,
-            deliveries.c.channel_id.in_(numbers),
-            deliveries.c.claimed_until > now,
-        )
-        .group_by(deliveries.c.channel_id)
-    )
-    return {row.channel_id: row.calls for row in await session.execute(query)}
-
-
-async def _all_due(session: AsyncSession, channel: Channel, now: int) -> list[int]:
-    query = (
-        select(deliveries.c.id)
-        .where(
-            deliveries.c.owner_id == channel.owner_id,
-            deliveries.c.channel_id == channel.id,
-            deliveries.c.next_at <= now,
-        )
-        .order_by(deliveries.c.id)
-        .limit(TOGETHER)
-    )
-    return list((await session.execute(query)).scalars())
-
-
-async def _events(session: AsyncSession, owner_id: int, numbers: set[int]) -> dict[int, StoredPublishedEvent]:
-    if not numbers:
+async def _events(by: Transaction, dialect: str, places: set[_Place]) -> dict[_Place, StoredPublishedEvent]:
+    if not places:
         return {}
-    columns = [events.c[name] for name in StoredPublishedEvent._fields]
-    query = select(*columns).where(events.c.owner_id == owner_id, events.c.id.in_(numbers))
-    return {row.id: StoredPublishedEvent._make(row) for row in await session.execute(query)}
+    rows = await by.fetch(_EVENT.executions(dialect, [_named(place) for place in sorted(places)]))
+    return {(row[0], row[1]): StoredPublishedEvent._make(row[1:]) for row in rows}
+
+
+def _named(place: _Place, **more: int) -> dict[str, int]:
+    return {"of_owner": place[0], "number": place[1], **more}
+
+
+_OF_OWNER, _NUMBER = bindparam("of_owner", type_=BigInteger), bindparam("number", type_=BigInteger)
+_MOMENT = bindparam("moment", type_=BigInteger)
+_TO_CHANNEL = deliveries.c.owner_id == _OF_OWNER, deliveries.c.channel_id == _NUMBER
+_LOCK = PreparedWrite(
+    lambda _dialect: (
+        select(*stored.COLUMNS)
+        .where(channels.c.owner_id == _OF_OWNER, channels.c.id == _NUMBER)
+        .with_for_update(key_share=True)
+    )
+)
+_RUNNING = PreparedWrite(
+    lambda _dialect: (
+        select(deliveries.c.owner_id, deliveries.c.channel_id, func.count())
+        .where(*_TO_CHANNEL, deliveries.c.claimed_until > _MOMENT)
+        .group_by(deliveries.c.owner_id, deliveries.c.channel_id)
+    )
+)
+_ALL_DUE = PreparedWrite(
+    lambda _dialect: (
+        select(deliveries.c.id)
+        .where(*_TO_CHANNEL, deliveries.c.next_at <= _MOMENT)
+        .order_by(deliveries.c.id)
+        .limit(literal_column(str(TOGETHER)))
+    )
+)
+_CLAIM = PreparedWrite(
+    lambda _dialect: (
+        update(deliveries)
+        .where(
+            deliveries.c.owner_id == _OF_OWNER,
+            deliveries.c.id == bindparam("delivery", type_=BigInteger),
+            deliveries.c.next_at <= _MOMENT,
+        )
+        .values(next_at=bindparam("claim", type_=BigInteger), claimed_until=bindparam("claim", type_=BigInteger))
+        .returning(*(deliveries.c[name] for name in ("owner_id", "id", "channel_id", "event_id", "tries", "attempts")))
+    )
+)
+_EVENT = PreparedWrite(
+    lambda _dialect: select(events.c.owner_id, *(events.c[name] for name in StoredPublishedEvent._fields)).where(
+        events.c.owner_id == _OF_OWNER, events.c.id == _NUMBER
+    )
+)
 
 
 def _finish(_dialect: str) -> Update:
