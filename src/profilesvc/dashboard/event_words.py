@@ -10,7 +10,7 @@ GROUPS: dict[str, dict[EventType, str]] = {
         "connection.never_connected": "A site has never connected",
         "connection.site_mismatch": "A second site uses the credentials",
         "connection.idle": "A site has not reported for 2 hours",
-        "connection.online": "A site is connected again",
+        "connection.online": "A site is connected",
     },
     "Keys": {
         "key.expiring": "A key expires soon",

@@ -24,7 +24,6 @@ _SIGNATURE = "webhook-signature"
 class SentRequest:
     """A request to a webhook. `body` is indented. `is_signed` is false if the secret of the signature was replaced."""
 
-    url: str
     headers: dict[str, str]
     body: str
     is_signed: bool
@@ -33,7 +32,8 @@ class SentRequest:
 async def of_delivery(services: Services, caller: Caller, webhook_id: int, entry: DeliveryEntry) -> SentRequest | None:
     """Return the request of the last attempt of a delivery, or None if nothing was sent.
 
-    It is built again from the event, the time of the attempt and the secret, so that it need not be stored.
+    It is built again from the event, the time of the attempt and the secret, so that it need not be stored. The
+    URL is left out, because the owner may have changed it since.
 
     Raises:
         ServiceError: NOT_FOUND.
@@ -53,7 +53,7 @@ async def of_delivery(services: Services, caller: Caller, webhook_id: int, entry
     if not is_signed:
         headers.pop(_SIGNATURE, None)
     indented = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
-    return SentRequest(channel.target, headers, indented, is_signed or channel.kind != "webhook")
+    return SentRequest(headers, indented, is_signed or channel.kind != "webhook")
 
 
 def _is_of_this_secret(channel: Channel, at: int) -> bool:
