@@ -13,6 +13,7 @@ from sqlalchemy import update
 
 from conftest import START, AsService, AsUser
 from profilesvc.delivery.mail import MailSender
+from profilesvc.delivery.senders import Attempt, Due, Failed, Outcome, Retry
 from profilesvc.delivery.smtp import Mailer, Unsent
 from profilesvc.delivery.worker import Worker
 from profilesvc.domain.time import DAY, MINUTE, FrozenClock
@@ -31,7 +32,8 @@ class Box:
     """The messages that were written to files, oldest first."""
 
     def __init__(self, services: Services) -> None:
-        self._services, self._worker = services, Worker(services, {"email": MailSender(Mailer(services.settings))})
+        mail = MailSender(Mailer(services.settings))
+        self._services, self._worker = services, Worker(services, {"email": mail, "notice": mail})
 
     async def deliver(self) -> None:
         await self._worker.run_round()
@@ -180,8 +182,8 @@ class TestASilentSite:
         rolled, first, second = box.messages
         assert first["Subject"].startswith("harbour.example is offline: no heartbeat since 2026-01-02 03:04 UTC")
         assert second["Subject"].startswith("The site of “Harbour Coffee, Station” is offline")
-        assert "/dashboard/sites/locations/111\n" in text_of(first)
-        assert "/dashboard/sites/locations/112\n" in text_of(second)
+        assert "/dashboard/sites/111\n" in text_of(first)
+        assert "/dashboard/sites/112\n" in text_of(second)
         assert f"/dashboard/keys/{with_domain.key['client_id']}\n" in text_of(rolled)
 
     async def test_of_a_muted_location_has_none(
@@ -262,6 +264,35 @@ class BrokenMailer(Mailer):
 
     async def send(self, message: EmailMessage, address: str, name: str) -> None:
         raise Unsent("the mail server cannot be reached")
+
+
+@pytest.mark.parametrize("reason", ["gone", "failing"])
+async def test_the_owner_of_a_disabled_webhook_has_a_message_without_alerts(
+    alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock, box: Box, reason: str
+) -> None:
+    made = assert_ok(await alice.post("/api/v1/webhooks", json={"url": "https://hooks.example.com/x"}), 201)
+
+    async def failing(_services: Services, due: list[Due]) -> Outcome:
+        attempt = Attempt(due[0].now, 410)
+        return Failed(attempt, "gone") if reason == "gone" else Retry(attempt)
+
+    worker = Worker(services, {"webhook": failing, "notice": MailSender(Mailer(services.settings))})
+    for _ in range(3):
+        assert_ok(await alice.post(f"{KEYS}/{plugin.key['client_id']}/roll", json={"overlap_seconds": 0}))
+        await worker.run_round()
+        await worker.settle()
+        async with services.storage.write() as session:
+            before = clock.now() - 5 * DAY
+            await session.execute(update(tables.channels).values(failing_since=before))
+    (message,) = box.messages
+    why = {"gone": "the endpoint responded that it no longer exists", "failing": "all attempts failed for 5 days"}
+    assert message["Subject"].strip() == f"The webhook to hooks.example.com was disabled: {why[reason]}"
+    assert (message["To"], message["List-Unsubscribe"]) == (ALICE, None)
+    assert f"/dashboard/webhooks/{made['id']}\n" in text_of(message)
+    found = assert_ok(await alice.get("/api/v1/events", params={"types": "webhook.disabled"}))["events"]
+    assert [event["data"]["disabled_reason"] for event in found] == [reason]
+    assert assert_ok(await alice.get(ALERTS)) == {"alerts": []}
+    assert (await add(alice))["address"] == ALICE
 
 
 async def test_an_outage_of_the_mail_server_disables_no_address(

@@ -116,6 +116,11 @@ _WHEN: dict[EventType, tuple[type[BaseModel], str, JsonObject]] = {
         {**_HERE, "review_name": _REVIEW["name"], "reply": None},
     ),
     "quota.warning": (events.QuotaWarning, "Most posts are used", {"used": 800, "limit": 1000, "month": "2026-01"}),
+    "webhook.disabled": (
+        events.WebhookDisabled,
+        "A webhook was disabled",
+        {"webhook_id": 1, "host": "hooks.harbour.example", "disabled_reason": "failing"},
+    ),
 }
 _HEADERS = {
     "webhook-id": "The id of the event, the same at each attempt.",

@@ -40,6 +40,7 @@ EventType = Literal[
     "review.replied",
     "review.reply_deleted",
     "quota.warning",
+    "webhook.disabled",
 ]
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 MAX_LIMIT = 100
@@ -141,6 +142,14 @@ class QuotaWarning(Data):
     month: str = Field(examples=["2026-01"])
 
 
+class WebhookDisabled(Data):
+    """A webhook failed for too long, or its endpoint no longer exists, so it gets nothing more."""
+
+    webhook_id: int
+    host: str
+    disabled_reason: Literal["gone", "failing"]
+
+
 EventData = (
     ConnectionChanged
     | KeyChanged
@@ -152,6 +161,7 @@ EventData = (
     | ReviewChanged
     | ReplyChanged
     | QuotaWarning
+    | WebhookDisabled
 )
 
 

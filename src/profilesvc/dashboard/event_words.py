@@ -40,7 +40,10 @@ GROUPS: dict[str, dict[EventType, str]] = {
         "review.replied": "A review was replied to",
         "review.reply_deleted": "A reply was deleted",
     },
-    "Plan": {"quota.warning": "The month's posts are almost used up"},
+    "Account": {
+        "quota.warning": "The month's posts are almost used up",
+        "webhook.disabled": "A webhook was disabled",
+    },
 }
 _HAPPENINGS: dict[str, str] = {
     "connection.online": "The site is connected",
@@ -71,6 +74,7 @@ _HAPPENINGS: dict[str, str] = {
     "review.replied": "A review was replied to{reply}",
     "review.reply_deleted": "The reply to a review was deleted",
     "quota.warning": "{used} of {limit} posts of the month are used",
+    "webhook.disabled": "A webhook was disabled",
 }
 _STARS = {"ONE": 1, "TWO": 2, "THREE": 3, "FOUR": 4, "FIVE": 5}
 

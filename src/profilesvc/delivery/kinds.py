@@ -19,4 +19,11 @@ async def open_senders(services: Services) -> AsyncIterator[Mapping[str, Sender]
     async with contextlib.aclosing(made) as transport:
         webhook = WebhookSender(transport)
         mail = MailSender(Mailer(services.settings))
-        yield {"webhook": webhook, "slack": webhook, "teams": webhook, "discord": webhook, "email": mail}
+        yield {
+            "webhook": webhook,
+            "slack": webhook,
+            "teams": webhook,
+            "discord": webhook,
+            "email": mail,
+            "notice": mail,
+        }

@@ -82,7 +82,7 @@ async def _when(services: Services, settings: AlertSettings, due: Due) -> When |
     """Return whether a delivery is sent now, perhaps as a reminder, or in a digest, or what becomes of it instead."""
     event = due.event
     when: When = "now"
-    if event is None:
+    if event is None or due.channel.kind == "notice":
         return "now"
     if event.data.get("location_id", event.data.get("key", {}).get("assigned_location_id")) in settings.muted_locations:
         return Skipped("alerts of the location are switched off")
@@ -169,7 +169,7 @@ def _message(
     first, settings = due[0], services.settings
     host = urlsplit(settings.base_url).hostname or "localhost"
     shown: dict[str, object] = {"subject": subject, "link": link, "link_text": link_text, "unsubscribe": ""}
-    if first.channel.confirmed_at is not None:
+    if first.channel.confirmed_at is not None and first.channel.kind != "notice":
         sealed = alerts.unsubscribing_link(services, first.channel)
         shown["unsubscribe"] = f"{settings.base_url}/dashboard/alerts/unsubscribe/{sealed}"
     shown["stories"] = [_shown(settings.base_url, each, told) for each, told in zip(due, stories, strict=True)]

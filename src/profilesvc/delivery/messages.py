@@ -18,6 +18,8 @@ class Story(NamedTuple):
 _CHECK = "Is the site online, is the plugin active, and does its cron run?"
 _COPY = "It is probably a copy, such as a staging site. Give it a key of its own, or remove the key there."
 _REUSE = "The tokens that descend from it were revoked. If no backup was restored, replace the secret of the key."
+_ENABLE = "Repair the endpoint and enable the webhook. `recover` sends the events of the meantime again."
+_REASONS = {"gone": "the endpoint responded that it no longer exists", "failing": "all attempts failed for 5 days"}
 # The fields in braces are those of `_fields`.
 _STORIES: dict[EventType, Story] = {
     "connection.online": Story("{site} is connected again"),
@@ -50,6 +52,7 @@ _STORIES: dict[EventType, Story] = {
     "review.replied": Story("A review of {place} was replied to", detail="{reply}"),
     "review.reply_deleted": Story("The reply to a review of {place} was deleted"),
     "quota.warning": Story("{used} of {limit} posts of the month are used"),
+    "webhook.disabled": Story("The webhook to {host} was disabled: {reason}", _ENABLE),
 }
 
 
@@ -64,7 +67,9 @@ def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:
     if "key" in event.data and subject.client_id is not None:
         return f"/dashboard/keys/{subject.client_id}", "Open the page of the key"
     if subject.location_name is not None:
-        return f"/dashboard/sites/{subject.location_name}", "Open the page of the site"
+        return f"/dashboard/sites/{subject.location_name.removeprefix('locations/')}", "Open the page of the site"
+    if "webhook_id" in event.data:
+        return f"/dashboard/webhooks/{event.data['webhook_id']}", "Open the page of the webhook"
     return "/dashboard", "Open the dashboard"
 
 
@@ -85,6 +90,8 @@ def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
         "reply": _quoted((data.get("reply") or {}).get("comment", "")),
         "used": str(data.get("used", "")),
         "limit": str(data.get("limit", "")),
+        "host": str(data.get("host", "")),
+        "reason": _REASONS.get(str(data.get("disabled_reason")), ""),
     }
 
 

@@ -31,6 +31,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
 from profilesvc.services import events
 from profilesvc.services.context import Services
+from profilesvc.services.webhooks import disable
 from profilesvc.storage import channels, deliveries
 from profilesvc.storage import events as stored_events
 from profilesvc.storage.deliveries import CALLS, Claimed, DueRow, Finished
@@ -164,7 +165,7 @@ class Worker:
         if failing is None or reason is not None:
             async with self._services.storage.write() as session:
                 await channels.start_failing(session, owner_id, number, now)
-                if reason is not None and await channels.disable(session, owner_id, number, now, reason):
+                if reason is not None and await disable(self._services, session, channel, reason):
                     log.warning("channel %d of owner %d is disabled: %s", number, owner_id, reason)
         return reason is not None
 

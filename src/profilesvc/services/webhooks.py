@@ -2,11 +2,13 @@
 
 import asyncio
 import hashlib
+from urllib.parse import urlsplit
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
+from profilesvc.contract.events import WebhookDisabled
 from profilesvc.contract.webhooks import (
     MAX_LIMIT,
     SECRET_WARNING,
@@ -120,6 +122,21 @@ async def change(services: Services, caller: Caller, webhook_id: str, body: Webh
         if values:
             await channels.change(session, caller.owner_id, number, **values)
         return _entry(await _own(session, caller, number), now)
+
+
+async def disable(services: Services, session: AsyncSession, channel: Channel, reason: str) -> bool:
+    """Disable a channel that fails; return False if it is disabled. The owner of a webhook hears of it by e-mail."""
+    owner_id, now = channel.owner_id, services.clock.now()
+    if not await channels.disable(session, owner_id, channel.id, now, reason):
+        return False
+    user = await users.user(session, owner_id)
+    if channel.kind in KINDS and user is not None:
+        if services.settings.mail.sends(services.settings.production):
+            await channels.notify(session, owner_id, user.email, ["webhook.disabled"], now)
+        host = urlsplit(channel.target).hostname or ""
+        data = WebhookDisabled.model_validate({"webhook_id": channel.id, "host": host, "disabled_reason": reason})
+        events.publish(services, session, owner_id, events.new("webhook.disabled", data))
+    return True
 
 
 async def delete(services: Services, caller: Caller, webhook_id: str) -> WebhookDeleted:

@@ -109,6 +109,15 @@ async def disable(session: AsyncSession, owner_id: int, number: int, now: int, r
     return (await session.execute(disabled)).first() is not None
 
 
+async def notify(session: AsyncSession, owner_id: int, email: str, types: Collection[EventType], now: int) -> None:
+    """Send events of these types to the login's address of an owner from now on."""
+    values = {"target": email, "types": stored_types(types), "disabled_at": None, "disabled_reason": None}
+    row = insert_into(session, channels).values(
+        owner_id=owner_id, target_digest="notice", kind="notice", nonce="", created_at=now, confirmed_at=now, **values
+    )
+    await session.execute(row.on_conflict_do_update(index_elements=["owner_id", "target_digest"], set_=values))
+
+
 async def remove(session: AsyncSession, owner_id: int, number: int) -> None:
     """Delete a channel with its deliveries."""
     of_channel = deliveries.c.owner_id == owner_id, deliveries.c.channel_id == number

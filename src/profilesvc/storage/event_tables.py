@@ -103,6 +103,8 @@ class ReadingRow(Table, table=True):
 class ChannelRow(Table, table=True):
     """Where an owner's events are sent: a webhook endpoint, a chat's incoming webhook, or an e-mail address.
 
+    A `notice` is the address of the login, for messages that the owner needs not ask for.
+
     `types` is a comma before and after each type, or empty for all. The secret of a webhook is derived from `nonce` and
     the pepper, so that it is not stored.
     """
@@ -110,7 +112,7 @@ class ChannelRow(Table, table=True):
     __tablename__ = "channels"
     __table_args__ = (
         ForeignKeyConstraint(["owner_id"], ["users.id"]),
-        CheckConstraint("kind IN ('webhook', 'slack', 'teams', 'discord', 'email')", name="kind"),
+        CheckConstraint("kind IN ('webhook', 'slack', 'teams', 'discord', 'email', 'notice')", name="kind"),
         UniqueConstraint("owner_id", "target_digest"),
     )
 

@@ -92,7 +92,9 @@ def upgrade() -> None:
         sa.Column("failing_since", sa.BigInteger(), nullable=True),
         sa.Column("disabled_at", sa.BigInteger(), nullable=True),
         sa.Column("disabled_reason", sa.String(length=20), nullable=True),
-        sa.CheckConstraint("kind IN ('webhook', 'slack', 'teams', 'discord', 'email')", name=op.f("ck_channels_kind")),
+        sa.CheckConstraint(
+            "kind IN ('webhook', 'slack', 'teams', 'discord', 'email', 'notice')", name=op.f("ck_channels_kind")
+        ),
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_channels_owner_id")),
         *_numbered("channels"),
         sa.UniqueConstraint("owner_id", "target_digest", name=op.f("uq_channels_owner_id_target_digest")),
