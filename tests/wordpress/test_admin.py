@@ -73,6 +73,22 @@ def test_the_owner_connects_saves_and_disconnects(owner: httpx.Client, key: Key,
     assert 'name="title"' not in sent(owner, "disconnect")
 
 
+def test_the_owner_enters_the_secret_of_a_webhook(owner: httpx.Client, key: Key, site: Site) -> None:
+    sent(owner, "connect", client_id=key.client_id, client_secret=key.client_secret)
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    page = shown(owner)
+    assert f"{site.wordpress.url}/" in page
+    assert "profilesvc/v1/webhook" in page
+    assert "This is no secret of a webhook" in sent(owner, "webhook", webhook_secret="whsec_short")
+    saved = sent(owner, "webhook", webhook_secret=f" {secret} ")
+    assert "Webhooks are accepted now." in saved
+    assert "A secret is stored." in saved
+    assert secret not in saved
+    assert site.run("return $store->get(Store::WEBHOOK)['secret'];") == secret
+    assert "no longer accepted" in sent(owner, "webhook", webhook_secret="")
+    assert site.run("return $store->get(Store::WEBHOOK);") == []
+
+
 def test_a_form_needs_a_nonce(owner: httpx.Client, key: Key, service: RecordingProxy) -> None:
     form = {"client_id": key.client_id, "client_secret": key.client_secret, "action": "profilesvc_connect"}
     assert owner.post(ACTION, data=form).status_code == 403
@@ -85,7 +101,7 @@ $writer = username_exists('writer') ?: wp_create_user('writer', 'p', 'writer@sit
 wp_set_current_user($writer);
 add_filter('wp_die_handler', fn () => function ($text) { throw new Exception($text); });
 (new Profilesvc\\SettingsPage($store, $connector, $sync))->register();
-foreach (['connect', 'disconnect', 'save'] as $action) {
+foreach (['connect', 'disconnect', 'save', 'webhook'] as $action) {
     $_REQUEST['_wpnonce'] = wp_create_nonce("profilesvc_$action");
     try { do_action("admin_post_profilesvc_$action"); } catch (Exception $error) { $texts[] = $error->getMessage(); }
 }
@@ -94,7 +110,7 @@ return [$texts, (bool) $store->get(Store::CREDENTIALS)];
 
 
 def test_only_an_administrator_may_send_a_form(connected: Site) -> None:
-    assert connected.run(AS_WRITER) == [["You may not change these settings."] * 3, True]
+    assert connected.run(AS_WRITER) == [["You may not change these settings."] * 4, True]
 
 
 RENDER = """

@@ -7,6 +7,7 @@ export * from "./generated/sdk.gen.js";
 export type * from "./generated/types.gen.js";
 export { ApiError, type Details, type ErrorCode } from "./errors.js";
 export { pages } from "./paging.js";
+export { verifyWebhook, WebhookRejected } from "./webhooks.js";
 export type { Client, Key };
 
 export interface Options {

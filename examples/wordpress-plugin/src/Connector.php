@@ -66,7 +66,7 @@ final class Connector
             Store::unschedule();
             $before = $this->store->read(Store::CREDENTIALS)['location'] ?? '';
             $this->store->forget(Store::CREDENTIALS, Store::TOKEN, Store::STOPPED, Store::PAUSE, Store::PROBLEMS);
-            $this->store->forget(Store::LAST_HEARTBEAT);
+            $this->store->forget(Store::LAST_HEARTBEAT, Store::REPORT);
             if (($credentials['location'] ?? '') !== $before) {
                 $this->store->forget(Store::PENDING);
                 delete_post_meta_by_key(Store::POST_PENDING);

@@ -30,6 +30,7 @@ final class Plugin
         $sync->register();
         (new PostPublisher($store, $session))->register();
         (new SiteHealth($store, $problems))->register();
+        (new Webhook($store, $heartbeat))->register();
         if (is_admin()) {
             (new AdminMessages($problems))->register();
             (new SettingsPage($store, $connector, $sync))->register();

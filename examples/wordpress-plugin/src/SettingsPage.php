@@ -26,7 +26,7 @@ final class SettingsPage
             $title = __('Business profile', 'profilesvc');
             add_options_page($title, $title, 'manage_options', self::SLUG, [$this, 'render']);
         });
-        foreach (['connect', 'disconnect', 'save'] as $action) {
+        foreach (['connect', 'disconnect', 'save', 'webhook'] as $action) {
             add_action("admin_post_profilesvc_$action", function () use ($action): void {
                 $this->handle($action);
             });
@@ -46,6 +46,8 @@ final class SettingsPage
         } elseif ('disconnect' === $action) {
             $this->connector->disconnect();
             $this->say('success', __('Disconnected.', 'profilesvc'));
+        } elseif ('webhook' === $action) {
+            $this->saveWebhook(self::text($form, 'webhook_secret'));
         } else {
             $this->save($form);
         }
@@ -67,6 +69,19 @@ final class SettingsPage
         }
     }
     // [/settings]
+
+    private function saveWebhook(string $secret): void
+    {
+        if ('' === $secret) {
+            $this->store->forget(Store::WEBHOOK, Store::RECEIVED, Store::REPORT);
+            $this->say('success', __('Webhooks are no longer accepted.', 'profilesvc'));
+        } elseif (null === Signature::key($secret)) {
+            $this->say('error', __('This is no secret of a webhook. It starts with whsec_ and is shown when the webhook is created.', 'profilesvc'));
+        } else {
+            $this->store->set(Store::WEBHOOK, ['secret' => $secret]);
+            $this->say('success', __('Webhooks are accepted now.', 'profilesvc'));
+        }
+    }
 
     /**
      * @param array<string, mixed> $form
@@ -116,6 +131,7 @@ final class SettingsPage
             $this->renderConnected($credentials);
             $posts = (bool) $this->store->get(Store::POSTS);
             ProfileForm::render($this->store->get(Store::PROFILE), $posts, !empty($credentials['capabilities']['posts']));
+            $this->renderWebhook();
             echo '<h2>' . esc_html__('Connect again, for example with a new client secret', 'profilesvc') . '</h2>';
         }
         $this->renderConnect();
@@ -155,6 +171,27 @@ final class SettingsPage
         }
         echo '<p>' . esc_html(sprintf($text, $credentials['location_name'])) . '</p>';
         submit_button(__('Disconnect', 'profilesvc'), 'secondary');
+        echo '</form>';
+    }
+
+    private function renderWebhook(): void
+    {
+        $report = $this->store->get(Store::REPORT);
+        echo '<h2>' . esc_html__('Reports of the service', 'profilesvc') . '</h2>';
+        if ($report) {
+            echo '<p>' . esc_html(Words::ofReport((string) $report['type'], (int) $report['at'])) . '</p>';
+        }
+        /* translators: %s: address on this site */
+        $text = __('The service can report here that this site is offline. Create a webhook with the address %s in the dashboard, and enter its secret. An empty field ends the reports.', 'profilesvc');
+        echo '<p>' . esc_html(sprintf($text, Webhook::url())) . '</p>';
+        self::open('webhook');
+        printf(
+            '<table class="form-table" role="presentation"><tr><th><label for="webhook_secret">%s</label></th><td><input '
+            . 'class="regular-text" type="password" id="webhook_secret" name="webhook_secret" autocomplete="new-password"> %s</td></tr></table>',
+            esc_html__('Secret of the webhook', 'profilesvc'),
+            $this->store->get(Store::WEBHOOK) ? esc_html__('A secret is stored.', 'profilesvc') : ''
+        );
+        submit_button(__('Save the secret', 'profilesvc'), 'secondary');
         echo '</form>';
     }
 

@@ -65,7 +65,11 @@ final class SiteHealth
         foreach ($this->problems->all() as $problem) {
             return ['critical', $label, Words::of($problem['code'], $problem['details'])];
         }
-        $last = $this->store->get(Store::LAST_HEARTBEAT)['at'] ?? 0;
+        $last   = $this->store->get(Store::LAST_HEARTBEAT)['at'] ?? 0;
+        $report = $this->store->get(Store::REPORT);
+        if ($report && ('connection.site_mismatch' === $report['type'] || $report['at'] >= $last)) {
+            return ['recommended', $label, Words::ofReport((string) $report['type'], (int) $report['at'])];
+        }
         if (time() - $last > 2 * HOUR_IN_SECONDS) {
             $text = __('No heartbeat was sent in the last two hours. WP-Cron runs only when somebody visits the site: call wp-cron.php from the system\'s cron.', 'profilesvc');
             return ['recommended', $label, $text];

@@ -17,6 +17,9 @@ final class Store
     public const PROFILE        = 'profilesvc_profile';        // what the owner entered
     public const PENDING        = 'profilesvc_pending';        // a profile that was not sent yet
     public const POSTS          = 'profilesvc_posts';          // enabled
+    public const WEBHOOK        = 'profilesvc_webhook';        // secret: verifies deliveries
+    public const RECEIVED       = 'profilesvc_received';       // the ids of the last deliveries
+    public const REPORT         = 'profilesvc_report';         // type, at: what the service reported about the connection
 
     /**
      * @return array<string, mixed> the value of an option, or an empty array
@@ -60,7 +63,7 @@ final class Store
 
     private const OPTIONS = [
         self::CREDENTIALS, self::TOKEN, self::STOPPED, self::PAUSE, self::PROBLEMS, self::LAST_HEARTBEAT, self::PROFILE,
-        self::PENDING, self::POSTS,
+        self::PENDING, self::POSTS, self::WEBHOOK, self::RECEIVED, self::REPORT,
     ];
     private const EVENTS = ['profilesvc_heartbeat', 'profilesvc_sync', 'profilesvc_publish'];
 

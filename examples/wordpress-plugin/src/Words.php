@@ -63,6 +63,24 @@ final class Words
     }
     // [/words]
 
+    /**
+     * What the service reported by a webhook. A heartbeat after it makes all but a second site outdated.
+     */
+    public static function ofReport(string $type, int $at): string
+    {
+        $day = (string) wp_date(get_option('date_format') . ' ' . get_option('time_format'), $at);
+        if ('connection.site_mismatch' === $type) {
+            /* translators: %s: date and time */
+            return sprintf(__('On %s the service reported that a second site uses the credentials. It is probably a copy: give it a key of its own.', 'profilesvc'), $day);
+        }
+        if ('connection.idle' === $type) {
+            /* translators: %s: date and time */
+            return sprintf(__('On %s the service reported that this site had sent no heartbeat for two hours. A heartbeat follows when WP-Cron runs.', 'profilesvc'), $day);
+        }
+        /* translators: %s: date and time */
+        return sprintf(__('On %s the service reported that this site was offline. A heartbeat follows when WP-Cron runs.', 'profilesvc'), $day);
+    }
+
     private static function ofCode(string $code): ?string
     {
         return self::ofConnection($code) ?? self::ofChange($code) ?? self::ofDefect($code);
