@@ -24,7 +24,7 @@ class Unit:
 
     def start(self) -> None:
         template, _, instance = self.name.partition("@")
-        parser = configparser.ConfigParser(interpolation=None)
+        parser = configparser.ConfigParser(strict=False, interpolation=None)
         parser.read(self.root / f"etc/systemd/system/{template}@.service", "utf-8")
         service = {name: self._inside(value).replace("%i", instance) for name, value in parser["Service"].items()}
         lines = Path(service["environmentfile"]).read_text("utf-8").splitlines()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profilesvc.cli._process.listening import Host, Port, announce, bound, publish, with_base_url
+from profilesvc.cli._process.listening import Host, Port, announce, bound, bound_or_inherited, publish, with_base_url
 from profilesvc.cli._process.logs import log_requests
 from profilesvc.cli._process.stopping import until_stopped
 from profilesvc.settings import Settings, SettingsError, forbid_in_production, load
@@ -32,7 +32,7 @@ def serve(
     settings = load()
     _check(settings, workers)
     log_requests(settings)
-    with until_stopped(), bound(host, port) as listener, exclusive_server(settings), ExitStack() as opened:
+    with until_stopped(), bound_or_inherited(host, port) as listener, exclusive_server(settings), ExitStack() as opened:
         listeners = [listener]
         if settings.metrics.port is not None:
             listeners.append(opened.enter_context(bound(host, settings.metrics.port)))

@@ -30,6 +30,21 @@ def bound(host: str, port: int) -> socket.socket:
         raise SettingsError(f"cannot listen on {_url(host, port)}: {error.strerror or error}{advice}") from None
 
 
+def bound_or_inherited(host: str, port: int) -> socket.socket:
+    """Return the socket that systemd passed to this process, or reserve an address.
+
+    Raises:
+        SettingsError: The address cannot be reserved, or the socket of systemd cannot be used.
+    """
+    from profilesvc.server.systemd import inherited_socket
+
+    try:
+        inherited = inherited_socket()
+    except OSError as error:
+        raise SettingsError(f"cannot use the socket of systemd: {error}") from None
+    return bound(host, port) if inherited is None else inherited
+
+
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -52,6 +67,13 @@ def publish(settings: Settings) -> None:
 
 
 def announce(host: str, listener: socket.socket) -> Callable[[], None]:
-    """Return a function that prints the first line on stdout; programs wait for it before they send requests."""
+    """Return a function that prints the first line on stdout and reports to systemd; callers wait for either."""
+    from profilesvc.server.systemd import notify
+
     line = f"listening on {url_of(host, listener)}"
-    return lambda: print(line, flush=True)
+
+    def ready() -> None:
+        print(line, flush=True)
+        notify("READY=1")
+
+    return ready
