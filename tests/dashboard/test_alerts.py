@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from conftest import AsService
+from conftest import AsService, Change
 from profilesvc.contract.alerts import DAILY, IMMEDIATE
 from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.smtp import Mailer
@@ -276,3 +276,11 @@ async def test_a_visitor_signs_in_first(visitor: Browser) -> None:
     for path in (ALERTS, f"{ALERTS}/1"):
         await visitor.open(path)
         assert visitor.answer.url.path == "/dashboard/sign-in"
+
+
+async def test_a_service_that_sends_no_mail_says_so(alice_there: Browser, services: Services, change: Change) -> None:
+    change(settings=services.settings.model_copy(update={"environment": "production"}))
+    page = await alice_there.open(ALERTS)
+    assert "This service sends no e-mail. Ask its operator" in page.text
+    assert [form["action"] for form in page.forms] == ["/dashboard/sign-out"]
+    assert "/dashboard/mail" not in page.links
