@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import httptools
 
@@ -88,8 +89,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # those of uvloop are of no class of asyncio
         self.address = str(transport.get_extra_info("peername")[0])
 
     def data_received(self, data: bytes) -> None:
