@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,3 +130,12 @@ def test_every_requirement_has_a_tested_version() -> None:
     lists += [document["dependency-groups"][name] for name in ("test", "lint", "package")]
     names = {canonical(re.match(r"[\w.-]+", each)[0]) for part in lists for each in part}  # type: ignore[index]
     assert names - {"profilesvc"} <= pinned
+
+
+def test_the_tested_versions_fit_all_groups_and_extras() -> None:
+    """Some groups have packages that are not pinned, so a pin can make their installation impossible."""
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    groups = [word for name in document["dependency-groups"] for word in ("--group", name)]
+    extras = ",".join(document["project"]["optional-dependencies"])
+    words = ("install", "--dry-run", "--quiet", "--constraint", "constraints.txt", *groups, f".[{extras}]")
+    run(sys.executable, "-m", "pip", *words)
