@@ -195,9 +195,13 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
 @asynccontextmanager
 async def _delivering(services: Services) -> AsyncIterator[None]:
     """Deliver events in the background."""
-    from profilesvc.delivery import kinds, worker
+    from profilesvc.delivery import kinds, operator, worker
 
-    async with kinds.open_senders(services) as senders, worker.in_background(services, senders):
+    async with (
+        kinds.open_senders(services) as senders,
+        worker.in_background(services, senders),
+        operator.in_background(services),
+    ):
         yield
 
 

@@ -39,6 +39,30 @@ async def rows_of(services: Services, table: Table) -> int:
         return int((await session.execute(select(func.count()).select_from(table))).scalar_one())
 
 
+async def test_lists_changes_of_alerts_and_webhooks(alice: httpx.AsyncClient) -> None:
+    """The URL of a chat is a secret, so only its host is in the trail."""
+    alert = assert_ok(await alice.post("/api/v1/alerts", json={}), 201)
+    assert_ok(await alice.patch(f"/api/v1/alerts/{alert['id']}", json={"reminders": True}))
+    assert_ok(await alice.delete(f"/api/v1/alerts/{alert['id']}"))
+    made = assert_ok(await alice.post("/api/v1/webhooks", json={"url": "https://hooks.example.com/secret"}), 201)
+    path = f"/api/v1/webhooks/{made['id']}"
+    assert_ok(await alice.patch(path, json={"enabled": False}))
+    assert_ok(await alice.post(f"{path}/roll"))
+    assert_ok(await alice.delete(path))
+    found = assert_ok(await alice.get("/api/v1/audit"))["events"][::-1]
+    of_alert = {"alert_id": alert["id"], "address": ALICE}
+    of_webhook = {"webhook_id": made["id"], "host": "hooks.example.com"}
+    assert [(event["event"], event["details"]) for event in found if event["event"] != "user.login"] == [
+        ("alert.created", of_alert),
+        ("alert.changed", of_alert | {"fields": ["reminders"]}),
+        ("alert.deleted", of_alert),
+        ("webhook.created", of_webhook),
+        ("webhook.changed", of_webhook | {"fields": ["enabled"]}),
+        ("webhook.rolled", of_webhook),
+        ("webhook.deleted", of_webhook),
+    ]
+
+
 class TestKey:
     async def test_lists_all_events_of_a_key_newest_first(
         self, alice: httpx.AsyncClient, plugin: Site, services: Services, clock: FrozenClock

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,10 +13,13 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from conftest import START, AsService, AsUser
+from profilesvc.delivery import operator
+from profilesvc.delivery.smtp import Mailer
 from profilesvc.domain.time import DAY, HOUR, MINUTE, FrozenClock, iso
-from profilesvc.operations import sweep
+from profilesvc.operations import counts, sweep
 from profilesvc.services import watching
 from profilesvc.services.context import Services
+from profilesvc.settings import MailSettings
 from profilesvc.storage import tables, watches
 from support.api import BOB, Site, assert_ok
 
@@ -337,6 +341,31 @@ class TestManySites:
         await passing(timedelta(minutes=2))
         assert await sweep.held_since(services) is None
         assert "idle" not in await types(services)
+
+    async def test_the_operator_has_one_message(
+        self, alice: httpx.AsyncClient, services: Services, sites: list[int], passing: Passing
+    ) -> None:
+        """It is repeated until the mail server accepts it."""
+        settings = services.settings.model_copy(update={"mail": MailSettings(operator="operator@p.example")})
+        mailer, broken = Mailer(settings), Mailer(settings.model_copy(update={"environment": "production"}))
+        services = replace(services, settings=settings)
+        await operator.write(services, mailer)
+        await passing(timedelta(hours=3))
+        await counts.count(services)
+        assert b'profilesvc_alarms{state="held"} 1.0' in await counts.exposition(services)
+        folder = settings.data_dir / "mail"
+        for sender in (broken, mailer, mailer):
+            assert not list(folder.glob("*.eml"))[1:]
+            await operator.write(services, sender)
+        (file,) = folder.glob("*.eml")
+        assert b"To: operator@p.example" in file.read_bytes()
+        await report(services, sites)
+        await passing(timedelta(minutes=2))
+        await counts.count(services)
+        assert b'profilesvc_alarms{state="held"} 0.0' in await counts.exposition(services)
+        await passing(timedelta(hours=3))
+        await operator.write(services, mailer)
+        assert len(list(folder.glob("*.eml"))) == 2
 
     async def test_the_operator_releases_them(
         self, alice: httpx.AsyncClient, services: Services, sites: list[int], passing: Passing

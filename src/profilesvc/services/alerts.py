@@ -18,12 +18,14 @@ from profilesvc.contract.alerts import (
     AlertSettings,
     AlertTested,
 )
+from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
 from profilesvc.database.statements import Executor
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY, iso
 from profilesvc.domain.webhooks import derived
+from profilesvc.services import audit
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import channels, deliveries, users
@@ -77,7 +79,9 @@ async def create(services: Services, caller: Caller, body: AlertCreate) -> Alert
         if not is_own:
             await deliveries.add(session, caller.owner_id, number, None, now)
             services.due.set()
-        return _entry(await _own(session, caller, str(number)))
+        row = await _own(session, caller, str(number))
+        await _record(services, session, "alert.created", row)
+        return _entry(row)
 
 
 async def list_all(services: Services, caller: Caller) -> AlertList:
@@ -133,6 +137,7 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
         elif body.enabled is False and row.disabled_at is None:  # another reason is more important
             values |= {"disabled_at": services.clock.now(), "disabled_reason": "owner", "failing_since": None}
         await channels.change(session, caller.owner_id, row.id, **values)
+        await _record(services, session, "alert.changed", row, fields=sorted(body.model_fields_set))
         return _entry(await _own(session, caller, alert_id))
 
 
@@ -164,7 +169,12 @@ async def delete(services: Services, caller: Caller, alert_id: str) -> AlertDele
     async with services.storage.write() as session:
         row = await _own(session, caller, alert_id)
         await channels.remove(session, caller.owner_id, row.id)
+        await _record(services, session, "alert.deleted", row)
     return AlertDeleted(id=row.id)
+
+
+async def _record(services: Services, session: AsyncSession, event: Event, row: Channel, **more: object) -> None:
+    await audit.record(services, session, event, row.owner_id, None, alert_id=row.id, address=row.target, **more)
 
 
 async def test(services: Services, caller: Caller, alert_id: str) -> AlertTested:

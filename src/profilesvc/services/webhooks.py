@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import orjson
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from profilesvc.contract.audit import Event
 from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
 from profilesvc.contract.events import WebhookDisabled
 from profilesvc.contract.webhooks import (
@@ -32,7 +33,7 @@ from profilesvc.domain import webhooks
 from profilesvc.domain.addresses import Target, is_public, parse_target
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import iso, parse_iso
-from profilesvc.services import events
+from profilesvc.services import audit, events
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import channels, deliveries, users
@@ -71,6 +72,7 @@ async def create(services: Services, caller: Caller, body: WebhookCreate) -> Web
         if number is None:
             raise _used()
         channel = await _own(session, caller, number)
+        await _record(services, session, "webhook.created", channel)
     return WebhookCreated(
         **_entry(channel, now).model_dump(),
         secret=_secret(services, nonce) if kind == "webhook" else None,
@@ -121,7 +123,9 @@ async def change(services: Services, caller: Caller, webhook_id: str, body: Webh
             values |= {"target": target.url, "target_digest": _digest(target), "failing_since": None}
         if values:
             await channels.change(session, caller.owner_id, number, **values)
-        return _entry(await _own(session, caller, number), now)
+        channel = await _own(session, caller, number)
+        await _record(services, session, "webhook.changed", channel, fields=sorted(body.model_fields_set))
+        return _entry(channel, now)
 
 
 async def disable(services: Services, session: AsyncSession, channel: Channel, reason: str) -> bool:
@@ -147,8 +151,9 @@ async def delete(services: Services, caller: Caller, webhook_id: str) -> Webhook
     """
     number = _number(webhook_id)
     async with services.storage.write() as session:
-        await _own(session, caller, number)
+        channel = await _own(session, caller, number)
         await channels.remove(session, caller.owner_id, number)
+        await _record(services, session, "webhook.deleted", channel)
     return WebhookDeleted(id=number)
 
 
@@ -166,6 +171,7 @@ async def roll(services: Services, caller: Caller, webhook_id: str) -> WebhookRo
             raise missing("webhook with a secret")
         previous = {"previous_nonce": channel.nonce, "previous_until": now + webhooks.OVERLAP}
         await channels.change(session, caller.owner_id, number, nonce=nonce, **previous)
+        await _record(services, session, "webhook.rolled", channel)
     return WebhookRolled(
         id=number,
         secret=_secret(services, nonce),
@@ -267,6 +273,12 @@ async def get_delivery(services: Services, caller: Caller, webhook_id: str, deli
     if row is None:
         raise missing("delivery")
     return _delivery(caller.owner_id, row)
+
+
+async def _record(services: Services, session: AsyncSession, event: Event, channel: Channel, **more: object) -> None:
+    """Record a change. Only the host of the URL is recorded, because the URL of a chat is a secret."""
+    host = urlsplit(channel.target).hostname
+    await audit.record(services, session, event, channel.owner_id, None, webhook_id=channel.id, host=host, **more)
 
 
 def _number(text: str) -> int:

@@ -204,6 +204,8 @@ class MailSettings(_Group):
         "alerts@profilesvc.invalid"
     )
     """Address that alerts are from."""
+    operator: Annotated[str, Field(max_length=320, pattern=r"^([^@\s<>]+@[^@\s<>]+)?$")] = ""
+    """Address that gets one message when alarms of many sites are held back. Empty: only the log has it."""
 
     def problem(self) -> str | None:
         """Return what is wrong for production, starting with the name of the variable; None if it may be used."""
