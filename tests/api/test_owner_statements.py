@@ -8,9 +8,11 @@ from quart import Quart
 
 from conftest import AsService
 from profilesvc.domain.permissions import ALL
-from profilesvc.operations import counts, housekeeping, operator
+from profilesvc.domain.time import FrozenClock
+from profilesvc.operations import counts, housekeeping, operator, readings, sweep
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
+from support.api import assert_ok
 from support.citus import SHARDS, on_a_cluster, on_one_server, tasks
 from support.every_operation import beside_the_api, every_operation, first_login, of_the_dashboard
 from support.owner_filters import without_owner
@@ -52,7 +54,9 @@ async def test_every_statement_of_a_request_names_the_owner(seen: Recorded, serv
     assert found == {}
 
 
-async def test_only_background_work_and_the_operator_span_owners(services: Services, as_service: AsService) -> None:
+async def test_only_background_work_and_the_operator_span_owners(
+    services: Services, as_service: AsService, alice: httpx.AsyncClient
+) -> None:
     """The control: the same test finds these."""
     site = await as_service()
     dialect = services.storage.dialect
@@ -63,10 +67,30 @@ async def test_only_background_work_and_the_operator_span_owners(services: Servi
         await operator.assign_plan(services, "alice@example.com", "pro")
         await operator.suspend(services, "bob@example.com")
     assert spanning(named, dialect) == {}
-    for work in (housekeeping.run_round, counts.count, operator.list_users, operator.list_businesses):
+    assert_ok(await alice.post("/api/v1/alerts", json={}), 201)
+    operators = operator.list_users, operator.list_businesses
+    for work in (housekeeping.run_round, counts.count, sweep.run_once, readings.run_once, *operators):
         with recorded(services) as statements:
             await work(services)
         assert spanning(statements, dialect) != {}, work.__name__
+
+
+async def test_the_sweep_and_the_readings_write_to_one_owner_at_a_time(
+    services: Services, as_service: AsService, alice: httpx.AsyncClient, clock: FrozenClock
+) -> None:
+    """They find what to do in pages of all owners, and name the owner of each change."""
+    site = await as_service()
+    assert_ok(await alice.post("/api/v1/alerts", json={}), 201)
+    with recorded(services) as statements:
+        assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json={}))
+        for hours in (0, 3, 30):
+            clock.advance(hours=hours)
+            await sweep.catch_up(services)
+            await readings.run_once(services)
+    writes = {sql for sql in statements if not sql.lstrip().startswith(("SELECT", "WITH"))}
+    for table in ("watches", "readings", "posts", "events"):
+        assert any(f"INTO {table} " in sql for sql in writes), table
+    assert spanning(writes, services.storage.dialect) == {}
 
 
 ON_POSTGRES = pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)])

@@ -8,13 +8,14 @@ from quart import Quart
 from sqlalchemy import select
 
 from conftest import START, AsService
-from profilesvc.domain.time import DAY
+from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.operations import counts, generate, housekeeping
+from profilesvc.operations import counts, generate, housekeeping, readings, sweep
 from profilesvc.operations.generate import Amounts
 from profilesvc.services import keys
 from profilesvc.services.context import Services
 from profilesvc.storage import bulk, tables
+from support.api import assert_ok
 from support.citus import on_one_server
 from support.every_operation import beside_the_api, every_operation
 from support.query_plans import postgres_scans, sqlite_scans, statements
@@ -106,4 +107,23 @@ async def test_background_work_reads_no_whole_table(services: Services, as_servi
         await housekeeping.run_round(services)
         await counts.count(services)
     assert len(seen) > 30
+    assert await found(scans, seen) == {}
+
+
+@pytest.mark.in_process("records the statements of the process")
+async def test_the_sweep_and_the_readings_read_no_whole_table(
+    services: Services, as_service: AsService, alice: httpx.AsyncClient, clock: FrozenClock, scans: Scans
+) -> None:
+    """They are about all owners, so they read pages by a primary key."""
+    site = await as_service()
+    assert_ok(await alice.post("/api/v1/alerts", json={}), 201)
+    with statements(services) as seen:
+        assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json={}))
+        for hours in (0, 3, 30):
+            clock.advance(hours=hours)
+            await sweep.catch_up(services)
+            await sweep.run_once(services)
+            await readings.run_once(services)
+    for table in ("watches", "readings", "channels", "events", "connections"):
+        assert any(f" {table} " in statement or f" {table}\n" in statement for statement in seen), table
     assert await found(scans, seen) == {}

@@ -18,6 +18,7 @@ from profilesvc.storage import connection, counts, keys, locations, overview, po
 HANDFUL = {
     "census",
     "signing_keys",
+    "sweep_marks",
     "alembic_version",
     "alembic_version_pkc",
     "json_each",
