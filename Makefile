@@ -12,7 +12,7 @@ RUNTIME := .venv/.runtime-$(PYTHON_VERSION)
 DEV := .venv/.dev-$(PYTHON_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover clients package package-tools audit docs fmt openapi reference clean
+.PHONY: help install run port test check quick lint types pytest notebooks notebooks-update lab smoke fuzz deployed mutants bench soak browser chromium nginx promtool promtool-installed wordpress plugin failover image image-tools clients package package-tools audit docs fmt openapi reference clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -153,6 +153,15 @@ failover: $(DEV) ## test ROUNDS=1 of each failure in a cluster of six hosts on t
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends etcd-server haproxy; } || \
 		echo "etcd and HAProxy cannot be installed here: the tests are skipped" >&2
 	PROFILESVC_FAILOVER_ROUNDS=$(ROUNDS) $(BIN)/pytest -q -rs -m failover tests/failover $(FAILOVER)
+
+# podman and mmdebstrap are installed by apt if possible. The base of the image is made of Debian's packages.
+image: $(DEV) image-tools ## build the image of Containerfile, and test it in containers
+	$(BIN)/pytest -q -rs -m image tests/image
+
+image-tools:
+	@{ command -v podman && command -v crun && command -v mmdebstrap; } >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends podman crun mmdebstrap; } || \
+		echo "podman and mmdebstrap cannot be installed here: the tests are skipped" >&2
 
 # npm is installed by apt if possible. Without the timeout it would retry for many minutes if the registry is down.
 NPM := { command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends npm; }; } && \
