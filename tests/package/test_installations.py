@@ -49,6 +49,19 @@ with ProfileClient.service(url, key["client_id"], key["client_secret"]) as profi
 """
 
 
+IMPORTS = """
+import importlib, pkgutil
+import profilesvc
+
+for module in pkgutil.walk_packages(profilesvc.__path__, "profilesvc."):
+    if not module.name.startswith("profilesvc.storage.migrations."):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            print(module.name, error.name)
+"""
+
+
 def canonical(name: str) -> str:
     """Return the name of a package as PEP 503 writes it."""
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -103,6 +116,13 @@ def test_the_server_serves_the_client_and_stops_with_0(
     with demo(server_python, tmp_path) as url:
         said = run(client_python, "-c", STORY, url, tmp_path / "var" / "demo.json", cwd=tmp_path)
     assert said.stdout == "True\n"
+
+
+def test_the_server_has_all_packages_that_it_imports(server_python: Path) -> None:
+    """Except for notebooks and traces, which have an extra each."""
+    missing = dict(line.split() for line in run(server_python, "-c", IMPORTS).stdout.splitlines())
+    assert set(missing.values()) == {"nbclient", "nbformat", "opentelemetry"}
+    assert all(name.startswith(("profilesvc.lab.", "profilesvc.telemetry.tracing")) for name in missing)
 
 
 def test_the_version_is_the_same_everywhere(server_python: Path) -> None:
