@@ -79,7 +79,7 @@ async def _pages(services: Services) -> Pages:
         oldest = (await session.execute(own_posts.order_by(*order).offset(50).limit(1))).one()
         newest_first = own_posts.order_by(*(column.desc() for column in order))
         newest = (await session.execute(newest_first.offset(49).limit(1))).one()
-    location = AllowedLocation(row.name, row.id, services.plans[row.plan], row.account)
+    location = AllowedLocation(row.name, row.id, services.plans[row.plan], row.account, None)
     by_owner: dict[str, Any] = {"Authorization": f"Bearer {await tokens.user_token(services, row.email)}"}
     path = f"/api/v1/posts?locationId={row.name}&pageSize=50&pageToken="
     page_tokens = [seal(services, location, "posts", f"{at}.{ident}") for at, ident in (tuple(newest), tuple(oldest))]

@@ -331,6 +331,10 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
         from profilesvc.dev_issuer.routes import blueprint
 
         blueprints.append(blueprint(lambda: cast(DevIssuer, runtime.issuer)))
+    if settings.provider.embedded:
+        from profilesvc.emulator import browser
+
+        blueprints.append(browser.blueprint(lambda: cast("Quart", runtime.emulator)))
     runtime.watcher = open_watcher(settings)
     app = build(lambda: open_services(settings, runtime), runtime.entropy, blueprints, runtime.watcher.around)
     app.config.update(

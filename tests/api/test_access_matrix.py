@@ -16,6 +16,7 @@ from profilesvc.services import tokens
 from profilesvc.services.context import Services
 from profilesvc.storage import users
 from support.api import ALICE, BOB, assert_error
+from support.consent import connect_by_token
 
 MESSAGES = {
     "path": "There is no such location.",
@@ -24,9 +25,11 @@ MESSAGES = {
     "webhook": "There is no such webhook.",
     "delivery": "There is no such webhook.",
     "alert": "There is no such alert.",
+    "connection": "There is no such connection.",
 }
 EMPTY: dict[str, Any] = {}
 SENT = {
+    "POST /api/v1/provider-connections/<connection_id>/import": {"locations": []},  # read before the id
     "POST /api/v1/webhooks/<webhook_id>/recover": {"since": "2026-01-02T00:00:00Z"},  # read before the id
     "POST /api/v1/alerts": {"address": "nobody"},  # an empty body would create one
 }
@@ -57,6 +60,12 @@ POLICY: dict[str, Row] = {
     "PATCH /api/v1/alerts/<alert_id>": Row("user", "alert", 200),
     "POST /api/v1/alerts/<alert_id>/test": Row("user", "alert", 200),
     "DELETE /api/v1/alerts/<alert_id>": Row("user", "alert", 200),
+    "POST /api/v1/provider-connections": Row("user", "", 200),
+    "POST /api/v1/provider-connection-links": Row("user", "", 200),
+    "GET /api/v1/provider-connections": Row("user", "", 200),
+    "GET /api/v1/provider-connections/<connection_id>": Row("user", "connection", 200),
+    "POST /api/v1/provider-connections/<connection_id>/import": Row("user", "connection", 200),
+    "DELETE /api/v1/provider-connections/<connection_id>": Row("user", "connection", 200),
     "POST /api/v1/webhooks": Row("user", "", 400),
     "GET /api/v1/webhooks": Row("user", "", 200),
     "GET /api/v1/webhooks/<webhook_id>": Row("user", "webhook", 200),
@@ -136,7 +145,7 @@ def expected(row: Row, caller: str, target: str) -> str:
     standing = REFUSED[caller] if caller in REFUSED else STANDING[caller][row.who]
     if standing != "in" or not row.target:
         return standing
-    if row.target in ("key", "webhook", "delivery", "alert"):
+    if row.target in ("key", "webhook", "delivery", "alert", "connection"):
         return KEYS[caller][target]
     return LOCATIONS.get(caller, OWN_KEY).get(target, "400")
 
@@ -238,6 +247,7 @@ async def test_every_response_is_the_one_of_the_policy(
     client_ids = await _client_ids(services, http, callers)
     webhook_ids, delivery_id = await _webhook_ids(services, http, callers)
     alert_ids = await _alert_ids(services, http, callers)
+    connection_ids = await _connection_ids(services, http, callers)
     wrong = []
     for route, caller, target in cells():
         method, path = route.split(" ")
@@ -248,6 +258,7 @@ async def test_every_response_is_the_one_of_the_policy(
         path = path.replace("<client_id>", client_ids.get(target, ""))
         path = path.replace("<webhook_id>", webhook_ids.get(target, "")).replace("<delivery_id>", delivery_id)
         path = path.replace("<alert_id>", alert_ids.get(target, ""))
+        path = path.replace("<connection_id>", connection_ids.get(target, ""))
         if row.target == "query":
             query = {"locationId": location}
         authorization = callers[caller]
@@ -290,6 +301,18 @@ async def _alert_ids(services: Services, http: httpx.AsyncClient, callers: dict[
     ]:
         response = await http.post("/api/v1/alerts", json={}, headers={"Authorization": str(token)})
         made[target] = str(response.json()["data"]["id"])
+    return {**made, "missing": "999999", "malformed": "a b"}
+
+
+async def _connection_ids(
+    services: Services, http: httpx.AsyncClient, callers: dict[str, str | None]
+) -> dict[str, str]:
+    """A login at the provider of each kind, which the owner's last request disconnects."""
+    carol = f"Bearer {await tokens.user_token(services, 'carol@example.com')}"
+    made = {
+        target: await connect_by_token(http, str(token).removeprefix("Bearer "), subject)
+        for target, token, subject in [("foreign", carol, "100003"), ("own", callers["owner"], "100001")]
+    }
     return {**made, "missing": "999999", "malformed": "a b"}
 
 

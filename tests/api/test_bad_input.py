@@ -49,6 +49,7 @@ BODIES = [
     ("user", "PATCH", f"{KEYS}/svcid_1_1_x/alerts"),
     ("user", "POST", "/api/v1/alerts"),
     ("user", "PATCH", "/api/v1/alerts/1"),
+    ("user", "POST", "/api/v1/provider-connections/1/import"),
     ("user", "POST", "/api/v1/webhooks"),
     ("user", "PATCH", "/api/v1/webhooks/1"),
     ("user", "POST", "/api/v1/webhooks/1/recover"),

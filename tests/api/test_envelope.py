@@ -31,6 +31,7 @@ SAMPLES = {
     "<webhook_id>": "1",
     "<delivery_id>": "1",
     "<alert_id>": "1",
+    "<connection_id>": "1",
     "<name>": "docs.js",
 }
 

@@ -37,7 +37,7 @@ class TestSwitch:
     ) -> None:
         """Every plan of the packaged catalogue has sync, so the operation is asked directly."""
         plan = services.plans["pro"].model_copy(update={"sync": False})
-        without = AllowedLocation("locations/112", 1, plan, "accounts/1")
+        without = AllowedLocation("locations/112", 1, plan, "accounts/1", None)
         with pytest.raises(ServiceError) as refusal:
             await switch_sync(services, without, True)
         assert refusal.value.kind is PLAN_RESTRICTION

@@ -432,6 +432,7 @@ def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
         "webhook_id": "1",
         "delivery_id": "1",
         "alert_id": "1",
+        "connection_id": "1",
         "link": "1-1-x",
         "name": "docs.js",
         "badge": "nobody",

@@ -1,4 +1,4 @@
-"""The files that `POST /posts` passes: docs/architecture.md names them, and there are at most 24."""
+"""The files that `POST /posts` passes: docs/architecture.md names them, and there are at most 27."""
 
 import re
 import sys
@@ -23,7 +23,7 @@ TRANSPORT = str(ROOT / "provider" / "transport.py")  # where the walk ends: behi
 EMULATOR = str(ROOT / "emulator")
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 SERVER = "server/protocol.py"  # before the app, which this test calls directly
-MOST_FILES = 24
+MOST_FILES = 27
 FOLLOWED: ContextVar[bool] = ContextVar("followed", default=False)
 
 

@@ -72,7 +72,7 @@ async def refusals_of_the_request(surface: Surface) -> None:
         await surface.ask(name, content=b"{}", headers={"Content-Type": "text/plain"})
     for name in surface.promising("404"):
         path = REQUESTS[name][1].replace("/111", "/999").replace("CLIENT", "svcid_1_1_nobody")
-        path = path.replace("WEBHOOK", "999").replace("DELIVERY", "999").replace("ALERT", "999")
+        path = path.replace("WEBHOOK", "999").replace("DELIVERY", "999").replace("ALERT", "999").replace("LOGIN", "999")
         params = {**REQUESTS[name][3], **({"locationId": "999"} if {"posts", "reviews"} & set(path.split("/")) else {})}
         body: dict[str, Any] = {"body": {**NEW_KEY, "business_id": 999}} if name == "create_key" else {}
         await surface.ask(name, path=path, params=params, **body)

@@ -202,7 +202,7 @@ class TestPush:
             await sync.run(
                 services,
                 Caller(1, without, frozenset()),
-                AllowedLocation(PIER, 1, without, "accounts/1"),
+                AllowedLocation(PIER, 1, without, "accounts/1", None),
                 {"title": "T"},
                 None,
             )

@@ -54,6 +54,7 @@ PLACES = {
     "WEBHOOK": "{webhook_id}",
     "DELIVERY": "{delivery_id}",
     "ALERT": "{alert_id}",
+    "LOGIN": "{connection_id}",
 }
 
 

@@ -1,20 +1,18 @@
 """The emulator's consent page, codes, refresh tokens and revocation, with Authlib as the client."""
 
-import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
+import httpx2
 import pytest
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 from profilesvc.domain.time import FrozenClock
 from support.provider import Rig, emulator_at, in_process, served
-
-with warnings.catch_warnings(record=True):  # it recommends httpx2 instead of httpx
-    from authlib.integrations.base_client import OAuthError
-    from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 SCOPE = "https://www.googleapis.com/auth/business.manage"
 BACK = "https://profiles.example/dashboard/connections/callback"
@@ -35,7 +33,7 @@ def client_of(rig: Rig, client_id: str = "service") -> AsyncOAuth2Client:
         scope=f"openid email {SCOPE}",
         redirect_uri=BACK,
         code_challenge_method="S256",
-        transport=rig.http._transport,
+        transport=httpx2.ASGITransport(app=rig.http._transport.app),  # type: ignore[attr-defined]
         base_url=str(rig.http.base_url),
     )
 

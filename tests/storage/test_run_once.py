@@ -32,7 +32,7 @@ from profilesvc.settings import Settings
 from profilesvc.storage.tables import idempotency as rows
 
 PLAN = next(iter(load_catalogue(None).values()))
-ALICE, HERE = Caller(1, PLAN, frozenset()), AllowedLocation("locations/111", 1, PLAN, "accounts/1")
+ALICE, HERE = Caller(1, PLAN, frozenset()), AllowedLocation("locations/111", 1, PLAN, "accounts/1", None)
 
 
 @dataclass
@@ -95,7 +95,7 @@ async def test_a_retry_gets_the_first_response(desk: Desk) -> None:
 
 
 async def test_callers_operations_locations_and_values_are_independent(desk: Desk) -> None:
-    other = AllowedLocation("locations/112", 1, PLAN, "accounts/1")
+    other = AllowedLocation("locations/112", 1, PLAN, "accounts/1", None)
     for different in (
         {},
         {"caller": Caller(2, PLAN, frozenset())},

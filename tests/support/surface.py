@@ -8,6 +8,7 @@ import httpx
 from jsonschema import Draft202012Validator
 
 from support.api import Site
+from support.consent import connect_by_token
 
 
 class Record:
@@ -34,6 +35,8 @@ class Record:
 
     async def __call__(self, response: httpx.Response) -> None:
         await response.aread()
+        if response.request.url.path.startswith(("/dev/", "/dashboard/")):  # a consent is in a browser
+            return
         operation = self._operation(response.request)
         promised = operation["responses"].get(str(response.status_code))
         assert promised is not None, f"{operation['operationId']} does not promise {response.status_code}"
@@ -100,6 +103,12 @@ REQUESTS: dict[str, Request] = {
     "delete_alert": ("DELETE", "/api/v1/alerts/ALERT", None, {}),
     "get_key_alerts": ("GET", "/api/v1/developer/credentials/CLIENT/alerts", None, {}),
     "change_key_alerts": ("PATCH", "/api/v1/developer/credentials/CLIENT/alerts", {"grace_seconds": 60}, {}),
+    "start_provider_connection": ("POST", "/api/v1/provider-connections", None, {}),
+    "create_provider_connection_link": ("POST", "/api/v1/provider-connection-links", None, {}),
+    "list_provider_connections": ("GET", "/api/v1/provider-connections", None, {}),
+    "get_provider_connection": ("GET", "/api/v1/provider-connections/LOGIN", None, {}),
+    "import_provider_locations": ("POST", "/api/v1/provider-connections/LOGIN/import", {"locations": ["119"]}, {}),
+    "delete_provider_connection": ("DELETE", "/api/v1/provider-connections/LOGIN", None, {}),
     "create_webhook": ("POST", "/api/v1/webhooks", {"url": "https://hooks.example/NUMBER"}, {}),
     "list_webhooks": ("GET", "/api/v1/webhooks", None, {}),
     "get_webhook": ("GET", "/api/v1/webhooks/WEBHOOK", None, {}),
@@ -153,6 +162,8 @@ class Surface:
         if "WEBHOOK" in path:
             webhook, delivery = await self._own_webhook()
             path = path.replace("WEBHOOK", webhook).replace("DELIVERY", delivery)
+        if "LOGIN" in path:
+            path = path.replace("LOGIN", await self._own_login())
         if "ALERT" in path:
             path = path.replace("ALERT", await self._own_alert())
         if "content" not in changes:
@@ -178,6 +189,14 @@ class Surface:
             return str(found[0]["id"])
         created = await self.http.post("/api/v1/alerts", json={}, headers=headers)
         return str(created.json()["data"]["id"]) if created.is_success else "1"
+
+    async def _own_login(self) -> str:
+        """Return the id of a login of the owner at the provider; it exists while the service works."""
+        listed = await self.http.get("/api/v1/provider-connections", headers={"Authorization": f"Bearer {self._owner}"})
+        found = listed.json()["data"]["connections"] if listed.is_success else []
+        if found or not listed.is_success:
+            return str(found[0]["id"]) if found else "1"
+        return await connect_by_token(self.http, self._owner, "100001")
 
     async def _own_webhook(self) -> tuple[str, str]:
         """Return the ids of a webhook of the owner and of a delivery to it; they exist while the service works."""

@@ -195,6 +195,20 @@ async function alerts(key: api.KeyCreated): Promise<void> {
   assert.equal((await data(api.getKeyAlerts(ofKey))).grace_seconds, 60);
 }
 
+async function connections(): Promise<void> {
+  assert.match((await data(api.startProviderConnection({ client: owner }))).authorization_url, /code_challenge=/);
+  assert.match((await data(api.createProviderConnectionLink({ client: owner }))).url, /\/link\//);
+  assert.deepEqual((await data(api.listProviderConnections({ client: owner }))).connections, []);
+  const path = { connection_id: "999" };
+  for (const call of [
+    api.getProviderConnection({ client: owner, path }),
+    api.importProviderLocations({ client: owner, path, body: { title_contains: "" } }),
+    api.deleteProviderConnection({ client: owner, path }),
+  ]) {
+    assert.equal((await rejected(call)).status, 404);
+  }
+}
+
 async function lastOfKey(key: api.KeyCreated): Promise<void> {
   const path = { client_id: key.client_id };
   assert.equal((await data(api.deactivateKey({ client: owner, path }))).status, "deactivated");
@@ -230,5 +244,6 @@ await oauth(site, key);
 await tokens(key);
 await webhooks();
 await alerts(key);
+await connections();
 await lastOfKey(key);
 assert.deepEqual(missing(), []);

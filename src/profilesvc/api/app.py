@@ -25,6 +25,7 @@ from profilesvc.api.routes import (
     locations,
     oauth2,
     posts,
+    provider_connections,
     reviews,
     sync,
     tokens,
@@ -35,7 +36,7 @@ from profilesvc.domain.entropy import Entropy
 from profilesvc.server.scope import App
 from profilesvc.services.context import Services
 
-_OF_OWNERS = (keys, audit, events, webhooks, alerts)
+_OF_OWNERS = (keys, audit, events, webhooks, alerts, provider_connections)
 _NOUNS = (*_OF_OWNERS, tokens, connection, posts, reviews, locations, sync, oauth2, wellknown)
 OpenServices = Callable[[], AbstractAsyncContextManager[Services]]
 Around = Callable[[App], App]

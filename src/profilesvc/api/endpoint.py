@@ -1,8 +1,8 @@
 """One declaration per endpoint: its route, access rule, request, response and errors.
 
 `_serve` handles a request. A handler has parameters named `services`, `caller`, `location`, `post_id`, `review_id`,
-`client_id`, `webhook_id`, `delivery_id`, `alert_id`, `query`, `body`, `idempotency` or `user_agent`, as it needs them.
-It returns a contract model or prepared bytes, so tests can call it without an app.
+`client_id`, `webhook_id`, `delivery_id`, `alert_id`, `connection_id`, `query`, `body`, `idempotency` or `user_agent`,
+as it needs them. It returns a contract model or prepared bytes, so tests can call it without an app.
 """
 
 import inspect
@@ -56,7 +56,7 @@ from profilesvc.services.idempotency import IdempotencyKey
 Arguments = dict[str, object]  # of a handler, by name
 Handler = TypeVar("Handler", bound=Callable[..., Coroutine[object, None, BaseModel | Rendered]])
 PREFIX = "/api/v1"
-_IDS = {"client_id", "webhook_id", "delivery_id", "alert_id"}
+_IDS = {"client_id", "webhook_id", "delivery_id", "alert_id", "connection_id"}
 _CHILDREN = {"postId": ("post_id", post_id), "reviewId": ("review_id", review_id)}
 
 

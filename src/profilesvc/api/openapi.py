@@ -65,6 +65,7 @@ _PATH_PARAMETERS: dict[str, JsonObject] = {
     },
     "webhook_id": {"description": "The webhook's id.", "schema": {**_TEXT, "examples": ["1"]}},
     "delivery_id": {"description": "The delivery's id.", "schema": {**_TEXT, "examples": ["1"]}},
+    "connection_id": {"description": "The id of a provider login.", "schema": {**_TEXT, "examples": ["1"]}},
     "alert_id": {"description": "The id of an address for alerts.", "schema": {**_TEXT, "examples": ["1"]}},
 }
 # Links from fields of a response to parameters of other operations.

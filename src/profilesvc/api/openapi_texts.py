@@ -73,6 +73,11 @@ TAGS = {
         "events.html",
     ),
     "alerts": ("Alerts", "E-mail about what happened to keys, sites and locations.", "events.html#e-mail"),
+    "provider-connections": (
+        "Provider connections",
+        "Your own logins at the provider: connect them, import their locations, disconnect them.",
+        "connections.html",
+    ),
     "oauth2": ("OAuth", "The same tokens for OAuth libraries, as RFC 6749, 7662 and 7009 define them.", "oauth.html"),
     "wellknown": ("Discovery", "What OAuth libraries and verifiers of tokens read first.", "oauth.html"),
 }

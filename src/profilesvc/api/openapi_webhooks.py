@@ -33,6 +33,14 @@ _SYNC: JsonObject = {"syncId": "sync_1", "timestamp": _AT, "status": "success", 
 _POST: JsonObject = {"name": "locations/111/localPosts/11101", "summary": "Fresh beans.", "state": "LIVE"}
 _REVIEW: JsonObject = {"name": "locations/111/reviews/111002", "starRating": "FIVE", "comment": "Lovely."}
 _HERE: JsonObject = {"location_id": _LOCATION}
+_LOGIN = events.ProviderConnectionChanged
+
+
+def _login(state: str) -> JsonObject:
+    url = "https://profiles.example.com/dashboard/connections"
+    return {"connection": {"id": 1, "state": state, "url": url}}
+
+
 _WHEN: dict[EventType, tuple[type[BaseModel], str, JsonObject]] = {
     "connection.online": (events.ConnectionChanged, "A site is connected", {}),
     "connection.idle": (
@@ -121,6 +129,9 @@ _WHEN: dict[EventType, tuple[type[BaseModel], str, JsonObject]] = {
         "A webhook was disabled",
         {"webhook_id": 1, "host": "hooks.harbour.example", "disabled_reason": "failing"},
     ),
+    "provider_connection.connected": (_LOGIN, "A login at the provider was connected", _login("active")),
+    "provider_connection.reauth_required": (_LOGIN, "The provider has ended a login", _login("reauth_required")),
+    "provider_connection.disconnected": (_LOGIN, "A login was disconnected", _login("disconnected")),
 }
 _HEADERS = {
     "webhook-id": "The id of the event, the same at each attempt.",

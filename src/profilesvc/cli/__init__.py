@@ -18,6 +18,7 @@ from profilesvc.cli import (
     locations,
     openapi,
     plans,
+    provider,
     serve,
     signing_keys,
     simulate,
@@ -61,7 +62,20 @@ app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("openapi")(openapi.openapi)
 app.command("lab")(lab.lab)
-for group in (emulator, db, users, businesses, keys, plans, locations, signing_keys, simulate, webhooks, alerts):
+for group in (
+    emulator,
+    db,
+    users,
+    businesses,
+    keys,
+    plans,
+    locations,
+    signing_keys,
+    simulate,
+    webhooks,
+    alerts,
+    provider,
+):
     app.add_typer(group.app)
 app.add_typer(webhooks.events_app)
 

@@ -7,7 +7,7 @@ from typing import Self, TypeVar, Unpack
 
 import httpx
 
-from profilesvc.client import alerts, operations, profiles, webhooks
+from profilesvc.client import alerts, operations, profiles, provider_connections, webhooks
 from profilesvc.client.auth import BearerAuth, ServiceAuth, use_secret
 from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import async_call, async_each
@@ -132,6 +132,12 @@ class AsyncProfileClient:
     read_events = async_call(operations.read_events)
     iter_events = async_each(operations.iter_events)
     events = async_call(operations.events)
+    start_provider_connection = async_call(provider_connections.start_provider_connection)
+    create_provider_connection_link = async_call(provider_connections.create_provider_connection_link)
+    list_provider_connections = async_call(provider_connections.list_provider_connections)
+    provider_connection = async_call(provider_connections.provider_connection)
+    import_provider_locations = async_call(provider_connections.import_provider_locations)
+    delete_provider_connection = async_call(provider_connections.delete_provider_connection)
     create_alert = async_call(alerts.create_alert)
     list_alerts = async_call(alerts.list_alerts)
     alert = async_call(alerts.alert)

@@ -6,7 +6,7 @@ from typing import Self, TypeVar, Unpack
 
 import httpx
 
-from profilesvc.client import alerts, operations, profiles, webhooks
+from profilesvc.client import alerts, operations, profiles, provider_connections, webhooks
 from profilesvc.client.auth import BearerAuth, ServiceAuth, use_secret
 from profilesvc.client.errors import ProfileError
 from profilesvc.client.methods import call, each
@@ -127,6 +127,12 @@ class ProfileClient:
     read_events = call(operations.read_events)
     iter_events = each(operations.iter_events)
     events = call(operations.events)
+    start_provider_connection = call(provider_connections.start_provider_connection)
+    create_provider_connection_link = call(provider_connections.create_provider_connection_link)
+    list_provider_connections = call(provider_connections.list_provider_connections)
+    provider_connection = call(provider_connections.provider_connection)
+    import_provider_locations = call(provider_connections.import_provider_locations)
+    delete_provider_connection = call(provider_connections.delete_provider_connection)
     create_alert = call(alerts.create_alert)
     list_alerts = call(alerts.list_alerts)
     alert = call(alerts.alert)

@@ -13,7 +13,13 @@ from profilesvc.contract.events import EventType
 MAX_ALERTS = 20
 _CLOCK = re.compile(r"^([01][0-9]|2[0-3]):[0-5][0-9]\Z", re.ASCII)
 DOWN: tuple[EventType, ...] = ("connection.offline", "connection.never_connected")
-IMMEDIATE: tuple[EventType, ...] = (*DOWN, "connection.site_mismatch", "key.expiring", "token.reuse_detected")
+IMMEDIATE: tuple[EventType, ...] = (
+    *DOWN,
+    "connection.site_mismatch",
+    "key.expiring",
+    "token.reuse_detected",
+    "provider_connection.reauth_required",
+)
 DAILY: tuple[EventType, ...] = (
     "post.created",
     "post.updated",

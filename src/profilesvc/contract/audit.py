@@ -29,6 +29,9 @@ Event = Literal[
     "token.refresh_reuse",
     "auth.failed",
     "user.login",
+    "provider.connected",
+    "provider.disconnected",
+    "provider.imported",
 ]
 Actor = Literal["user", "key", "operator", "client", "service"]
 

@@ -41,6 +41,9 @@ EventType = Literal[
     "review.reply_deleted",
     "quota.warning",
     "webhook.disabled",
+    "provider_connection.connected",
+    "provider_connection.reauth_required",
+    "provider_connection.disconnected",
 ]
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 MAX_LIMIT = 100
@@ -150,6 +153,20 @@ class WebhookDisabled(Data):
     disabled_reason: Literal["gone", "failing"]
 
 
+class ProviderConnectionStatus(Data):
+    """A login at the provider and its state."""
+
+    id: int = Field(description="The number of the connection.")
+    state: Literal["active", "reauth_required", "disconnected"] = Field(description="Its state now.")
+    url: str = Field(description="The page where the owner connects it again.")
+
+
+class ProviderConnectionChanged(Data):
+    """A login of the owner at the provider was connected or disconnected, or the provider has ended it."""
+
+    connection: ProviderConnectionStatus = Field(description="The login.")
+
+
 EventData = (
     ConnectionChanged
     | KeyChanged
@@ -162,6 +179,7 @@ EventData = (
     | ReplyChanged
     | QuotaWarning
     | WebhookDisabled
+    | ProviderConnectionChanged
 )
 
 

@@ -21,6 +21,7 @@ class _Attributes(TypedDict):
 
 SESSION = "profilesvc_session"
 SIGN_IN = "profilesvc_signin"
+CONSENT = "profilesvc_consent"
 
 
 def get(services: Services, name: str) -> str | None:

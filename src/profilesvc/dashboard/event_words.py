@@ -44,6 +44,11 @@ GROUPS: dict[str, dict[EventType, str]] = {
         "quota.warning": "The month's posts are almost used up",
         "webhook.disabled": "A webhook was disabled",
     },
+    "Provider": {
+        "provider_connection.reauth_required": "The provider has ended a login",
+        "provider_connection.connected": "A login was connected",
+        "provider_connection.disconnected": "A login was disconnected",
+    },
 }
 _HAPPENINGS: dict[str, str] = {
     "connection.online": "The site is connected",
@@ -73,6 +78,9 @@ _HAPPENINGS: dict[str, str] = {
     "review.updated": "A review was changed{stars}",
     "review.replied": "A review was replied to{reply}",
     "review.reply_deleted": "The reply to a review was deleted",
+    "provider_connection.reauth_required": "The provider has ended a login",
+    "provider_connection.connected": "A login at the provider was connected",
+    "provider_connection.disconnected": "A login at the provider was disconnected",
     "quota.warning": "{used} of {limit} posts of the month are used",
     "webhook.disabled": "A webhook was disabled",
 }

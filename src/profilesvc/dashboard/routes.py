@@ -10,6 +10,7 @@ from profilesvc.dashboard import (
     alert_links,
     alerts,
     badge,
+    connections,
     deliveries,
     keys,
     pages,
@@ -31,7 +32,21 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 def blueprint() -> Blueprint:
     """Build the blueprint of everything under /dashboard."""
     dashboard = Blueprint("dashboard", __name__, url_prefix=pages.PATH)
-    for part in (session, sites, site, posts, reviews, keys, alerts, webhooks, deliveries, plan, badge, alert_links):
+    for part in (
+        session,
+        sites,
+        site,
+        posts,
+        reviews,
+        keys,
+        connections,
+        alerts,
+        webhooks,
+        deliveries,
+        plan,
+        badge,
+        alert_links,
+    ):
         dashboard.register_blueprint(part.blueprint)
     dashboard.register_error_handler(Exception, pages.failed)
     dashboard.after_request(pages.add_headers)

@@ -6,7 +6,7 @@ from quart import Blueprint, Response, request
 
 from profilesvc.dashboard import pages
 from profilesvc.dashboard.visits import Visit, view
-from profilesvc.services import overview
+from profilesvc.services import overview, provider_connections
 from profilesvc.services.overview import SiteView
 
 blueprint = Blueprint("sites", __name__)
@@ -16,7 +16,9 @@ blueprint = Blueprint("sites", __name__)
 async def show(visit: Visit) -> Response:
     sites = await overview.sites(visit.services, visit.caller)
     name, email = await overview.person(visit.services, visit.caller)
-    return pages.page("sites.html", visit=visit, sites=sites, seen=digest(sites), email=email, name=name)
+    logins = (await provider_connections.list_all(visit.services, visit.caller)).connections
+    ended = [login for login in logins if login.state == "reauth_required"]
+    return pages.page("sites.html", visit=visit, sites=sites, seen=digest(sites), email=email, name=name, ended=ended)
 
 
 @view(blueprint, "/sites/live")

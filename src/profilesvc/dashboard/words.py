@@ -71,6 +71,9 @@ EVENTS = {
     "token.refresh_reuse": "Old refresh token used again",
     "auth.failed": "Wrong secret",
     "user.login": "Signed in",
+    "provider.connected": "Login at the provider connected",
+    "provider.disconnected": "Login at the provider disconnected",
+    "provider.imported": "Locations imported",
 }
 WHEN = {"immediate": "At once", "daily": "Daily", "never": "Never"}
 ALERT_STATES = {
@@ -98,6 +101,13 @@ _WEBHOOK_DISABLED = {
     "failing": "Each attempt failed for 5 days, so the webhook was disabled.",
 }
 SNOOZE_DAYS = {1: "a day", 3: "three days", 7: "a week", 30: "30 days"}
+CONNECTION_STATES = {"active": "Connected", "reauth_required": "Ended by the provider"}
+REFUSALS = {
+    "unavailable": "not available",
+    "not_found": "the login does not see it",
+    "plan": "imported into no business, because your plan includes no more locations",
+    "other_business": "it stays in another business",
+}
 PERMISSIONS = {"business.read": "Read profiles, posts and reviews", "business.write": "Change profiles, create posts"}
 # Fields of the API, with the input of the form that shows their problems and its label.
 _INPUTS = {

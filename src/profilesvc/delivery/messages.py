@@ -53,6 +53,11 @@ _STORIES: dict[EventType, Story] = {
     "review.reply_deleted": Story("The reply to a review of {place} was deleted"),
     "quota.warning": Story("{used} of {limit} posts of the month are used"),
     "webhook.disabled": Story("The webhook to {host} was disabled: {reason}", _ENABLE),
+    "provider_connection.connected": Story("A login at the provider was connected"),
+    "provider_connection.reauth_required": Story(
+        "The provider has ended a connected login", "Connect it again on the page Connections."
+    ),
+    "provider_connection.disconnected": Story("A login at the provider was disconnected"),
 }
 
 
@@ -64,6 +69,8 @@ def story(event: PublishedEvent, subject: Subject) -> Story:
 
 def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:
     """Return the page of the dashboard that shows more, as a path and the text of a link to it."""
+    if event.type.startswith("provider_connection."):
+        return "/dashboard/connections", "Open the connections"
     if "key" in event.data and subject.client_id is not None:
         return f"/dashboard/keys/{subject.client_id}", "Open the page of the key"
     if subject.location_name is not None:

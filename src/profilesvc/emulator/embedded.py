@@ -11,6 +11,8 @@ from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.time import Clock
 from profilesvc.emulator.app import create_emulator
+from profilesvc.emulator.browser import PATH
+from profilesvc.emulator.consent import AUTHORIZE
 from profilesvc.emulator.guard import Guard
 from profilesvc.provider.connect import emulator_login
 from profilesvc.provider.port import Provider
@@ -42,7 +44,9 @@ async def open_emulator(
         transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
         client = httpx.AsyncClient(transport=transport, trust_env=False)
         login = emulator_login(settings.provider)
-        provider = RemoteProvider(Transport(client, login, origin=_ORIGIN, clock=clock, observe=observe))
+        port = Transport(client, login, origin=_ORIGIN, clock=clock, observe=observe)
+        page = f"{settings.base_url}{PATH}{AUTHORIZE}"
+        provider = RemoteProvider(port, port.consent(transport, page))
         try:
             yield provider, app
         finally:

@@ -2,6 +2,7 @@
 
 from profilesvc.lab.cards import key_card, token_card
 from profilesvc.lab.compare import comparison
+from profilesvc.lab.consenting import connect_login
 from profilesvc.lab.diagram import sequence
 from profilesvc.lab.guard import NeedsControl
 from profilesvc.lab.lab import Lab, open_lab
@@ -14,6 +15,7 @@ __all__ = [
     "LabClosed",
     "NeedsControl",
     "comparison",
+    "connect_login",
     "key_card",
     "open_lab",
     "sequence",

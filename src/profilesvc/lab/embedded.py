@@ -122,8 +122,12 @@ class Embedded:
         self._server, self.url = server, server.base_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass an ASGI call to the service, but redirect the dashboard to the app in which a browser can sign in."""
-        if scope["type"] == "http" and scope["path"].startswith(PATH) and scope["method"] == "GET":
+        """Pass an ASGI call to the service, but redirect the dashboard to the app in which a browser can sign in.
+
+        The end of a consent is passed on too, because `consenting.py` is the browser then.
+        """
+        is_page = scope["type"] == "http" and scope["path"].startswith(PATH) and scope["method"] == "GET"
+        if is_page and scope["path"] != f"{PATH}/connections/callback":
             url = await asyncio.to_thread(self.dashboard)
             headers = [(b"location", url.encode()), (b"content-length", b"0")]
             await send({"type": "http.response.start", "status": 307, "headers": headers})

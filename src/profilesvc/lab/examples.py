@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.lab import alert_examples, webhook_examples
+from profilesvc.lab import alert_examples, connection_examples, webhook_examples
 from profilesvc.lab.embedded import Embedded
 from profilesvc.lab.example_recorder import Examples
 from profilesvc.lab.lab import Lab
@@ -71,8 +71,8 @@ def _run(examples: Examples, embedded: Embedded) -> None:
     _reviews(examples, site)
     _sync(examples, owner, site)
     _oauth(examples, owner, key)
-    webhook_examples.record(examples, owner)
-    alert_examples.record(examples, owner)
+    for part in (webhook_examples, alert_examples, connection_examples):
+        part.record(examples, owner)
     _callers(examples, owner, site, key)
     _requests(examples, owner, site)
     _plans(examples)

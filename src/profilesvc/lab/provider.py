@@ -71,6 +71,24 @@ class ProviderControl:
         self._put(reviews={f"{account}/{name}": review})
         return name
 
+    def add_login(self, email: str, locations: dict[str, str], account: str = "accounts/4") -> None:
+        """Add a login to the consent page, with an account of its own that has these locations, by name and title."""
+        name = email.partition("@")[0].title()
+        verified = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
+        new = {
+            location: {"account": account, "profile": {"title": title}, "voice_of_merchant": verified}
+            for location, title in locations.items()
+        }
+        self._put(
+            accounts={account: {"accountName": name, "type": "PERSONAL"}},
+            new_locations=new,
+            logins={email: {"email": email, "accounts": [account]}},
+        )
+
+    def withdraw_consent(self, email: str, account: str = "accounts/4") -> None:
+        """End all tokens of a login that `add_login` has added, as its user can at the provider."""
+        self._put(logins={email: {"email": email, "accounts": [account], "revoked": True}})
+
     def behave(self, **switches: object) -> None:
         """Set the emulator's switches: strict, review_seconds, reject_phrase, edits_per_minute, …"""
         self._put(switches=switches)

@@ -13,7 +13,9 @@ SECRET_FIELDS = frozenset(
     {"client_secret", "access_token", "refresh_token", "subject_token", "id_token", "token", "assertion"}
 )
 _SECRET_TEXT = re.compile(
-    r"whsec_[A-Za-z0-9+/=]{24,}|eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])", re.ASCII
+    r"whsec_[A-Za-z0-9+/=]{24,}|eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])"
+    r"|(?<![\w.-])[\w-]{24,}\.[\w-]{43}(?![\w-])|(?<=code_challenge=)[\w-]{43}",  # sealed strings, and PKCE
+    re.ASCII,
 )
 MAX_LINES = 500
 GREEN, AMBER, RED, GREY = "#1a7f37", "#9a6700", "#cf222e", "#6e7781"

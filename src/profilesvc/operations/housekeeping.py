@@ -1,4 +1,4 @@
-"""Periodic work: record expired keys, delete old rows, renew the counts, sweep the connections, read reviews."""
+"""Periodic work: expired keys, old rows, the counts, the sweep, readings, consents to withdraw."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, month_start
 from profilesvc.operations import counts, readings, sweep
-from profilesvc.services import audit, events, idempotency
+from profilesvc.services import audit, events, idempotency, provider_connections
 from profilesvc.services.context import Services
 from profilesvc.storage import housekeeping, partitions
 from profilesvc.storage.housekeeping import Kind
@@ -43,6 +43,13 @@ async def run_round(services: Services) -> None:
     async with services.storage.leases.hold("housekeeping", patience=0) as was_free:
         if was_free:
             await _delete_old(services)
+
+
+async def revoke_consents(services: Services) -> None:
+    """Withdraw the consents of logins that their owners have disconnected, in one process at a time."""
+    async with services.storage.leases.hold("revocations", patience=0) as was_free:
+        if was_free:
+            await provider_connections.revoke_due(services)
 
 
 async def _delete_old(services: Services) -> None:
@@ -97,6 +104,7 @@ async def in_background(services: Services) -> AsyncIterator[None]:
         run(services, stopped, counts.renew, COUNTS_PAUSES),
         run(services, stopped, sweep.run_once, sweep.PAUSES),
         run(services, stopped, readings.run_once, readings.PAUSES),
+        run(services, stopped, revoke_consents, COUNTS_PAUSES),
     )
     try:
         yield

@@ -40,8 +40,9 @@ def emulator_login(settings: ProviderSettings) -> ProviderSettings:
     Edits are counted only if `edits_per_minute` is set explicitly.
     """
     login = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
+    own = dict.fromkeys(("token_url", "authorize_url", "revoke_url", "userinfo_url"), "")
     edits = settings.edits_per_minute if "edits_per_minute" in settings.model_fields_set else 0
-    return settings.model_copy(update={**login, "client_id": "emulator", "token_url": "", "edits_per_minute": edits})
+    return settings.model_copy(update={**login, "client_id": "emulator", "edits_per_minute": edits, **own})
 
 
 def _with_login(settings: ProviderSettings) -> ProviderSettings:

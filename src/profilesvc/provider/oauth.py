@@ -6,7 +6,7 @@ import httpx
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import Clock
-from profilesvc.provider.port import ProviderError
+from profilesvc.provider.port import Login, ProviderError
 from profilesvc.provider.responses import json_object, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
@@ -14,15 +14,23 @@ _EARLY_MS = 60_000
 
 
 class TokenSource:
-    """The source of access tokens, from the refresh token of the connected login. Tokens are never logged or shown."""
+    """The source of access tokens, from the refresh token of a login. Tokens are never logged or shown."""
 
-    def __init__(self, client: httpx.AsyncClient, settings: ProviderSettings, *, url: str, clock: Clock) -> None:
-        self._client, self._url, self._clock = client, url, clock
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        settings: ProviderSettings,
+        *,
+        url: str,
+        clock: Clock,
+        login: Login | None = None,
+    ) -> None:
+        self._client, self._url, self._clock, self._login = client, url, clock, login
         self._form = {
             "grant_type": "refresh_token",
             "client_id": settings.client_id,
             "client_secret": settings.client_secret.get_secret_value(),
-            "refresh_token": settings.refresh_token.get_secret_value(),
+            "refresh_token": settings.refresh_token.get_secret_value() if login is None else login.refresh_token,
         }
         self._lock = asyncio.Lock()
         self._token, self._expires = "", 0
@@ -39,12 +47,17 @@ class TokenSource:
         async with self._client.stream("POST", self._url, data=self._form, follow_redirects=False) as response:
             received = await read_response(response, self._clock)
         if 400 <= received.status < 500 and received.status != 429:
-            raise login_error(json_object(received.body))
+            document = json_object(received.body)
+            if self._login is not None and (document or {}).get("error") == "invalid_grant":
+                raise await self._login.ended("invalid_grant")
+            raise login_error(document)
         grant = read_document(received)
         token, seconds = grant.get("access_token"), grant.get("expires_in")
         if not isinstance(token, str) or not isinstance(seconds, int):
             raise ProviderError("unavailable", retryable=True, provider_message="invalid token response")
         self._token, self._expires = token, requested_at + seconds * 1000
+        if self._login is not None:
+            await self._login.renewed()
 
 
 def login_error(document: JsonObject | None = None) -> ProviderError:

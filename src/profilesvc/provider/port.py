@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from profilesvc.contract.json import JsonObject
 
-Reason = Literal["rejected", "unavailable", "timeout", "rate_limited"]
+Reason = Literal["rejected", "unavailable", "timeout", "rate_limited", "reauth_required"]
 
 
 @dataclass(eq=False)
@@ -19,7 +19,7 @@ class ProviderError(Exception):
     Callers see `reason` and `retryable`. `http_status`, `provider_code`, `provider_reason` and `provider_message` are
     from the provider's response, if there was one. `not_found` means a 404 for a resource. `retry_after` is the number
     of seconds to wait, if known. `reached` is False if the provider cannot have received the request, so that it had
-    no effect.
+    no effect. `reauth_required` means that an owner's login has ended, and `link` is where the owner can renew it.
     """
 
     reason: Reason
@@ -32,6 +32,7 @@ class ProviderError(Exception):
     fields: tuple[str, ...] = ()
     retry_after: float | None = None
     reached: bool = True
+    link: str | None = None
 
     def __str__(self) -> str:
         return self.provider_message or self.reason
@@ -55,8 +56,61 @@ class Verification:
     verifications: list[JsonObject] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a login has consented to. `has_access` is False if it left out the scope of the APIs."""
+
+    subject: str
+    email: str
+    scopes: str
+    has_access: bool
+    refresh_token: str = field(repr=False)
+
+
+class Login(Protocol):
+    """A login of an owner, which replaces the installation's own login."""
+
+    @property
+    def refresh_token(self) -> str:
+        """The refresh token, which is never logged or shown."""
+        ...
+
+    async def renewed(self) -> None:
+        """Note that the provider has issued an access token."""
+        ...
+
+    async def ended(self, reason: str) -> ProviderError:
+        """Note that the provider no longer accepts the refresh token, and return the error for the caller."""
+        ...
+
+
+class ConsentHost(Protocol):
+    """The provider's OAuth host. Every method raises only ProviderError."""
+
+    def url(self, state: str, verifier: str, redirect_uri: str) -> str:
+        """Return the address of the consent page for a browser."""
+        ...
+
+    async def redeem(self, code: str, verifier: str, redirect_uri: str) -> Granted:
+        """Exchange a code for the tokens of a login, and read whose login it is."""
+        ...
+
+    async def revoke(self, refresh_token: str) -> None:
+        """End the consent that a refresh token is from."""
+        ...
+
+
 class Provider(Protocol):
     """The interface that the services use. Every method raises only ProviderError."""
+
+    @property
+    def consent(self) -> ConsentHost:
+        """The OAuth host."""
+        ...
+
+    def signed_in(self, login: Login) -> "Provider":
+        """Return the provider as a login of an owner sees it, with tokens and circuit breakers of its own."""
+        ...
 
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
-from profilesvc.provider.port import Verification
+from profilesvc.provider.port import ConsentHost, Login, Verification
 from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Request, Transport
 
 READ_MASK = ",".join(Location.model_fields)
@@ -15,8 +15,13 @@ _VERIFICATIONS: Api = "verifications"
 class RemoteProvider:
     """`Provider` over HTTP. It owns the transport and closes it."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, consent: ConsentHost | None = None) -> None:
         self._transport = transport
+        self.consent: ConsentHost = consent or transport.consent()
+
+    def signed_in(self, login: Login) -> "RemoteProvider":
+        """Return the same provider with the login of an owner."""
+        return RemoteProvider(self._transport.signed_in(login), self.consent)
 
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""

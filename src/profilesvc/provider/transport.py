@@ -6,6 +6,7 @@ provider did not carry it out (it was not reached, or its response was 429), bec
 """
 
 import asyncio
+import copy
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,8 +21,9 @@ from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.time import MINUTE, SECOND, Clock
 from profilesvc.limits.counters import MemoryWindows
 from profilesvc.provider.breaker import Breaker, Unreachable
+from profilesvc.provider.consent import Consent, Endpoints
 from profilesvc.provider.oauth import TokenSource, login_error
-from profilesvc.provider.port import ProviderError
+from profilesvc.provider.port import Login, ProviderError
 from profilesvc.provider.responses import Received, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
@@ -93,10 +95,24 @@ class Transport:
         }
         self._bases = {api: (url or origin).rstrip("/") for api, url in own.items()}
         self._breakers = {api: Breaker(clock) for api in own}
-        self._tokens = TokenSource(
-            client, settings, url=settings.token_url or f"{origin.rstrip('/')}/token", clock=clock
-        )
+        self._endpoints = Endpoints.of(settings, origin)
+        self._tokens = self._token_source(None)
         self._take_edit = count_edit or counting(MemoryWindows(clock))
+
+    def _token_source(self, login: Login | None) -> TokenSource:
+        return TokenSource(self._client, self._settings, url=self._endpoints.token, clock=self._clock, login=login)
+
+    def signed_in(self, login: Login) -> "Transport":
+        """Return a transport over the same connections, with the tokens and the circuit breakers of a login."""
+        other = copy.copy(self)
+        other._tokens = self._token_source(login)
+        other._breakers = {api: Breaker(self._clock) for api in self._breakers}
+        return other
+
+    def consent(self, transport: httpx.AsyncBaseTransport | None = None, authorize_url: str = "") -> Consent:
+        """Return the client of the OAuth host; `authorize_url` is the consent page if browsers reach it elsewhere."""
+        endpoints = replace(self._endpoints, authorize=authorize_url or self._endpoints.authorize)
+        return Consent(self._settings, endpoints, transport)
 
     async def aclose(self) -> None:
         """Release connections."""

@@ -248,12 +248,13 @@ async def require_location(services: Services, caller: Caller, name: str) -> All
     if caller.key is not None:
         if caller.key.location_name != name:
             raise forbidden(Forbidden.OTHER_LOCATION, "The key is bound to another location.")
-        return AllowedLocation(name, caller.owner_id, caller.plan, caller.key.account, caller.key.id)
+        key = caller.key
+        return AllowedLocation(name, caller.owner_id, caller.plan, key.account, key.connection_id, key.id)
     async with services.storage.read() as session:
-        account = await locations.account_of(session, caller.owner_id, name)
-    if account is None:
+        place = await locations.place_of(session, caller.owner_id, name)
+    if place is None:
         raise missing("location")
-    return AllowedLocation(name, caller.owner_id, caller.plan, account)
+    return AllowedLocation(name, caller.owner_id, caller.plan, *place)
 
 
 def require_plan(location: AllowedLocation, feature: Feature) -> None:

@@ -12,6 +12,7 @@ from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services
 from profilesvc.services.locations import load
 from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.sync import checked, require_syncable
 
 
@@ -23,7 +24,8 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
     """
     row = await load(services, location)
     try:
-        provider = await services.provider.location(location.name)
+        remote = await provider_at(services, location)
+        provider = await remote.location(location.name)
     except ProviderError as error:
         raise provider_failure(error) from error
     await drift.note(services, location, row, provider)
@@ -51,7 +53,8 @@ async def preview(services: Services, location: AllowedLocation, body: JsonObjec
     changed, unchanged = list[str](), list[str]()
     if push.sendable:
         try:
-            patch = profiles.plan_patch(await services.provider.location(row.name), push.sendable)
+            remote = await provider_at(services, location)
+            patch = profiles.plan_patch(await remote.location(row.name), push.sendable)
         except ProviderError as error:
             raise provider_failure(error) from error
         changed, unchanged = patch.changed, patch.unchanged

@@ -20,6 +20,7 @@ from profilesvc.domain.time import Clock, iso
 from profilesvc.limits.limiter import Limiter
 from profilesvc.provider.port import Provider
 from profilesvc.services.audit import PendingEvents
+from profilesvc.services.login_cache import Logins
 from profilesvc.services.resolving import Resolver, resolve
 from profilesvc.settings import Settings
 from profilesvc.storage.connection import Beat, recording
@@ -29,6 +30,7 @@ from profilesvc.tokens.id_tokens import TrustedIssuer
 from profilesvc.tokens.signer import Signer
 from profilesvc.tokens.signing_keys import SigningKeys
 from profilesvc.tokens.single_flight import SingleFlight
+from profilesvc.tokens.vault import Vault
 
 Result = TypeVar("Result")
 
@@ -88,6 +90,7 @@ class Services:
     single_flight: SingleFlight = field(default_factory=SingleFlight)
     pending_events: PendingEvents = field(default_factory=PendingEvents)
     resolver: Resolver = resolve
+    logins: Logins = field(default_factory=Logins)
     due: asyncio.Event = field(default_factory=asyncio.Event)  # set when a delivery is queued, to wake the worker
 
     @cached_property
@@ -99,6 +102,11 @@ class Services:
     def signing_keys(self) -> SigningKeys:
         """The signing keys in the database, and their rotation."""
         return SigningKeys(self.settings.tokens, self.clock, self.storage, self.signer.keyring)
+
+    @cached_property
+    def vault(self) -> Vault:
+        """Encrypts the refresh tokens of owners' logins at the provider."""
+        return Vault(self.settings.tokens.key_passphrase.get_secret_value())
 
     def watched(self, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
         """Open a block in which the metrics show how busy this process is."""
@@ -138,6 +146,7 @@ class AllowedLocation:
     owner_id: int
     plan: Plan
     account: str
+    connection_id: int | None  # the owner's login that reaches it; None: the installation's own login
     key_id: int | None = None  # the caller's, for the events of what it changes
 
     @property

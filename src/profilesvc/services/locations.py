@@ -19,8 +19,9 @@ from profilesvc.services import drift, events
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.users import find_user
-from profilesvc.storage import locations, sync, users
+from profilesvc.storage import locations, provider_connections, sync, users
 from profilesvc.storage.locations import ListedLocation, LocationState
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
@@ -62,7 +63,8 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
     profile, age = json.loads(cached.profile), None
     if now - cached.profile_read_at > services.settings.cache_max_age_seconds * SECOND:
         try:
-            profile = await services.provider.location(location.name)
+            remote = await provider_at(services, location)
+            profile = await remote.location(location.name)
         except ProviderError:
             age = (now - cached.profile_read_at) // SECOND
         else:
@@ -122,7 +124,8 @@ async def refresh_verification(services: Services, location: AllowedLocation) ->
     """
     await services.limiter.verification(location.name)
     try:
-        current = await services.provider.verification(location.name)
+        remote = await provider_at(services, location)
+        current = await remote.verification(location.name)
     except ProviderError as error:
         raise provider_failure(error) from error
     return await store_verification(services, location, current)
@@ -209,12 +212,25 @@ async def _read(services: Services, profile: JsonObject) -> tuple[JsonObject, Js
 async def _import_one(
     services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
 ) -> None:
+    if not await provider_connections.claim(session, owner_id, profile["name"]):
+        raise ServiceError(CONFLICT, f"{profile['name']} belongs to another user.")
+    await store_imported(services, session, owner_id, {**values, "connection_id": None}, profile)
+
+
+async def store_imported(
+    services: Services, session: AsyncSession, owner_id: int, values: JsonObject, profile: JsonObject
+) -> None:
+    """Store a location of an owner as the provider has it. `values` are its account, its login and its verification."""
     name, now = profile["name"], services.clock.now()
-    old = await locations.found(session, name)
-    if old is not None and old.owner_id != owner_id:
-        raise ServiceError(CONFLICT, f"{name} belongs to another user.")
+    old = await locations.state(session, owner_id, name)
     desired = json.dumps(profiles.split(profile, None)[0])
-    cached = {"profile": json.dumps(profile), "title": title_of(profile), "profile_read_at": now, **values}
+    cached = {
+        "profile": json.dumps(profile),
+        "title": title_of(profile),
+        "profile_read_at": now,
+        **values,
+        "disconnected_at": None,
+    }
     changed = profiles.leaves(profile)
     if old is None:
         await locations.add(session, owner_id=owner_id, name=name, source=desired, sync_enabled=False, **cached)

@@ -25,6 +25,7 @@ from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rende
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_logins import provider_at
 from profilesvc.storage import posts
 from profilesvc.storage.events import NewEvent
 from profilesvc.storage.posts import CacheAge, Position, Reading, StoredPost
@@ -178,7 +179,8 @@ async def _send(
     existing = None
     if claim is not None and claim.fence > 1:
         existing = await _created_before(services, location, post, claim.since)
-    document = existing or await services.provider.create_post(location.account, location.name, post)
+    remote = await provider_at(services, location)
+    document = existing or await remote.create_post(location.account, location.name, post)
     return stored(location.name, {**document, "state": "PROCESSING"}), existing is not None
 
 
@@ -191,7 +193,8 @@ async def _created_before(
     """
     async with services.storage.read() as session:
         earlier = await posts.read_before(session, location.owner_id, location.name, since)
-    for document in await services.provider.posts(location.account, location.name):
+    remote = await provider_at(services, location)
+    for document in await remote.posts(location.account, location.name):
         candidate = stored(location.name, document)
         if (
             _matches(document, post)
@@ -227,7 +230,8 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
         return Rendered(existing.encode())
     now = services.clock.now()
     try:
-        document = await services.provider.patch_post(location.account, location.name, post_id, update, mask)
+        remote = await provider_at(services, location)
+        document = await remote.patch_post(location.account, location.name, post_id, update, mask)
         changed = stored(location.name, document)
     except ProviderError as error:
         raise await _rejected(services, location, post_id, error) from error
@@ -258,7 +262,8 @@ async def delete(services: Services, location: AllowedLocation, post_id: str) ->
         ServiceError: NOT_FOUND, PROVIDER_API_ERROR.
     """
     try:
-        await services.provider.delete_post(location.account, location.name, post_id)
+        remote = await provider_at(services, location)
+        await remote.delete_post(location.account, location.name, post_id)
     except ProviderError as error:
         raise await _rejected(services, location, post_id, error) from error
     await _forget(services, location, post_id, "post.deleted")
@@ -349,7 +354,8 @@ async def _read(services: Services, location: AllowedLocation) -> None:
             ):
                 return  # another process has just read them
             before = await posts.documents(session, location.owner_id, location.name)
-        listed = await services.provider.posts(location.account, location.name)
+        remote = await provider_at(services, location)
+        listed = await remote.posts(location.account, location.name)
         current = {post.post_id: post for post in (stored(location.name, document) for document in listed)}
         try:
             async with services.storage.write() as session:

@@ -11,6 +11,7 @@ _MESSAGES = {
     "rejected": "The external provider rejected the request",
     "unavailable": "The external provider is not available; try again later",
     "timeout": "The external provider did not respond in time; try again",
+    "reauth_required": "The owner's login at the external provider has ended and must be connected again",
     "rate_limited": "The external provider accepts no more requests for now; try again later",
 }
 
@@ -19,7 +20,8 @@ def provider_failure(error: ProviderError) -> ServiceError:
     """Return PROVIDER_API_ERROR with `reason`, `retryable` and details of the provider's response.
 
     The details are `provider_status` (its HTTP status), `provider_code` (such as INVALID_ARGUMENT), `provider_reason`,
-    `provider_message` and `fields`, each only if the provider sent it. The message names the fields.
+    `provider_message` and `fields`, each only if the provider sent it. The message names the fields. `reconnect_url` is
+    where the owner can renew a login that has ended (`reauth_required`).
     """
     is_rejected = error.http_status is not None and error.http_status >= 400
     optional = {
@@ -28,6 +30,7 @@ def provider_failure(error: ProviderError) -> ServiceError:
         "provider_reason": error.provider_reason,
         "provider_message": error.provider_message if is_rejected else None,  # otherwise our own words
         "fields": list(error.fields),
+        "reconnect_url": error.link,
     }
     details: JsonObject = {"reason": error.reason, "retryable": error.retryable}
     details |= {name: value for name, value in optional.items() if value}

@@ -19,6 +19,7 @@ from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_logins import provider_at
 
 _ANY = re.compile(r".+", re.DOTALL)
 _TOTALS = ("averageRating", "totalReviewCount")
@@ -37,7 +38,8 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
     require_plan(location, "reviews")
     size = min(query.pageSize, MAX_PAGE_SIZE)
     try:
-        page = await services.provider.reviews(
+        remote = await provider_at(services, location)
+        page = await remote.reviews(
             location.account, location.name, page_size=size, page_token=token, order_by=query.orderBy
         )
         reviews = _page(location, page.get("reviews", []))
@@ -60,10 +62,9 @@ async def read(services: Services, location: AllowedLocation) -> int:
         ServiceError: SERVICE_UNAVAILABLE.
     """
     documents, token = list[JsonObject](), ""
+    remote = await provider_at(services, location)
     for number in range(1, _MOST_PAGES + 1):
-        page = await services.provider.reviews(
-            location.account, location.name, page_token=token, order_by=_LAST_CHANGED_FIRST
-        )
+        page = await remote.reviews(location.account, location.name, page_token=token, order_by=_LAST_CHANGED_FIRST)
         documents += _page(location, page.get("reviews", []))
         token = str(page.get("nextPageToken") or "")
         is_last = number == _MOST_PAGES
@@ -80,7 +81,8 @@ async def get(services: Services, location: AllowedLocation, review_id: str) -> 
     """
     require_plan(location, "reviews")
     try:
-        review = _ours(location, await services.provider.review(location.account, location.name, review_id))
+        remote = await provider_at(services, location)
+        review = _ours(location, await remote.review(location.account, location.name, review_id))
     except ProviderError as error:
         raise _failure(error, "There is no such review.") from error
     return Rendered(orjson.dumps(review))
@@ -95,7 +97,8 @@ async def reply(services: Services, location: AllowedLocation, review_id: str, b
     comment = check_reply(body)
     require_plan(location, "reviews")
     try:
-        document = await services.provider.reply(location.account, location.name, review_id, comment)
+        remote = await provider_at(services, location)
+        document = await remote.reply(location.account, location.name, review_id, comment)
     except ProviderError as error:
         raise _failure(error, "There is no such review.") from error
     await _publish(services, location, review_id, document)
@@ -110,7 +113,8 @@ async def delete_reply(services: Services, location: AllowedLocation, review_id:
     """
     require_plan(location, "reviews")
     try:
-        await services.provider.delete_reply(location.account, location.name, review_id)
+        remote = await provider_at(services, location)
+        await remote.delete_reply(location.account, location.name, review_id)
     except ProviderError as error:
         raise _failure(error, "There is no such review, or it has no reply.") from error
     await _publish(services, location, review_id, None)

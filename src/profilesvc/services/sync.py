@@ -23,6 +23,7 @@ from profilesvc.services.context import AllowedLocation, Caller, Rendered, Servi
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.locations import store_verification, title_of
 from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_logins import provider_at
 from profilesvc.storage import sync
 from profilesvc.storage.locations import LocationState
 from profilesvc.storage.sync import SyncRow
@@ -150,11 +151,12 @@ async def _push(
     changed, after = list[str](), JsonObject()
     if push.sendable:
         try:
-            current = await services.provider.location(location.name)
+            remote = await provider_at(services, location)
+            current = await remote.location(location.name)
             await drift.note(services, location, row, current)
             await _require_verified(services, location, current)
             patch = profiles.plan_patch(current, push.sendable)
-            after = await services.provider.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
+            after = await remote.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
         except ProviderError as error:
             lease.failed = push
             raise provider_failure(error) from error
@@ -167,7 +169,8 @@ async def _require_verified(services: Services, location: AllowedLocation, curre
     metadata = current.get("metadata")
     if isinstance(metadata, dict) and metadata.get("hasVoiceOfMerchant"):
         return
-    verification = await store_verification(services, location, await services.provider.verification(location.name))
+    remote = await provider_at(services, location)
+    verification = await store_verification(services, location, await remote.verification(location.name))
     if not verification.isVerified:
         raise ServiceError(LOCATION_NOT_VERIFIED, verificationState=verification.verificationState)
 

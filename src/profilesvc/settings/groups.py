@@ -58,9 +58,15 @@ class ProviderSettings(_Group):
     client_secret: SecretStr = SecretStr("")
     """Secret of the OAuth client at the provider."""
     refresh_token: SecretStr = SecretStr("")
-    """Refresh token of the login that owns the profiles."""
+    """Refresh token of the installation's own login, for locations that no owner has connected."""
     token_url: _ProviderUrl = ""
     """URL of the provider's token endpoint. Empty: `/token` of `PROVIDER__URL`."""
+    authorize_url: _ProviderUrl = ""
+    """URL of the provider's consent page, where owners connect their login. Empty: that of `PROVIDER__URL`."""
+    revoke_url: _ProviderUrl = ""
+    """URL of the provider's revocation endpoint. Empty: `/revoke` of `PROVIDER__URL`."""
+    userinfo_url: _ProviderUrl = ""
+    """URL of the provider's userinfo endpoint. Empty: `/v1/userinfo` of `PROVIDER__URL`."""
     timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 8.0
     """Time that one request of ours may spend at the provider, retries included."""
     edits_per_minute: Annotated[int, Field(ge=0, le=1000)] = 10
@@ -77,7 +83,8 @@ class ProviderSettings(_Group):
 
     def problem(self) -> str | None:
         """Return which URL production rejects, as the end of a sentence that starts with the setting's name."""
-        for name in ("url", "information_url", "verifications_url", "accounts_url", "posts_url", "token_url"):
+        apis = ("url", "information_url", "verifications_url", "accounts_url", "posts_url")
+        for name in (*apis, "token_url", "authorize_url", "revoke_url", "userinfo_url"):
             value = getattr(self, name)
             if value and not _is_https_url(value):
                 return f"{name.upper()} must be an https:// URL without a user in production: it receives the login"

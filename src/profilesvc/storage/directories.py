@@ -69,7 +69,7 @@ class IdentityRow(Table, table=True):
 
 
 class ExchangeRow(Table, table=True):
-    """The digest of an ID token that was exchanged. Each can be exchanged only once."""
+    """The digest of an ID token that was exchanged, of a state or of a connect link. Each can be used only once."""
 
     __tablename__ = "exchanges"
 

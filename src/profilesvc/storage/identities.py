@@ -49,7 +49,13 @@ async def of_issuer(session: Executor, issuer: str) -> list[Linked]:
     return [Linked._make(row) for row in rows]
 
 
+async def was_used(session: Executor, digest: str) -> bool:
+    """Return whether the use of something was recorded."""
+    query = select(exchanges.c.digest).where(exchanges.c.digest == digest)
+    return (await session.execute(query)).first() is not None
+
+
 async def mark_used(session: AsyncSession, digest: str, expires_at: int) -> bool:
-    """Record the use of an ID token; return False if it was used before."""
+    """Record the use of an ID token, a state or a connect link; return False if it was used before."""
     statement = insert_into(session, exchanges).values(digest=digest, expires_at=expires_at).on_conflict_do_nothing()
     return bool((await session.execute(statement.returning(exchanges.c.digest))).first())

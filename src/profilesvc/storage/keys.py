@@ -59,6 +59,7 @@ class KeyState(NamedTuple):
     last_used_at: int | None
     plan: str
     account: str
+    connection_id: int | None
     owner_suspended_at: int | None
     hold_reason: str | None
     hold_set_at: int | None
@@ -95,6 +96,7 @@ _STATES = (
         keys.c.last_used_at,
         users.c.plan,
         locations.c.account,
+        locations.c.connection_id,
         users.c.suspended_at,
         holds.c.reason,
         holds.c.set_at,

@@ -25,6 +25,7 @@ class LocationState(NamedTuple):
     last_sync: str | None
     posts_read_at: int | None
     drift: str | None
+    connection_id: int | None
 
 
 with_business = locations.outerjoin(
@@ -35,8 +36,12 @@ _STATE = Prepared(
         locations.c.owner_id == OWNER, locations.c.name == bindparam("location")
     )
 )
-_ACCOUNT = Prepared(
-    select(locations.c.account).where(locations.c.owner_id == OWNER, locations.c.name == bindparam("location"))
+_PLACE = Prepared(
+    select(locations.c.account, locations.c.connection_id).where(
+        locations.c.owner_id == OWNER,
+        locations.c.name == bindparam("location"),
+        locations.c.disconnected_at.is_(None),
+    )
 )
 
 
@@ -45,10 +50,17 @@ def is_location(owner_id: int, name: str) -> ColumnElement[bool]:
     return and_(locations.c.owner_id == owner_id, locations.c.name == name)
 
 
-async def account_of(session: Executor, owner_id: int, name: str) -> str | None:
-    """Return the provider's account of a location, or None if the location is not the user's."""
-    rows = await fetch(session, _ACCOUNT, location=name, owner_id=owner_id)
-    return str(rows[0][0]) if rows else None
+class Place(NamedTuple):
+    """Where a location is at the provider: its account, and the login that reaches it (None: the installation's)."""
+
+    account: str
+    connection_id: int | None
+
+
+async def place_of(session: Executor, owner_id: int, name: str) -> Place | None:
+    """Return where a location is at the provider, or None if the location is not the user's."""
+    rows = await fetch(session, _PLACE, location=name, owner_id=owner_id)
+    return Place._make(rows[0]) if rows else None
 
 
 async def state(session: Executor, owner_id: int, name: str) -> LocationState | None:
@@ -61,7 +73,7 @@ async def state(session: Executor, owner_id: int, name: str) -> LocationState | 
 
 
 def _visible(owner_id: int, only: str | None, unassigned: bool) -> ColumnElement[bool]:
-    conditions = [locations.c.owner_id == owner_id]
+    conditions = [locations.c.owner_id == owner_id, locations.c.disconnected_at.is_(None)]
     if only is not None:
         conditions.append(locations.c.name == only)
     if unassigned:
@@ -109,8 +121,7 @@ async def page(
 
 
 async def add(session: AsyncSession, **values: object) -> None:
-    """Add a location, with its owner and name in the directory; names are unique across owners."""
-    await session.execute(insert(location_owners).values(name=values["name"], owner_id=values["owner_id"]))
+    """Add a location. Its owner must be in the directory; names are unique across owners."""
     await session.execute(insert(locations).values(**values))
 
 

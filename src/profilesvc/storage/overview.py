@@ -53,7 +53,7 @@ async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
     query = (
         select(*(locations.c[name] for name in SiteRow._fields[:-1]), businesses.c.name)
         .select_from(with_business)
-        .where(locations.c.owner_id == owner_id)
+        .where(locations.c.owner_id == owner_id, locations.c.disconnected_at.is_(None))
         .order_by(locations.c.title, locations.c.name)
     )
     return [SiteRow._make(row) for row in await session.execute(query)]

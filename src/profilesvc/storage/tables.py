@@ -26,6 +26,7 @@ from sqlmodel import Field
 
 from profilesvc.database.schema import metadata as metadata
 from profilesvc.storage import event_tables as event_tables  # completes the metadata
+from profilesvc.storage import provider_tables as provider_tables
 from profilesvc.storage.columns import number, of_owner, owner
 from profilesvc.storage.directories import DIRECTORIES, ID, REFERENCES, Table
 
@@ -89,6 +90,9 @@ class LocationRow(Table, table=True):
     sync_lease_until: int | None = Field(default=None, sa_column=Column(BigInteger))
     # The digest of the differences that the last `profile.drifted` reported; None while there are none.
     drift: str | None = Field(default=None, sa_column=Column(String(64)))
+    # The owner's login that reaches it; None: the installation's own login.
+    connection_id: int | None = Field(default=None, sa_column=Column(ID))
+    disconnected_at: int | None = Field(default=None, sa_column=Column(BigInteger))
 
 
 _NOT_REVOKED = text("revoked_at IS NULL")  # an index of the live keys stays small, however many keys are revoked
@@ -371,3 +375,4 @@ sweep_marks = metadata.tables["sweep_marks"]
 readings = metadata.tables["readings"]
 channels = metadata.tables["channels"]
 deliveries = metadata.tables["deliveries"]
+provider_connections = metadata.tables["provider_connections"]

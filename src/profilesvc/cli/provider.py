@@ -1,0 +1,43 @@
+"""`profilesvc provider`: the logins at the provider that owners have connected."""
+
+import typer
+
+from profilesvc.cli.opening import run
+from profilesvc.cli.show import AsJson, show
+
+app = typer.Typer(name="provider", help="Show and end logins at the provider.", no_args_is_help=True)
+connections = typer.Typer(name="connections", help="The logins that owners have connected.", no_args_is_help=True)
+app.add_typer(connections)
+
+
+@app.callback()
+def provider() -> None:
+    """Show and end logins at the provider."""
+
+
+@connections.command("list")
+def list_all(as_json: AsJson = False) -> None:
+    """List the logins of all users, without tokens."""
+    from profilesvc.operations import provider_connections
+
+    show([row._asdict() for row in run(provider_connections.listing)], as_json)
+
+
+@connections.command()
+def check(owner_id: int, connection_id: int, as_json: AsJson = False) -> None:
+    """Ask the provider which accounts a login sees. The exit code is 1 if the login does not work."""
+    from profilesvc.operations import provider_connections
+
+    found = run(lambda services: provider_connections.check(services, owner_id, connection_id), provider=True)
+    show(found, as_json)
+    if not found["works"]:
+        raise typer.Exit(1)
+
+
+@connections.command()
+def disconnect(owner_id: int, connection_id: int, as_json: AsJson = False) -> None:
+    """End a login, delete the data of its locations here, and deactivate their keys. Its owner can connect it again."""
+    from profilesvc.operations import provider_connections
+
+    done = run(lambda services: provider_connections.disconnect(services, owner_id, connection_id), provider=True)
+    show(done.model_dump(), as_json)

@@ -1,0 +1,24 @@
+"""The providers of connected logins that this process has used."""
+
+from profilesvc.provider.port import Provider
+
+Slot = tuple[int, int, str]  # owner, connection, encrypted refresh token
+
+
+class Logins:
+    """The most recently used ones, each with its access token."""
+
+    def __init__(self, size: int = 1_000) -> None:
+        self._size = size
+        self._providers: dict[Slot, Provider] = {}
+
+    def get(self, slot: Slot) -> Provider | None:
+        found = self._providers.pop(slot, None)
+        if found is not None:
+            self._providers[slot] = found
+        return found
+
+    def put(self, slot: Slot, provider: Provider) -> None:
+        while len(self._providers) >= self._size:
+            del self._providers[next(iter(self._providers))]
+        self._providers[slot] = provider

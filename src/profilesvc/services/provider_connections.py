@@ -1,0 +1,298 @@
+"""Owners' logins at the provider: list, look, import locations, disconnect (docs/connections.md)."""
+
+import logging
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.contract.errors import PLAN_RESTRICTION
+from profilesvc.contract.events import ProviderConnectionChanged, ProviderConnectionStatus
+from profilesvc.contract.json import JsonObject
+from profilesvc.contract.provider_connections import (
+    FoundAccount,
+    FoundLocation,
+    ProviderConnectionDetail,
+    ProviderConnectionDisconnected,
+    ProviderConnectionEntry,
+    ProviderConnectionImport,
+    ProviderConnectionImported,
+    ProviderConnectionList,
+    RefusedLocation,
+)
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
+from profilesvc.provider.port import ProviderError
+from profilesvc.services import audit, events
+from profilesvc.services.access import missing
+from profilesvc.services.context import Caller, Services
+from profilesvc.services.holds import fit_plan, hold
+from profilesvc.services.locations import assign_within_plan, store_imported
+from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_logins import page_of, provider_of, purpose
+from profilesvc.storage import holds, locations, users
+from profilesvc.storage import provider_connections as table
+from profilesvc.storage.provider_connections import ProviderConnection
+
+_LARGEST = 2**63 - 1
+_REVOKE_PAUSES = (MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY)  # between attempts to withdraw a consent
+log = logging.getLogger("profilesvc")
+
+
+async def list_all(services: Services, caller: Caller) -> ProviderConnectionList:
+    """Return the logins that the caller has connected."""
+    async with services.storage.read() as session:
+        rows = await table.listing(session, caller.owner_id)
+        counts = await table.counts(session, caller.owner_id)
+    return ProviderConnectionList(connections=[_entry(services, row, counts.get(row.id, 0)) for row in rows])
+
+
+def _entry(services: Services, row: ProviderConnection, count: int) -> ProviderConnectionEntry:
+    return ProviderConnectionEntry.model_validate(
+        {
+            "id": row.id,
+            "email": row.email,
+            "state": row.state,
+            "scopes": row.scopes.split(),
+            "locations": count,
+            "created_at": iso(row.created_at),
+            "last_used_at": None if row.last_used_at is None else iso(row.last_used_at),
+            "last_error": row.last_error,
+            "last_error_at": None if row.last_error_at is None else iso(row.last_error_at),
+            "reconnect_url": page_of(services),
+        }
+    )
+
+
+async def own(services: Services, caller: Caller, connection_id: str) -> tuple[ProviderConnection, int]:
+    """Return a connection of the caller and the number of its locations.
+
+    Raises:
+        ServiceError: NOT_FOUND, also for another owner's connection and for one that is disconnected.
+    """
+    is_number = connection_id.isascii() and connection_id.isdecimal() and int(connection_id[:20]) <= _LARGEST
+    async with services.storage.read() as session:
+        row = await table.find(session, caller.owner_id, int(connection_id)) if is_number else None
+        if row is None or row.state == "disconnected":
+            raise missing("connection")
+        return row, (await table.counts(session, caller.owner_id)).get(row.id, 0)
+
+
+async def summary(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionEntry:
+    """Return a connection without asking the provider.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    return _entry(services, *await own(services, caller, connection_id))
+
+
+async def get(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionDetail:
+    """Return a connection with the accounts and locations that it sees now.
+
+    Raises:
+        ServiceError: NOT_FOUND, PROVIDER_API_ERROR.
+    """
+    row, count = await own(services, caller, connection_id)
+    accounts = await _found(services, row)
+    found = [profile for _, profiles in accounts for profile in profiles]
+    async with services.storage.read() as session:
+        owners = await table.owners_of(session, [profile["name"] for profile in found])
+    listed = [
+        FoundAccount(
+            name=account["name"],
+            title=_text(account.get("accountName")),
+            type=_text(account.get("type")),
+            locations=[_location(account["name"], profile, owners, caller.owner_id) for profile in profiles],
+        )
+        for account, profiles in accounts
+    ]
+    return ProviderConnectionDetail(**_entry(services, row, count).model_dump(), accounts=listed)
+
+
+async def _found(services: Services, row: ProviderConnection) -> list[tuple[JsonObject, list[JsonObject]]]:
+    """Return the accounts that a login sees, each with the profiles of its locations."""
+    try:
+        provider = provider_of(services, row)
+        accounts = await provider.accounts()
+        return [(account, await provider.locations(account["name"])) for account in accounts]
+    except ProviderError as error:
+        raise provider_failure(error) from error
+
+
+def _location(account: str, profile: JsonObject, owners: dict[str, int], owner_id: int) -> FoundLocation:
+    address = profile.get("storefrontAddress") or {}
+    lines = [*(address.get("addressLines") or []), address.get("locality")]
+    owner = owners.get(profile["name"])
+    return FoundLocation(
+        name=profile["name"],
+        title=_text(profile.get("title")),
+        address=", ".join(_text(line) for line in lines if line),
+        account=account,
+        imported=owner == owner_id,
+        available=owner in (None, owner_id),
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+async def import_locations(
+    services: Services, caller: Caller, connection_id: str, body: ProviderConnectionImport
+) -> ProviderConnectionImported:
+    """Import locations that a login sees. Repeating it updates them, and moves them to this login.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR, NOT_FOUND, PROVIDER_API_ERROR.
+    """
+    _require_one(body)
+    row, _ = await own(services, caller, connection_id)
+    accounts = await _found(services, row)
+    chosen = {
+        profile["name"]: (account["name"], profile)
+        for account, profiles in accounts
+        for profile in profiles
+        if _is_chosen(body, profile)
+    }
+    refused = {name: "not_found" for name in body.locations or [] if name not in chosen}
+    business_id = await _business(services, caller, body)
+    for name, (account, profile) in chosen.items():
+        async with services.storage.write() as session:  # one each, so that a long import blocks no other writer
+            problem = await _import(services, session, row, account, profile, business_id)
+        if problem:
+            refused[name] = problem
+    imported = [name for name in chosen if refused.get(name) != "unavailable"]
+    async with services.storage.write() as session:
+        count = len(imported)
+        await audit.record(services, session, "provider.imported", caller.owner_id, connection_id=row.id, count=count)
+    entries = [RefusedLocation.model_validate({"name": name, "reason": why}) for name, why in refused.items()]
+    return ProviderConnectionImported(imported=imported, refused=entries, business_id=business_id)
+
+
+def _require_one(body: ProviderConnectionImport) -> None:
+    if (body.locations is None) == (body.title_contains is None):
+        raise invalid("body", "locations", "either this field or `title_contains` is required, not both")
+    if body.business_id is not None and body.business_name is not None:
+        raise invalid("body", "business_name", "must not be sent with `business_id`")
+
+
+def _is_chosen(body: ProviderConnectionImport, profile: JsonObject) -> bool:
+    if body.locations is not None:
+        return profile["name"] in body.locations
+    return (body.title_contains or "").casefold() in _text(profile.get("title")).casefold()
+
+
+async def _business(services: Services, caller: Caller, body: ProviderConnectionImport) -> int | None:
+    """Return the business to add locations to, and create it if it is new."""
+    if body.business_name is not None:
+        async with services.storage.write() as session:
+            return await users.add_business(session, caller.owner_id, body.business_name, services.clock.now())
+    if body.business_id is not None:
+        async with services.storage.read() as session:
+            if await users.business_name(session, body.business_id, caller.owner_id) is None:
+                raise missing("business")
+    return body.business_id
+
+
+async def _import(
+    services: Services,
+    session: AsyncSession,
+    row: ProviderConnection,
+    account: str,
+    profile: JsonObject,
+    business_id: int | None,
+) -> str | None:
+    """Import one location, and return why it was not, or not into the business."""
+    name, owner_id = profile["name"], row.owner_id
+    await users.lock_user(session, owner_id)
+    if not await table.claim(session, owner_id, name):
+        return "unavailable"
+    metadata = profile.get("metadata") or {}
+    is_verified = bool(metadata.get("hasVoiceOfMerchant"))
+    state = "VERIFIED" if is_verified else "UNVERIFIED"  # `refresh-verification` reads more, at the cost of two calls
+    values = {"account": account, "is_verified": is_verified, "verification_state": state}
+    await store_imported(services, session, owner_id, {**values, "connection_id": row.id}, profile)
+    if business_id is None:
+        return None
+    stored = await locations.state(session, owner_id, name)
+    assert stored is not None, "it was just stored"
+    try:
+        await assign_within_plan(services, session, stored, business_id)
+    except ServiceError as error:
+        return "plan" if error.kind is PLAN_RESTRICTION else "other_business"
+    return None
+
+
+async def disconnect(services: Services, caller: Caller, connection_id: str) -> ProviderConnectionDisconnected:
+    """Delete a login with the data of its locations, deactivate their keys, and withdraw the consent.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    row, _ = await own(services, caller, connection_id)
+    done = await end(services, row)
+    services.background.spawn(_revoke_own(services, row))
+    return done
+
+
+async def end(services: Services, row: ProviderConnection) -> ProviderConnectionDisconnected:
+    """Delete a login with the data of its locations, in one transaction. `revoke_due` withdraws the consent."""
+    now, owner_id = services.clock.now(), row.owner_id
+    async with services.storage.write() as session:
+        user = await users.lock_user(session, owner_id)
+        names = await table.names_of(session, owner_id, row.id)
+        held = await hold(services, session, owner_id, holds.at_locations(names), "user_requested")
+        await table.forget(session, owner_id, names, now)
+        if names:
+            await fit_plan(services, session, user)  # the plan has room for other locations
+        token = row.refresh_token and _token(services, row)
+        kept = services.vault.encrypt(token, purpose(owner_id, None)) if token else None
+        empty = {"subject": None, "email": None, "scopes": "", "last_error": None, "last_error_at": None}
+        ended = {"state": "disconnected", "refresh_token": kept, "revoke_at": now if kept else None}
+        await table.change(session, owner_id, row.id, **empty, **ended)
+        await audit.record(services, session, "provider.disconnected", owner_id, connection_id=row.id)
+        status = ProviderConnectionStatus(id=row.id, state="disconnected", url=page_of(services))
+        event = events.new("provider_connection.disconnected", ProviderConnectionChanged(connection=status))
+        events.publish(services, session, owner_id, event)
+    return ProviderConnectionDisconnected(id=row.id, locations=names, deactivated_keys=held)
+
+
+def _token(services: Services, row: ProviderConnection) -> str | None:
+    try:
+        return services.vault.decrypt(row.refresh_token or "", purpose(row.owner_id, row.subject))
+    except ValueError:
+        return None
+
+
+async def _revoke_own(services: Services, row: ProviderConnection) -> None:
+    async with services.storage.read() as session:
+        ended = await table.find(session, row.owner_id, row.id)
+    if ended is not None and ended.refresh_token is not None:
+        await _revoke(services, ended)
+
+
+async def revoke_due(services: Services) -> None:
+    """Withdraw the consents of disconnected logins. A failure is repeated; after the last one the token is deleted."""
+    async with services.storage.read() as session:
+        due = await table.to_revoke(session, services.clock.now(), 100)
+    for row in due:
+        await _revoke(services, row)
+
+
+async def _revoke(services: Services, row: ProviderConnection) -> None:
+    token, has_failed = _token(services, row), False
+    if token is not None:
+        try:
+            await services.provider.consent.revoke(token)
+        except ProviderError as error:
+            log.warning("the consent of a disconnected login could not be withdrawn: %s", error.reason)
+            has_failed = True
+    await _note_revocation(services, row, has_failed=has_failed)
+
+
+async def _note_revocation(services: Services, row: ProviderConnection, *, has_failed: bool) -> None:
+    async with services.storage.write() as session:
+        tries = await table.tries(session, row.owner_id, row.id)
+        values: dict[str, object] = {"refresh_token": None, "revoke_at": None, "revoke_tries": tries + 1}
+        if has_failed and tries < len(_REVOKE_PAUSES):
+            values = {"revoke_at": services.clock.now() + _REVOKE_PAUSES[tries], "revoke_tries": tries + 1}
+        await table.change(session, row.owner_id, row.id, **values)

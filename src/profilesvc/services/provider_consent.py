@@ -1,0 +1,194 @@
+"""An owner's consent at the provider: authorization code with PKCE (D-110).
+
+The state is sealed and names the owner. It returns once, within ten minutes, to the browser that it was started in:
+that browser has a cookie that only this service can make, or, for a URL that the API returned, the session of the same
+owner. The verifier of PKCE is derived from the state, so that nothing is stored until the login is connected.
+"""
+
+import hashlib
+import json
+from typing import NamedTuple
+
+from profilesvc.contract.errors import AUTH_INVALID_TOKEN, VALIDATION_ERROR
+from profilesvc.contract.events import ProviderConnectionChanged, ProviderConnectionStatus
+from profilesvc.contract.provider_connections import ProviderConnectionLink, ProviderConnectionStart
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.time import DAY, MINUTE, iso
+from profilesvc.provider.port import Granted, ProviderError
+from profilesvc.services import audit, events
+from profilesvc.services.context import Caller, Services
+from profilesvc.services.provider_errors import provider_failure
+from profilesvc.services.provider_logins import page_of, purpose
+from profilesvc.storage import identities, users
+from profilesvc.storage import provider_connections as table
+from profilesvc.tokens.seals import Seal
+from profilesvc.tokens.signer import random_id
+
+STATE_MS, LINK_MS = 10 * MINUTE, DAY
+_AGAIN = "Start again on the page Connections."
+_NOT_STARTED = f"This connection was not started in this browser, or it has expired. {_AGAIN}"
+_NO_ACCESS = (
+    "Your login did not grant access to its business profiles. Start again, and keep the box of the business profiles "
+    "ticked on the provider's page."
+)
+
+
+class Attempt(NamedTuple):
+    """A consent that is not finished: its owner, until when, and what it is bound to.
+
+    `in_browser` means that the browser needs the cookie. `link` is the digest of the connect link, if there is one;
+    then the browser needs no session.
+    """
+
+    owner_id: int
+    nonce: str
+    until: int
+    in_browser: bool
+    link: str
+
+
+class Begun(NamedTuple):
+    """The URL of the consent page, and the cookie for the browser that is sent there."""
+
+    url: str
+    cookie: str
+    until: int
+
+
+def _seal(services: Services, what: str) -> Seal:
+    return Seal(services.signer.keyring, f"provider consent: {what}", services.clock.now())
+
+
+def redirect_uri(services: Services) -> str:
+    """Return the address that must be registered at the provider's OAuth client."""
+    return f"{page_of(services)}/callback"
+
+
+def begin(services: Services, owner_id: int, *, in_browser: bool, link: str = "") -> Begun:
+    """Start a consent for an owner."""
+    nonce, until = random_id(services.entropy), services.clock.now() + STATE_MS
+    state = _seal(services, "state").seal(json.dumps(Attempt(owner_id, nonce, until, in_browser, link)))
+    url = services.provider.consent.url(state, _verifier(services, nonce), redirect_uri(services))
+    return Begun(url, _seal(services, "cookie").seal(nonce), until)
+
+
+def start(services: Services, caller: Caller) -> ProviderConnectionStart:
+    """Return the URL of the consent page for a browser in which the caller is signed in."""
+    begun = begin(services, caller.owner_id, in_browser=False)
+    return ProviderConnectionStart(authorization_url=begun.url, expires_at=iso(begun.until))
+
+
+def _verifier(services: Services, nonce: str) -> str:
+    return _seal(services, "verifier").seal(nonce)
+
+
+async def finish(services: Services, response: dict[str, str], cookie: str | None, signed_in: int | None) -> Attempt:
+    """Connect the login that has consented, and return the attempt. `signed_in` is the user of the browser's session.
+
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN if the response is not for this browser, VALIDATION_ERROR if the login did not
+            consent, PROVIDER_API_ERROR.
+    """
+    attempt = _returned(services, response, cookie, signed_in)
+    async with services.storage.write() as session:
+        if not await identities.mark_used(session, _digest(response["state"]), attempt.until):
+            raise ServiceError(AUTH_INVALID_TOKEN, f"This response was used before. {_AGAIN}")
+    if "code" not in response:
+        raise ServiceError(VALIDATION_ERROR, f"The login was not connected, because access was not granted. {_AGAIN}")
+    try:
+        verifier = _verifier(services, attempt.nonce)
+        granted = await services.provider.consent.redeem(response["code"], verifier, redirect_uri(services))
+    except ProviderError as error:
+        if error.reason == "rejected":
+            raise ServiceError(AUTH_INVALID_TOKEN, f"The provider rejected the code. {_AGAIN}") from None
+        raise provider_failure(error) from error
+    if not granted.has_access or not granted.refresh_token:
+        raise ServiceError(VALIDATION_ERROR, _NO_ACCESS)
+    await store(services, attempt, granted)
+    return attempt
+
+
+def _returned(services: Services, response: dict[str, str], cookie: str | None, signed_in: int | None) -> Attempt:
+    """Return the attempt of a response, if this browser may finish it."""
+    content = _seal(services, "state").unseal(response.get("state", ""))
+    if content is None:
+        raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
+    attempt = Attempt(*json.loads(content))
+    nonce = _seal(services, "cookie").unseal(cookie or "")
+    is_owner = attempt.owner_id == signed_in or attempt.link
+    if services.clock.now() >= attempt.until or not is_owner or (attempt.in_browser and nonce != attempt.nonce):
+        raise ServiceError(AUTH_INVALID_TOKEN, _NOT_STARTED)
+    return attempt
+
+
+async def store(services: Services, attempt: Attempt, granted: Granted) -> None:
+    """Add the login, or make it active again, in one transaction with the use of the link."""
+    owner_id, now = attempt.owner_id, services.clock.now()
+    encrypted = services.vault.encrypt(granted.refresh_token, purpose(owner_id, granted.subject))
+    async with services.storage.write() as session:
+        await users.lock_user(session, owner_id)
+        if attempt.link and not await identities.mark_used(session, attempt.link, now + LINK_MS):
+            raise ServiceError(AUTH_INVALID_TOKEN, "This link was used before. Ask for a new one.")
+        number = await table.put(
+            session,
+            owner_id,
+            granted.subject,
+            email=granted.email or None,
+            scopes=granted.scopes,
+            refresh_token=encrypted,
+            state="active",
+            created_at=now,
+            last_error=None,
+            last_error_at=None,
+        )
+        by_link = {"by_link": True} if attempt.link else {}
+        await audit.record(services, session, "provider.connected", owner_id, connection_id=number, **by_link)
+        status = ProviderConnectionStatus(id=number, state="active", url=page_of(services))
+        event = events.new("provider_connection.connected", ProviderConnectionChanged(connection=status))
+        events.publish(services, session, owner_id, event)
+
+
+def new_link(services: Services, caller: Caller) -> ProviderConnectionLink:
+    """Return a link with which another person connects their login for the caller, once and within a day."""
+    until = services.clock.now() + LINK_MS
+    link = _seal(services, "link").seal(json.dumps([caller.owner_id, random_id(services.entropy), until]))
+    return ProviderConnectionLink(url=f"{page_of(services)}/link/{link}", expires_at=iso(until))
+
+
+class Asking(NamedTuple):
+    """Who asks by a connect link."""
+
+    owner_id: int
+    name: str
+    email: str
+    until: int
+
+
+async def of_link(services: Services, link: str) -> Asking:
+    """Return who asks by a link.
+
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN if the link is not valid, was used or has expired.
+    """
+    content = _seal(services, "link").unseal(link)
+    owner_id, _, until = json.loads(content) if content is not None else (0, "", 0)
+    async with services.storage.read() as session:
+        user = await users.user(session, owner_id)
+        is_used = await identities.was_used(session, _digest(link))
+    if user is None or user.suspended_at is not None or is_used or services.clock.now() >= until:
+        raise ServiceError(AUTH_INVALID_TOKEN, "This link was used, or it has expired. Ask for a new one.")
+    return Asking(user.id, user.name, user.email, until)
+
+
+async def begin_by_link(services: Services, link: str) -> Begun:
+    """Start a consent for the owner who made a link.
+
+    Raises:
+        ServiceError: AUTH_INVALID_TOKEN.
+    """
+    asking = await of_link(services, link)
+    return begin(services, asking.owner_id, in_browser=True, link=_digest(link))
+
+
+def _digest(sealed: str) -> str:
+    return hashlib.sha256(sealed.encode()).hexdigest()

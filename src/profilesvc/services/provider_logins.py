@@ -1,0 +1,91 @@
+"""Which login reaches a location: the one that its owner has connected, or the installation's own (D-110)."""
+
+from dataclasses import dataclass, field
+
+from profilesvc.contract.events import ProviderConnectionChanged, ProviderConnectionStatus
+from profilesvc.provider.port import Provider, ProviderError
+from profilesvc.services import events
+from profilesvc.services.context import AllowedLocation, Services
+from profilesvc.storage import provider_connections as table
+from profilesvc.storage.provider_connections import ProviderConnection
+
+_PATH = "/dashboard/connections"
+_MESSAGE = "The login at the provider has ended; its owner must connect it again"
+
+
+def page_of(services: Services) -> str:
+    """Return the address of the dashboard's page where owners connect logins."""
+    return f"{services.settings.base_url}{_PATH}"
+
+
+def purpose(owner_id: int, subject: str | None) -> str:
+    """Return what a refresh token is encrypted for: a copy of the row cannot be used by another owner."""
+    return f"refresh token of {owner_id} and {subject}"
+
+
+async def provider_at(services: Services, location: AllowedLocation) -> Provider:
+    """Return the provider as the login of a location sees it.
+
+    Raises:
+        ProviderError: `reauth_required` if the login has ended. No call is made then.
+    """
+    if location.connection_id is None:
+        return services.provider
+    async with services.storage.read() as session:
+        row = await table.find(session, location.owner_id, location.connection_id)
+    if row is None:
+        raise ended(services)
+    return provider_of(services, row)
+
+
+def provider_of(services: Services, row: ProviderConnection) -> Provider:
+    """Return the provider as a connected login sees it; its access tokens are shared in this process.
+
+    Raises:
+        ProviderError: `reauth_required` if the login has ended.
+    """
+    if row.state != "active" or row.refresh_token is None:
+        raise ended(services)
+    slot = (row.owner_id, row.id, row.refresh_token)
+    cached = services.logins.get(slot)
+    if cached is None:
+        try:
+            token = services.vault.decrypt(row.refresh_token, purpose(row.owner_id, row.subject))
+        except ValueError:
+            raise ended(services) from None
+        cached = services.provider.signed_in(_Login(services, row, token))
+        services.logins.put(slot, cached)
+    return cached
+
+
+def ended(services: Services) -> ProviderError:
+    """Return the error of a login that its owner must connect again."""
+    return ProviderError(
+        "reauth_required", retryable=False, provider_message=_MESSAGE, reached=False, link=page_of(services)
+    )
+
+
+@dataclass(frozen=True)
+class _Login:
+    """A connected login, as the provider's client uses it."""
+
+    services: Services = field(repr=False)
+    row: ProviderConnection = field(repr=False)
+    refresh_token: str = field(repr=False)
+
+    async def renewed(self) -> None:
+        """Store when the login was last used, which is at most once an hour, and that it works again."""
+        async with self.services.storage.write() as session:
+            now = self.services.clock.now()
+            values = {"last_used_at": now, "last_error": None, "last_error_at": None}
+            await table.change(session, self.row.owner_id, self.row.id, **values)
+
+    async def ended(self, reason: str) -> ProviderError:
+        """End the login on every process, and publish it to its owner."""
+        services, row = self.services, self.row
+        async with services.storage.write() as session:
+            if await table.end(session, row, reason, services.clock.now()):
+                status = ProviderConnectionStatus(id=row.id, state="reauth_required", url=page_of(services))
+                event = events.new("provider_connection.reauth_required", ProviderConnectionChanged(connection=status))
+                events.publish(services, session, row.owner_id, event)
+        return ended(services)

@@ -1,0 +1,37 @@
+"""`profilesvc provider connections`: list, check, disconnect."""
+
+from profilesvc.cli import opening
+from profilesvc.provider.port import Granted
+from profilesvc.services import provider_consent
+from profilesvc.services.context import Services
+from profilesvc.services.provider_consent import Attempt
+from support.command_line import Run, printed, refused
+
+
+async def add(services: Services) -> None:
+    """Connect a login whose refresh token the emulator accepts, and one that it has ended."""
+    for subject, token in (("s1", "any"), ("s2", "1//ended")):
+        granted = Granted(subject, f"{subject}@example.com", "openid", has_access=True, refresh_token=token)
+        await provider_consent.store(services, Attempt(1, subject, 0, in_browser=False, link=""), granted)
+
+
+def test_operator_lists_checks_and_disconnects_logins(run: Run) -> None:
+    assert printed(run("provider", "connections", "list", "--json")) == []
+    opening.run(add)
+    listed = printed(run("provider", "connections", "list", "--json"))
+    assert [(row["id"], row["email"], row["state"]) for row in listed] == [
+        (1, "s1@example.com", "active"),
+        (2, "s2@example.com", "active"),
+    ]
+    assert "any" not in str(listed)
+    checked = printed(run("provider", "connections", "check", "1", "1", "--json"))
+    assert checked == {"id": 1, "works": True, "accounts": ["accounts/1", "accounts/2", "accounts/3"]}
+    failed = run("provider", "connections", "check", "1", "2", "--json")
+    assert failed.exit_code == 1
+    assert "reauth_required" in failed.stdout
+    done = printed(run("provider", "connections", "disconnect", "1", "1", "--json"))
+    assert (done["id"], done["disconnected"]) == (1, True)
+    [left] = printed(run("provider", "connections", "list", "--json"))
+    assert (left["id"], left["state"], left["last_error"]) == (2, "reauth_required", "invalid_grant")
+    assert "There is no such connection" in refused(run("provider", "connections", "disconnect", "1", "1"))
+    assert "There is no such connection" in refused(run("provider", "connections", "check", "2", "2"))

@@ -1,0 +1,88 @@
+"""Owners who connect a login at the emulator, as a browser does it."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+
+from support.api import assert_ok
+from support.dashboard_browser import COOKIE, Browser
+from support.drive import drift
+
+CONNECTIONS = "/api/v1/provider-connections"
+LINKS = "/api/v1/provider-connection-links"
+PAGE = "/dashboard/connections"
+SCOPE = "https://www.googleapis.com/auth/business.manage"
+SCOPES = ["openid", "email", SCOPE]
+DANA, EMPTY = "100004", "100005"
+BAKERY, CAFE, SHOP = "locations/411", "locations/412", "locations/413"
+TITLES = {BAKERY: "Roy Bakery", CAFE: "Roy Cafe", SHOP: "Dana's Shop"}
+
+
+async def add_dana(emulator: httpx.AsyncClient, *also: str) -> None:
+    """Add a login with three locations in an account of its own, and further accounts."""
+    verified = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
+    address = {"regionCode": "JP", "addressLines": ["1 Pier"], "locality": "Yokohama"}
+    await drift(
+        emulator,
+        accounts={"accounts/4": {"accountName": "Dana Roy", "type": "PERSONAL"}},
+        new_locations={
+            name: {
+                "account": "accounts/4",
+                "profile": {"title": title, "storefrontAddress": address},
+                "voice_of_merchant": verified,
+            }
+            for name, title in TITLES.items()
+        },
+        logins={
+            DANA: {"email": "dana@example.com", "accounts": ["accounts/4", *also]},
+            EMPTY: {"email": "empty@example.com", "accounts": []},
+        },
+    )
+
+
+async def consent(http: httpx.AsyncClient, url: str, subject: str = DANA, **form: Any) -> str:
+    """Allow the access on the consent page, and return the address to which it redirects."""
+    path = f"{urlsplit(url).path}?{urlsplit(url).query}"
+    assert (await http.get(path)).status_code == 200
+    choices = {"decision": "allow", "subject": subject, "granted": SCOPES, **form}
+    answer = await http.post(path, data=choices)
+    assert answer.status_code == 302, answer.text
+    return answer.headers["location"]
+
+
+async def sent(browser: Browser, path: str = f"{PAGE}/start") -> str:
+    """Follow a link to the provider, and return the address of the consent page."""
+    answer = await browser.http.get(path)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+async def connect(browser: Browser, subject: str = DANA, **form: Any) -> httpx.Response:
+    """Connect a login in a browser in which its owner has signed in."""
+    back = await consent(browser.http, await sent(browser), subject, **form)
+    return await browser.http.get(back)
+
+
+async def connected(browser: Browser, owner: httpx.AsyncClient, subject: str = DANA) -> int:
+    """Connect a login, and return its number."""
+    answer = await connect(browser, subject)
+    assert answer.status_code == 303, answer.text
+    listed = assert_ok(await owner.get(CONNECTIONS))["connections"]
+    return int(listed[-1]["id"])
+
+
+def query_of(url: str) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(url).query))
+
+
+async def connect_by_token(http: httpx.AsyncClient, token: str, subject: str) -> str:
+    """Connect a login for the user of a token, and return its id."""
+    headers = {"Authorization": f"Bearer {token}"}
+    started = assert_ok(await http.post(CONNECTIONS, headers=headers))
+    back = await consent(http, started["authorization_url"], subject)
+    path = f"{PAGE}/callback?{urlsplit(back).query}"
+    prefix = "__Host-" if back.startswith("https") else ""
+    answer = await http.get(path, headers={"Cookie": f"{prefix}{COOKIE}={token}"})
+    assert answer.status_code == 303, answer.text
+    return str(assert_ok(await http.get(CONNECTIONS, headers=headers))["connections"][-1]["id"])
