@@ -37,8 +37,11 @@ async def deliver(services: Services, by: Transport) -> None:
 
 
 async def deliveries_of(services: Services) -> list[Any]:
+    """All deliveries, without the messages that a webhook was disabled."""
+    notices = select(tables.channels.c.id).where(tables.channels.c.kind == "notice")
+    to_others = select(tables.deliveries).where(tables.deliveries.c.channel_id.not_in(notices))
     async with services.storage.read() as session:
-        rows = await session.execute(select(tables.deliveries).order_by(tables.deliveries.c.id))
+        rows = await session.execute(to_others.order_by(tables.deliveries.c.id))
         return list(rows.all())
 
 
