@@ -23,7 +23,7 @@ class PlainUnit:
     def __init__(self, root: Path, name: str) -> None:
         self.name, self.log = name, root / f"{name}.log"
         self.pid_file = root / "run" / f"{name}.pid"
-        parser = configparser.ConfigParser(interpolation=None)
+        parser = configparser.ConfigParser(interpolation=None, strict=False)  # SystemCallFilter is there twice
         parser.optionxform = str  # type: ignore[assignment, method-assign]
         self.exists = bool(parser.read(root / "etc/systemd/system" / f"{name}.service", "utf-8"))
         self.service = dict(parser["Service"]) if self.exists else {}
