@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     String,
+    Table,
     and_,
     case,
     cast,
@@ -110,14 +111,23 @@ def _changed(now: int, *, may_alarm: bool) -> "ColumnElement[bool]":
 
 
 def _page(query: "Select[*tuple[Any, ...]]", page: Page, now: int) -> "Select[*tuple[Any, ...]]":
-    """Restrict a query to the live keys of a page."""
+    """Restrict a query to the live keys of a page.
+
+    The other tables have the range of owners too, so that PostgreSQL never reads them whole to join a page.
+    """
     after, until = page
-    return query.select_from(keys.outerjoin(connections, _CONNECTION).outerjoin(watches, _WATCH)).where(
+    connection, watch = and_(_CONNECTION, _of_owners(connections, page)), and_(_WATCH, _of_owners(watches, page))
+    return query.select_from(keys.outerjoin(connections, connection).outerjoin(watches, watch)).where(
         keys.c.revoked_at.is_(None),
         or_(keys.c.expires_at.is_(None), keys.c.expires_at > now),
         after < _PLACE,
         true() if until is None else until >= _PLACE,
     )
+
+
+def _of_owners(table: Table, page: Page) -> "ColumnElement[bool]":
+    (first, _), until = page
+    return and_(table.c.owner_id >= first, true() if until is None else table.c.owner_id <= until[0])
 
 
 class Counted(NamedTuple):
