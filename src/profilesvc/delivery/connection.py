@@ -43,7 +43,8 @@ class Connection(asyncio.Protocol):
         Raises:
             Broken: there is none.
         """
-        assert self._transport is not None
+        if self._transport is None:
+            raise Broken
         self.status, self.headers, self.content = 0, {}, bytearray()
         self._size, self._has_head, self._is_whole, self._keeps = 0, False, False, False
         self._parser = httptools.HttpResponseParser(self)
@@ -94,16 +95,15 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
-        assert self._transport is not None
         self._size += len(data)
         try:
             if self._parser is None or self._is_whole:  # a response without a request
                 raise Broken
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, Broken):
-            self._transport.abort()
+            self.abort()
         if self._size > MAX_READ and not self._is_whole:
-            self._transport.abort()
+            self.abort()
         self._changed.set()
 
     def eof_received(self) -> None:
