@@ -180,7 +180,7 @@ def test_the_page_brings_a_site_online(
 def assert_well(printed: dict[str, str]) -> None:
     (inside,) = [text for script, text in printed.items() if script.endswith("profilesvc-admin doctor\n")]
     statuses = {name: status for status, name in re.findall(r"^(ok|warn|fail) +(\S+)", inside, re.MULTILINE)}
-    assert {name for name, status in statuses.items() if status != "ok"} <= {"metrics"}, inside
+    assert {name for name, status in statuses.items() if status != "ok"} <= {"mail", "metrics"}, inside
     assert {"sign-in", "proxy", "limits", "pepper", "passphrase", "provider", "database"} <= statuses.keys()
     (outside,) = [text for script, text in printed.items() if "doctor https" in script]
     assert re.findall(r"^(?:warn|fail) .*", outside, re.MULTILINE) == []
