@@ -87,29 +87,28 @@ class DatabaseMachine(Machine):
 @pytest.fixture(scope="module")
 def template(postgres: Postgres) -> Iterator[Path]:
     """A stopped server with the service's tables. Its segments have 1 MB, so that the log has many of them."""
-    machine = DatabaseMachine(postgres)
-    machine.run(f"runuser -u postgres -- initdb --auth=trust --username=postgres --wal-segsize=1 -D {machine.data}")
-    machine.start()
-    machine.sql("CREATE DATABASE profilesvc", "postgres")
-    assert command(machine.root, "db", "upgrade", **machine.settings).returncode == 0
-    machine.run("systemctl stop postgresql")
-    yield machine.data
-    machine.close()
+    with contextlib.closing(DatabaseMachine(postgres)) as machine:
+        initdb = "runuser -u postgres -- initdb --auth=trust --username=postgres --wal-segsize=1"
+        machine.run(f"{initdb} -D {machine.data}")
+        machine.start()
+        machine.sql("CREATE DATABASE profilesvc", "postgres")
+        assert command(machine.root, "db", "upgrade", **machine.settings).returncode == 0
+        machine.run("systemctl stop postgresql")
+        yield machine.data
 
 
 @pytest.fixture
 def machine(postgres: Postgres, template: Path) -> Iterator[DatabaseMachine]:
     """A running server with the backup of the page."""
-    machine = DatabaseMachine(postgres)
-    machine.run(f"cp -a {template} {machine.data}")
-    machine.start()
-    settings = machine.root / "deploy/backup/backup.env"
-    text = settings.read_text("utf-8")
-    assert "host=10.0.0.11 " in text
-    settings.write_text(text.replace("host=10.0.0.11 ", f"host={machine.socket} "), "utf-8")
-    machine.run_blocks(proven_by(PAGE, SET_UP))
-    yield machine
-    machine.close()
+    with contextlib.closing(DatabaseMachine(postgres)) as machine:
+        machine.run(f"cp -a {template} {machine.data}")
+        machine.start()
+        settings = machine.root / "deploy/backup/backup.env"
+        text = settings.read_text("utf-8")
+        assert "host=10.0.0.11 " in text
+        settings.write_text(text.replace("host=10.0.0.11 ", f"host={machine.socket} "), "utf-8")
+        machine.run_blocks(proven_by(PAGE, SET_UP))
+        yield machine
 
 
 @contextlib.contextmanager
