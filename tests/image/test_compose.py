@@ -1,19 +1,36 @@
 """deploy/compose/: the form of the file, what the containers get, and the commands of docs/deploy.md."""
 
+import contextlib
+import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
+from anyio.from_thread import start_blocking_portal
 
+from conftest import Postgres
+from profilesvc.domain.entropy import SystemEntropy
+from profilesvc.domain.time import SystemClock
+from profilesvc.emulator.app import create_emulator
+from profilesvc.fixtures import load_world
+from profilesvc.server.serving import EmbeddedServer
 from profilesvc.settings import load
+from support.containers import Podman, missing
+from support.identity import FakeIssuer
 from support.page_blocks import proven_by
+from support.redis_server import RedisServer, free_ports
 from support.repository import ROOT
-from support.tls import certificate
+from support.tls import certificate, tls_in_front
+from support.toxic import ToxicLink
 
 BIN = Path(sys.executable).parent
 COMPOSE = ROOT / "deploy/compose"
@@ -103,13 +120,101 @@ def test_podman_compose_accepts_the_file(deployed: Path) -> None:
     assert set(shown["services"]) == set(services())
 
 
+def write_haproxy(deployed: Path, target: Path, **replaced: str) -> None:
+    """Write HAProxy's file with the paths of this machine."""
+    text = (deployed / "haproxy.cfg").read_text("utf-8")
+    places = {"/run/secrets": f"{deployed}/secrets", "/usr/local/etc/haproxy": f"{ROOT}/deploy/cluster", **replaced}
+    for written, here in places.items():
+        assert written in text, written
+        text = text.replace(written, here)
+    target.write_text(text)
+
+
 @pytest.mark.skipif(HAPROXY is None, reason="HAProxy is not installed")
 def test_haproxy_accepts_its_file(deployed: Path, tmp_path: Path) -> None:
-    text = (deployed / "haproxy.cfg").read_text("utf-8")
-    for inside, outside in (
-        ("/run/secrets", deployed / "secrets"),
-        ("/usr/local/etc/haproxy", ROOT / "deploy/cluster"),
-    ):
-        text = text.replace(inside, str(outside))
-    (tmp_path / "haproxy.cfg").write_text(text)
+    write_haproxy(deployed, tmp_path / "haproxy.cfg")
     checked(str(HAPROXY), "-c", "-f", tmp_path / "haproxy.cfg")
+
+
+@contextlib.contextmanager
+def neighbours(folder: Path, postgres: Postgres, password: str) -> Iterator[dict[str, str]]:
+    """Start the provider, the identity provider and a port of the database; return their addresses."""
+    postgres.run(f"CREATE ROLE profilesvc LOGIN PASSWORD '{password}'")
+    postgres.run("CREATE DATABASE profilesvc OWNER profilesvc")
+    emulator = create_emulator(folder / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world())
+    certificate_file = folder / "deploy/compose/secrets/certificate"
+    with contextlib.ExitStack() as stack:
+        stack.callback(postgres.run, "DROP ROLE profilesvc")
+        stack.callback(postgres.drop, "profilesvc")
+        provider, issuer = stack.enter_context(EmbeddedServer(emulator)), stack.enter_context(FakeIssuer())
+        portal = stack.enter_context(start_blocking_portal())
+        socket = ToxicLink(Path(postgres.host) / ".s.PGSQL.5432")
+        link = stack.enter_context(portal.wrap_async_context_manager(socket))
+        issuer_url = stack.enter_context(tls_in_front(httpx.URL(issuer.url).port or 0, certificate_file))
+        yield {
+            "https://provider.example.com": stack.enter_context(tls_in_front(provider.port, certificate_file)),
+            "https://login.example.com": issuer_url,
+            "postgres/": f"127.0.0.1:{link.port}/",
+        }
+
+
+@pytest.mark.image
+@pytest.mark.postgres
+@pytest.mark.skipif(bool(missing()) or HAPROXY is None, reason=f"{missing() or 'HAProxy is not installed'}")
+def test_the_containers_work_together(
+    deployed: Path, podman: Podman, postgres: Postgres, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """As compose.yaml starts them; PostgreSQL, Valkey and HAProxy are programs of this machine."""
+    ports, secrets = free_ports(3), deployed / "secrets"
+    password = (secrets / "database_password").read_text().strip()
+    with neighbours(tmp_path, postgres, password) as places, contextlib.ExitStack() as stack:
+        url = f"https://127.0.0.1:{ports[2]}"
+        for path in (deployed / "settings.env", secrets / "database_url"):
+            text = path.read_text()
+            for written, here in (*places.items(), ("https://profiles.example.com", url)):
+                text = text.replace(written, here)
+            path.write_text(text)
+        (secrets / "certificate").chmod(0o644)
+        found = services()
+        variables = {**found["app1"]["environment"], "PROFILESVC_LIMITS__STORAGE_URL": redis_server.url}
+        options = (
+            f"--env-file={deployed}/settings.env",
+            *(f"--env={name}={value}" for name, value in variables.items()),
+            *(f"--volume={path}:/run/secrets/{path.name}:ro" for path in secrets.iterdir()),
+            "--env=SSL_CERT_FILE=/run/secrets/certificate",
+        )
+        podman.once(*found["migrate"]["command"], options=options)
+        first, second = (
+            stack.enter_context(podman.container("serve", "--port", str(port), options=options)) for port in ports[:2]
+        )
+        first.wait_until_ready(ports[0])
+        second.wait_until_ready(ports[1])
+        replaced = {f"app{number}:8000": f"127.0.0.1:{port}" for number, port in zip((1, 2), ports[:2], strict=True)}
+        write_haproxy(deployed, tmp_path / "haproxy.cfg", **replaced, **{"bind :8443": f"bind 127.0.0.1:{ports[2]}"})
+        haproxy = stack.enter_context(subprocess.Popen([str(HAPROXY), "-f", tmp_path / "haproxy.cfg"]))
+        stack.callback(haproxy.terminate)
+        owner = "owner@example.com"
+        first.run("profilesvc", "users", "add", owner, "--name", "Olga", "--plan", "growth")
+        first.run("profilesvc", "businesses", "add", owner, "Shop")
+        first.run("profilesvc", "locations", "import", owner, "--account", "accounts/1")
+        new = ("--name", "Site", "--business", "1", "--location", "locations/111")
+        key = json.loads(first.run("profilesvc", "keys", "create", owner, *new, "--json"))
+        checks = json.loads(second.run("profilesvc", "doctor", "--json"))
+        assert {check["name"] for check in checks if check["status"] != "ok"} <= {"guides", "mail", "metrics"}, checks
+        trusted = ssl.create_default_context(cafile=str(secrets / "certificate"))
+        with httpx.Client(base_url=url, verify=trusted, trust_env=False) as http:
+            assert granted(http, key) == 200
+            assert http.get("/metrics").status_code == 404
+            assert first.stop() == 0
+            assert granted(http, key) == 200
+
+
+def granted(http: httpx.Client, key: dict[str, str]) -> int:
+    """Return the status of a token request. HAProxy needs a moment to notice who serves."""
+    login = (key["client_id"], key["client_secret"])
+    for _ in range(40):
+        response = http.post("/oauth2/token", data={"grant_type": "client_credentials"}, auth=login)
+        if response.status_code != 503:
+            break
+        time.sleep(0.5)
+    return response.status_code

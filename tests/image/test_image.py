@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -10,24 +9,8 @@ import pytest
 
 from support.containers import Container, Podman, missing
 from support.page_blocks import proven_by
-from support.redis_server import free_ports
 
 pytestmark = [pytest.mark.image, pytest.mark.skipif(bool(missing()), reason=f"{missing()}")]
-
-BUILD, TRY = proven_by("docs/deploy.md", "test_the_image_is_built_as_the_page_says")
-
-
-@pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
-    with Podman(tmp_path_factory.mktemp("containers")) as podman:
-        podman.prepare()
-        podman.shell(BUILD.text)
-        yield podman
-
-
-@pytest.fixture
-def port() -> int:
-    return free_ports(1)[0]
 
 
 def test_the_image_is_built_as_the_page_says(podman: Podman, port: int) -> None:
@@ -35,7 +18,8 @@ def test_the_image_is_built_as_the_page_says(podman: Podman, port: int) -> None:
         ("serve --host 0.0.0.0", f"serve --host 127.0.0.1 --port {port}"),
         ("--ready", f"--ready --port {port}"),
     )
-    script = TRY.text
+    _, trial = proven_by("docs/deploy.md", "test_the_image_is_built_as_the_page_says")
+    script = trial.text
     for written, here in replaced:
         assert written in script
         script = script.replace(written, here)

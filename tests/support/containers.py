@@ -18,6 +18,7 @@ from support.repository import ROOT
 CACHE = ROOT / "build/image"
 _PROGRAMS = ("podman", "crun", "mmdebstrap", "unshare")
 _START_SECONDS = 90
+_SAFE = ("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges")
 # As Debian's and the registry's Python images. async-timeout is for Python 3.11.2, which Debian 12 has.
 _PACKAGES = "python3,python3-venv,ca-certificates"
 _MORE = ("hatchling", "async-timeout")
@@ -135,15 +136,18 @@ class Podman:
         assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
         return done.stdout
 
+    def once(self, *command: str, options: Sequence[str] = ()) -> str:
+        """Run a container until it ends; return what it prints."""
+        return self.run("run", "--rm", *self._limits, *_SAFE, *options, self.IMAGE, *command)
+
     @contextmanager
     def container(self, *command: str, options: Sequence[str] = ()) -> Iterator[Container]:
         """Start a container with a read-only root, on the network of this machine."""
         name = f"profilesvc-{time.monotonic_ns()}"
-        safe = ("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges")
         self.run(
-            "run", "--detach", "--no-healthcheck", "--name", name, *self._limits, *safe, *options, self.IMAGE, *command
+            "run", "--detach", "--no-healthcheck", "--name", name, *self._limits, *_SAFE, *options, self.IMAGE, *command
         )
         try:
             yield Container(self, name)
         finally:
-            self.run("rm", "--force", "--time", "5", name)
+            self.run("rm", "--force", "--time", "60", name)

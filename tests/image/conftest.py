@@ -1,0 +1,23 @@
+"""The image, which is built once for all tests."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.containers import Podman
+from support.page_blocks import proven_by
+from support.redis_server import free_ports
+
+
+@pytest.fixture(scope="session")
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    build, _ = proven_by("docs/deploy.md", "test_the_image_is_built_as_the_page_says")
+    with Podman(tmp_path_factory.mktemp("containers")) as podman:
+        podman.prepare()
+        podman.shell(build.text)
+        yield podman
+
+
+@pytest.fixture
+def port() -> int:
+    return free_ports(1)[0]
