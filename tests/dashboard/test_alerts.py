@@ -13,7 +13,7 @@ from profilesvc.contract.alerts import DAILY, IMMEDIATE
 from profilesvc.delivery.mail import MailSender
 from profilesvc.delivery.smtp import Mailer
 from profilesvc.delivery.worker import deliver_due
-from profilesvc.domain.time import FrozenClock
+from profilesvc.domain.time import HOUR, FrozenClock, ShiftedClock
 from profilesvc.services.context import Services
 from profilesvc.storage import tables
 from support.api import ALICE, BOB, assert_ok
@@ -284,3 +284,20 @@ async def test_a_service_that_sends_no_mail_says_so(alice_there: Browser, servic
     assert "This service sends no e-mail. Ask its operator" in page.text
     assert [form["action"] for form in page.forms] == ["/dashboard/sign-out"]
     assert "/dashboard/mail" not in page.links
+
+
+async def test_only_the_clock_of_a_demo_is_moved_by_the_page_of_mail(
+    alice_there: Browser, services: Services, change: Change
+) -> None:
+    page = await alice_there.open("/dashboard/mail")
+    assert [form["action"] for form in page.forms] == ["/dashboard/sign-out"]
+    csrf = page.form("/sign-out")["fields"]["csrf"][0]
+    answer = await alice_there.http.post("/dashboard/mail/clock", data={"csrf": csrf})
+    assert answer.status_code == 404
+    clock = ShiftedClock()
+    clock.advance(milliseconds=services.clock.now() - clock.now())
+    change(clock=clock)
+    await alice_there.open("/dashboard/mail")
+    before = clock.now()
+    await alice_there.send("/clock")
+    assert 25 * HOUR <= clock.now() - before < 26 * HOUR

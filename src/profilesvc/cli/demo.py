@@ -17,6 +17,7 @@ from profilesvc.cli.emulator import control_line, new_guard
 from profilesvc.cli.opening import write_private
 from profilesvc.cli.show import utc
 from profilesvc.contract.json import JsonObject
+from profilesvc.domain.time import ShiftedClock
 from profilesvc.settings import PREFIX, Settings, SettingsError, forbid_in_production, load
 
 if TYPE_CHECKING:
@@ -62,7 +63,10 @@ def demo(port: Port = 8000) -> None:
         settings = with_base_url(settings, HOST, listener)
         key = asyncio.run(_prepare(settings))
         publish(settings)
-        runtime, provider = Runtime(), _next_port(listener, port) if settings.provider.embedded else None
+        runtime, provider = (
+            Runtime(clock=ShiftedClock()),
+            _next_port(listener, port) if settings.provider.embedded else None,
+        )
         notes: list[str] = []
         if provider is not None:
             runtime.guard = new_guard(settings, HOST)

@@ -1,20 +1,13 @@
 """The links in alerts, which need no sign-in: confirm an address, and stop all mail to it."""
 
-from email import message_from_bytes, policy
-from pathlib import Path
-
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from profilesvc.api.request import current_services, quart_request, receive
-from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import pages
-from profilesvc.dashboard.visits import admit_if_signed_in
-from profilesvc.domain.errors import ServiceError
 from profilesvc.services import alerts
 from profilesvc.services.context import Services
 
 blueprint = Blueprint("alert_links", __name__)
-_NEWEST = 50
 
 
 @blueprint.get("/alerts/confirm/<link>")
@@ -50,27 +43,8 @@ async def unsubscribe(link: str) -> Response:
     return pages.page("alert_link.html", purpose="unsubscribe", address=row.target, done=True)
 
 
-@blueprint.get("/mail")
-async def outbox() -> Response:
-    """Show the newest messages that were written to files, in development without a mail server."""
-    services = await _counted()
-    await admit_if_signed_in()
-    settings = services.settings
-    if settings.production or settings.mail.url.get_secret_value():
-        raise ServiceError(NOT_FOUND, "Page not found.")
-    files = sorted((settings.data_dir / "mail").glob("*.eml"), reverse=True)[:_NEWEST]
-    return pages.page("mail.html", visit=request.scope.get(pages.VISIT), messages=[_shown(file) for file in files])
-
-
 async def _counted() -> Services:
     """Return the services. The client is counted by address because it has no session."""
     services = current_services()
     await receive(services, quart_request(), None, None)
     return services
-
-
-def _shown(file: Path) -> dict[str, str]:
-    message = message_from_bytes(file.read_bytes(), policy=policy.default)
-    body = message.get_body(("plain",))
-    text = "" if body is None else body.get_content()
-    return {"to": message["To"], "subject": message["Subject"], "date": message["Date"], "text": text}

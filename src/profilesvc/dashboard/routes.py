@@ -13,6 +13,7 @@ from profilesvc.dashboard import (
     connections,
     deliveries,
     keys,
+    mail,
     pages,
     plan,
     posts,
@@ -25,6 +26,8 @@ from profilesvc.dashboard import (
 )
 from profilesvc.domain.errors import ServiceError
 
+_PARTS = [session, sites, site, posts, reviews, keys, connections, alerts, webhooks, deliveries, plan, badge]
+_UNLISTED = [alert_links, mail]  # no link of the navigation
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
@@ -32,21 +35,7 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 def blueprint() -> Blueprint:
     """Build the blueprint of everything under /dashboard."""
     dashboard = Blueprint("dashboard", __name__, url_prefix=pages.PATH)
-    for part in (
-        session,
-        sites,
-        site,
-        posts,
-        reviews,
-        keys,
-        connections,
-        alerts,
-        webhooks,
-        deliveries,
-        plan,
-        badge,
-        alert_links,
-    ):
+    for part in (*_PARTS, *_UNLISTED):
         dashboard.register_blueprint(part.blueprint)
     dashboard.register_error_handler(Exception, pages.failed)
     dashboard.after_request(pages.add_headers)

@@ -52,6 +52,21 @@ class FrozenClock:
         return self._now
 
 
+class ShiftedClock(SystemClock):
+    """The machine's clock, which `advance` moves forward in a demo."""
+
+    def __init__(self) -> None:
+        self._shift = 0
+
+    def now(self) -> int:
+        return super().now() + self._shift
+
+    def advance(self, **duration: float) -> int:
+        """Move forward by a timedelta (`hours=3`) and return the new time."""
+        self._shift += round(timedelta(**duration) / timedelta(milliseconds=1))
+        return self.now()
+
+
 def iso(instant: int) -> str:
     """Return the instant as `2026-01-02T03:04:05.678Z`."""
     return (_UTC_EPOCH + timedelta(milliseconds=instant)).isoformat(timespec="milliseconds") + "Z"

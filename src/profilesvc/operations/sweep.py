@@ -10,8 +10,10 @@ sites fall silent at the same time, or no site at all reports, the owners wait, 
 import itertools
 import logging
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.time import FrozenClock, ShiftedClock
 from profilesvc.operations.alarms import OUTAGE, TOGETHER, Alarms
 from profilesvc.services import watching
 from profilesvc.services.context import Services
@@ -40,6 +42,15 @@ async def catch_up(services: Services) -> None:
     async with services.storage.write() as session:
         await watches.mark(session, ended=services.clock.now())
     await run_once(services)
+
+
+async def pass_time(services: Services, clock: FrozenClock | ShiftedClock, duration: timedelta) -> None:
+    """Move the clock in development, with a sweep every half hour."""
+    while duration > timedelta():
+        step = min(duration, timedelta(minutes=30))
+        duration -= step
+        clock.advance(seconds=step.total_seconds())
+        await catch_up(services)
 
 
 async def release(services: Services) -> None:
