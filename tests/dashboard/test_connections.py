@@ -6,8 +6,9 @@ import httpx
 import pytest
 
 from conftest import AsUser
-from support.api import BOB, assert_ok
-from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, PAGE, SCOPES, SHOP, add_dana, connect, connected
+from profilesvc.settings import ProviderSettings, Settings
+from support.api import BOB, assert_error, assert_ok
+from support.consent import BAKERY, CAFE, CONNECTIONS, DANA, LINKS, PAGE, SCOPES, SHOP, add_dana, connect, connected
 from support.dashboard_browser import Browser, SignIn
 from support.drive import drift, fail, heal
 
@@ -122,3 +123,28 @@ async def test_refused_consent_is_a_page_with_advice(
     assert answer.status_code == 400
     assert answer.headers["content-type"].startswith("text/html")
     assert "Start again" in answer.text
+
+
+class TestWithoutAnOAuthClient:
+    """An installation of before: a login of its own at the provider, and no consent page."""
+
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        origin = "http://127.0.0.1:9"
+        login = {"client_id": "client", "client_secret": "secret", "refresh_token": "own"}
+        provider = ProviderSettings.model_validate({"url": origin, "token_url": f"{origin}/token", **login})
+        return settings.model_copy(update={"provider": provider})
+
+    async def test_owner_reads_why_no_login_can_be_connected(
+        self, alice_there: Browser, alice: httpx.AsyncClient
+    ) -> None:
+        page = await alice_there.open(PAGE)
+        assert "Ask the operator of this service" in page.text
+        assert f"{PAGE}/start" not in page.links
+        assert not [form for form in page.forms if form["action"].endswith("/links")]
+        page = await alice_there.open(f"{PAGE}/start", 503)
+        assert "Ask the operator of this service" in page.text
+        for path in (CONNECTIONS, LINKS):
+            answer = await alice.post(path)
+            assert "OAuth client" in answer.text
+            assert_error(answer, 503, "SERVICE_UNAVAILABLE")

@@ -11,11 +11,11 @@ _CALLBACK = "/dashboard/connections/callback"
 
 async def consent(settings: Settings) -> Check:
     """Check that the consent page accepts the client, the redirect address and the scopes; nothing is consented."""
-    if not settings.provider.client_id:
-        hint = f"set {PREFIX}PROVIDER__CLIENT_ID and __CLIENT_SECRET as in docs/connections.md"
-        return Check("consent", "warn", "no OAuth client, so owners cannot connect their logins", hint)
-    redirect = f"{settings.base_url}{_CALLBACK}"
     page = Consent(settings.provider, Endpoints.of(settings.provider, settings.provider.url))
+    if not page.is_configured:
+        hint = f"set {PREFIX}PROVIDER__CLIENT_ID, __CLIENT_SECRET and __AUTHORIZE_URL as in docs/connections.md"
+        return Check("consent", "warn", "no OAuth client or consent page, so owners cannot connect their logins", hint)
+    redirect = f"{settings.base_url}{_CALLBACK}"
     try:
         async with httpx.AsyncClient(timeout=settings.provider.timeout_seconds) as http:
             response = await http.get(page.url("doctor", "v" * 64, redirect))

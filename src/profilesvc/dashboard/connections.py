@@ -25,7 +25,8 @@ async def show(visit: Visit) -> Response:
 
 async def _list(visit: Visit, link: str | None = None) -> Response:
     listed = await provider_connections.list_all(visit.services, visit.caller)
-    return pages.page("connections.html", visit=visit, connections=listed.connections, link=link)
+    problem = None if visit.services.provider.consent.is_configured else provider_consent.NO_CLIENT
+    return pages.page("connections.html", visit=visit, connections=listed.connections, link=link, problem=problem)
 
 
 @view(blueprint, f"{_LIST}/start")

@@ -51,6 +51,15 @@ class Consent:
     ) -> None:
         self._settings, self._endpoints, self._transport = settings, endpoints, transport
 
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a client and the address of its consent page.
+
+        A token endpoint elsewhere than the APIs means that the consent page is not at their origin either.
+        """
+        settings = self._settings
+        return bool(settings.client_id and (settings.authorize_url or not settings.token_url))
+
     def url(self, state: str, verifier: str, redirect_uri: str) -> str:
         """Return the address of the consent page for a browser."""
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
@@ -140,7 +149,8 @@ def _document(response: httpx.Response) -> JsonObject:
 
 
 def _granted(tokens: JsonObject, about: JsonObject) -> Granted:
-    subject, email, scopes = about.get("sub"), about.get("email"), str(tokens.get("scope", ""))
+    subject, scopes = about.get("sub"), str(tokens.get("scope", ""))
+    email = about.get("email") if about.get("email_verified") in (True, "true") else ""  # else it can be anyone's
     if not isinstance(subject, str) or not subject:
         raise ProviderError("unavailable", retryable=True, provider_message="invalid userinfo response")
     refresh_token = tokens.get("refresh_token")

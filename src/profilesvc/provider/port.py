@@ -87,6 +87,11 @@ class Login(Protocol):
 class ConsentHost(Protocol):
     """The provider's OAuth host. Every method raises only ProviderError."""
 
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a client with which logins can consent."""
+        ...
+
     def url(self, state: str, verifier: str, redirect_uri: str) -> str:
         """Return the address of the consent page for a browser."""
         ...

@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import NamedTuple
 
-from profilesvc.contract.errors import AUTH_INVALID_TOKEN, VALIDATION_ERROR
+from profilesvc.contract.errors import AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE, VALIDATION_ERROR
 from profilesvc.contract.events import ProviderConnectionChanged, ProviderConnectionStatus
 from profilesvc.contract.provider_connections import ProviderConnectionLink, ProviderConnectionStart
 from profilesvc.domain.errors import ServiceError
@@ -25,6 +25,10 @@ from profilesvc.tokens.seals import Seal
 from profilesvc.tokens.signer import random_id
 
 STATE_MS, LINK_MS = 10 * MINUTE, DAY
+NO_CLIENT = (
+    "Logins cannot be connected here yet, because the OAuth client at the provider is not configured. "
+    "Ask the operator of this service."
+)
 _AGAIN = "Start again on the page Connections."
 _NOT_STARTED = f"This connection was not started in this browser, or it has expired. {_AGAIN}"
 _NO_ACCESS = (
@@ -64,8 +68,23 @@ def redirect_uri(services: Services) -> str:
     return f"{page_of(services)}/callback"
 
 
+def require_client(services: Services) -> None:
+    """Require an OAuth client of this installation; without it, the provider's page shows only an error.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
+    if not services.provider.consent.is_configured:
+        raise ServiceError(SERVICE_UNAVAILABLE, NO_CLIENT)
+
+
 def begin(services: Services, owner_id: int, *, in_browser: bool, link: str = "") -> Begun:
-    """Start a consent for an owner."""
+    """Start a consent for an owner.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
+    require_client(services)
     nonce, until = random_id(services.entropy), services.clock.now() + STATE_MS
     state = _seal(services, "state").seal(json.dumps(Attempt(owner_id, nonce, until, in_browser, link)))
     url = services.provider.consent.url(state, _verifier(services, nonce), redirect_uri(services))
@@ -73,7 +92,11 @@ def begin(services: Services, owner_id: int, *, in_browser: bool, link: str = ""
 
 
 def start(services: Services, caller: Caller) -> ProviderConnectionStart:
-    """Return the URL of the consent page for a browser in which the caller is signed in."""
+    """Return the URL of the consent page for a browser in which the caller is signed in.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
     begun = begin(services, caller.owner_id, in_browser=False)
     return ProviderConnectionStart(authorization_url=begun.url, expires_at=iso(begun.until))
 
@@ -149,7 +172,12 @@ async def store(services: Services, attempt: Attempt, granted: Granted) -> None:
 
 
 def new_link(services: Services, caller: Caller) -> ProviderConnectionLink:
-    """Return a link with which another person connects their login for the caller, once and within a day."""
+    """Return a link with which another person connects their login for the caller, once and within a day.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
+    require_client(services)
     until = services.clock.now() + LINK_MS
     link = _seal(services, "link").seal(json.dumps([caller.owner_id, random_id(services.entropy), until]))
     return ProviderConnectionLink(url=f"{page_of(services)}/link/{link}", expires_at=iso(until))
@@ -184,7 +212,7 @@ async def begin_by_link(services: Services, link: str) -> Begun:
     """Start a consent for the owner who made a link.
 
     Raises:
-        ServiceError: AUTH_INVALID_TOKEN.
+        ServiceError: AUTH_INVALID_TOKEN, SERVICE_UNAVAILABLE.
     """
     asking = await of_link(services, link)
     return begin(services, asking.owner_id, in_browser=True, link=_digest(link))
