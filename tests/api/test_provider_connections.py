@@ -28,6 +28,8 @@ from support.consent import (
     connect,
     connected,
     consent,
+    everything,
+    imported,
     query_of,
     sent,
 )
@@ -53,20 +55,6 @@ async def bobs(dial: Dial) -> AsyncIterator[Browser]:
         made = Browser(client)
         await made.sign_in(BOB)
         yield made
-
-
-async def imported(owner: httpx.AsyncClient, number: int, **body: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = assert_ok(await owner.post(f"{CONNECTIONS}/{number}/import", json=body))
-    return answer
-
-
-async def everything(services: Services) -> str:
-    """All rows of all tables as text."""
-    rows = []
-    async with services.storage.read() as session:
-        for table in metadata.sorted_tables:
-            rows += [f"{table.name}: {tuple(row)}" for row in await session.execute(select(table))]
-    return "\n".join(rows)
 
 
 def secrets_of(services: Services) -> list[str]:

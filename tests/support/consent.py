@@ -4,7 +4,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
+from sqlalchemy import select
 
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import metadata
 from support.api import assert_ok
 from support.dashboard_browser import COOKIE, Browser
 from support.drive import drift
@@ -86,3 +89,17 @@ async def connect_by_token(http: httpx.AsyncClient, token: str, subject: str) ->
     answer = await http.get(path, headers={"Cookie": f"{prefix}{COOKIE}={token}"})
     assert answer.status_code == 303, answer.text
     return str(assert_ok(await http.get(CONNECTIONS, headers=headers))["connections"][-1]["id"])
+
+
+async def imported(owner: httpx.AsyncClient, number: int, **body: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = assert_ok(await owner.post(f"{CONNECTIONS}/{number}/import", json=body))
+    return answer
+
+
+async def everything(services: Services) -> str:
+    """All rows of all tables as text."""
+    rows = []
+    async with services.storage.read() as session:
+        for table in metadata.sorted_tables:
+            rows += [f"{table.name}: {tuple(row)}" for row in await session.execute(select(table))]
+    return "\n".join(rows)

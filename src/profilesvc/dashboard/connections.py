@@ -57,7 +57,10 @@ async def asked(link: str) -> Response:
 
 @blueprint.get(f"{_LIST}/link/<link>/start")
 async def start_by_link(link: str) -> Response:
+    """Send the browser to the provider, if it comes from the page that shows who asks."""
     services = await _counted()
+    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        return pages.redirect(f"{pages.PATH}{_LIST}/link/{link}")
     return _sent(services, await provider_consent.begin_by_link(services, link))
 
 
@@ -133,7 +136,7 @@ async def import_chosen(visit: Visit, connection_id: str) -> Response:
     business = form.get("business_id", "")
     values = {
         "locations": form.getlist("locations"),
-        "business_id": int(business) if business.isdecimal() else None,
+        "business_id": int(business[:20]) if business.isdecimal() else None,
         "business_name": form.get("business_name", "").strip() or None,
     }
     try:

@@ -11,6 +11,7 @@ from profilesvc.provider.responses import json_object, read_document, read_respo
 from profilesvc.settings import ProviderSettings
 
 _EARLY_MS = 60_000
+_ENDED = "invalid_grant"
 
 
 class TokenSource:
@@ -33,11 +34,13 @@ class TokenSource:
             "refresh_token": settings.refresh_token.get_secret_value() if login is None else login.refresh_token,
         }
         self._lock = asyncio.Lock()
-        self._token, self._expires = "", 0
+        self._token, self._expires, self._has_ended = "", 0, False
 
     async def get(self, rejected: str = "") -> str:
         """Return a token that is valid for another minute and is not the one that the provider just rejected."""
         async with self._lock:
+            if self._has_ended and self._login is not None:  # no further call, also for those that waited
+                raise await self._login.ended(_ENDED)
             if self._token == rejected or self._clock.now() >= self._expires - _EARLY_MS:
                 await self._refresh()
             return self._token
@@ -48,8 +51,9 @@ class TokenSource:
             received = await read_response(response, self._clock)
         if 400 <= received.status < 500 and received.status != 429:
             document = json_object(received.body)
-            if self._login is not None and (document or {}).get("error") == "invalid_grant":
-                raise await self._login.ended("invalid_grant")
+            if self._login is not None and (document or {}).get("error") == _ENDED:
+                self._has_ended = True
+                raise await self._login.ended(_ENDED)
             raise login_error(document)
         grant = read_document(received)
         token, seconds = grant.get("access_token"), grant.get("expires_in")

@@ -125,6 +125,8 @@ async def _assign_location(services: Services, session: AsyncSession, caller: Ca
     if location is None:
         raise missing("business or location")
     owner = await assign_within_plan(services, session, location, body.business_id)
+    if not await locations.hold_kept(session, caller.owner_id, name):
+        raise missing("business or location")
     if (
         await keys.count_live(session, caller.owner_id, name, services.clock.now())
         >= caller.plan.live_keys_per_location

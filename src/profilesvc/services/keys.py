@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.errors import CONFLICT, NOT_FOUND
 from profilesvc.contract.keys import (
     MAX_LIMIT,
     BusinessEntry,
@@ -24,7 +24,7 @@ from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.credentials import renew
 from profilesvc.services.holds import covered, hold, lift
 from profilesvc.services.key_events import entry, publish
-from profilesvc.storage import holds, keys, users
+from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.keys import KeyState
 
 
@@ -131,6 +131,8 @@ async def reactivate_own(services: Services, caller: Caller, client_id: str) -> 
         # `key.hold` is the most severe hold, and the owner's is the least severe one.
         if key.hold is not None and key.hold.reason != "user_requested":
             raise deactivated(services, key.hold)
+        if not await locations.hold_kept(session, key.owner_id, key.location_name):
+            raise ServiceError(NOT_FOUND, "The location of this key is disconnected. Import it again first.")
         await lift(services, session, key.owner_id, holds.of_key(key.id), "user_requested")
         return await _standing(session, key)
 

@@ -22,7 +22,7 @@ from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.users import find_user
 from profilesvc.storage import locations, provider_connections, sync, users
-from profilesvc.storage.locations import ListedLocation, LocationState
+from profilesvc.storage.locations import ListedLocation, LocationState, Place
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
 
@@ -214,7 +214,12 @@ async def _import_one(
 ) -> None:
     if not await provider_connections.claim(session, owner_id, profile["name"]):
         raise ServiceError(CONFLICT, f"{profile['name']} belongs to another user.")
-    await store_imported(services, session, owner_id, {**values, "connection_id": None}, profile)
+    place = await locations.place_of(session, owner_id, profile["name"])
+    if place is None or place.connection_id is None:
+        place = Place(values["account"], None)
+    await store_imported(
+        services, session, owner_id, {**values, **place._asdict()}, profile
+    )  # a login of the owner stays
 
 
 async def store_imported(

@@ -25,7 +25,7 @@ from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rende
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.services.provider_logins import provider_at
+from profilesvc.services.provider_logins import provider_at, require_kept
 from profilesvc.storage import posts
 from profilesvc.storage.events import NewEvent
 from profilesvc.storage.posts import CacheAge, Position, Reading, StoredPost
@@ -133,6 +133,7 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
     async with services.storage.write() as session:
         if adopted:  # it was counted by the attempt that created it
             await posts.give_back(session, location.owner_id, month_start(now))
+        await require_kept(session, location)
         await posts.put(session, location.owner_id, location.name, created, now)
         events.publish(services, session, location.owner_id, _event("post.created", location, created.document))
         if claim is not None:
@@ -236,6 +237,7 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
     except ProviderError as error:
         raise await _rejected(services, location, post_id, error) from error
     async with services.storage.write() as session:
+        await require_kept(session, location)
         await posts.change(session, location.owner_id, location.name, changed, now)
         events.publish(services, session, location.owner_id, _event("post.updated", location, changed.document))
     return Rendered(changed.document.encode())
@@ -359,6 +361,7 @@ async def _read(services: Services, location: AllowedLocation) -> None:
         current = {post.post_id: post for post in (stored(location.name, document) for document in listed)}
         try:
             async with services.storage.write() as session:
+                await require_kept(session, location)
                 reading = await posts.replace(session, location.owner_id, location.name, before, current, now)
                 events.publish(services, session, location.owner_id, *_events(location, before, reading))
         except ServiceError as error:

@@ -1,6 +1,7 @@
 """Owners' logins at the provider: list, look, import locations, disconnect (docs/connections.md)."""
 
 import logging
+from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -68,7 +69,8 @@ async def own(services: Services, caller: Caller, connection_id: str) -> tuple[P
     Raises:
         ServiceError: NOT_FOUND, also for another owner's connection and for one that is disconnected.
     """
-    is_number = connection_id.isascii() and connection_id.isdecimal() and int(connection_id[:20]) <= _LARGEST
+    digits = connection_id if connection_id.isascii() and connection_id.isdecimal() else ""
+    is_number = 0 < len(digits) <= len(str(_LARGEST)) and int(digits) <= _LARGEST
     async with services.storage.read() as session:
         row = await table.find(session, caller.owner_id, int(connection_id)) if is_number else None
         if row is None or row.state == "disconnected":
@@ -201,9 +203,16 @@ async def _import(
     profile: JsonObject,
     business_id: int | None,
 ) -> str | None:
-    """Import one location, and return why it was not, or not into the business."""
+    """Import one location, and return why it was not, or not into the business.
+
+    Raises:
+        ServiceError: NOT_FOUND if the connection was disconnected meanwhile.
+    """
     name, owner_id = profile["name"], row.owner_id
     await users.lock_user(session, owner_id)
+    current = await table.find(session, owner_id, row.id)
+    if current is None or current.state == "disconnected":  # while the provider was asked
+        raise missing("connection")
     if not await table.claim(session, owner_id, name):
         return "unavailable"
     metadata = profile.get("metadata") or {}
@@ -235,17 +244,25 @@ async def disconnect(services: Services, caller: Caller, connection_id: str) -> 
 
 
 async def end(services: Services, row: ProviderConnection) -> ProviderConnectionDisconnected:
-    """Delete a login with the data of its locations, in one transaction. `revoke_due` withdraws the consent."""
+    """Delete a login with the data of its locations, in one transaction. `revoke_due` withdraws the consent.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
     now, owner_id = services.clock.now(), row.owner_id
     async with services.storage.write() as session:
         user = await users.lock_user(session, owner_id)
+        current = await table.find(session, owner_id, row.id)
+        if current is None or current.state == "disconnected":  # by another request in the meantime
+            raise missing("connection")
+        row = current
         names = await table.names_of(session, owner_id, row.id)
         held = await hold(services, session, owner_id, holds.at_locations(names), "user_requested")
         await table.forget(session, owner_id, names, now)
         if names:
             await fit_plan(services, session, user)  # the plan has room for other locations
-        token = row.refresh_token and _token(services, row)
-        kept = services.vault.encrypt(token, purpose(owner_id, None)) if token else None
+        token = _kept(services, row).token
+        kept = services.vault.encrypt(f"{row.subject} {token}", purpose(owner_id, None)) if token else None
         empty = {"subject": None, "email": None, "scopes": "", "last_error": None, "last_error_at": None}
         ended = {"state": "disconnected", "refresh_token": kept, "revoke_at": now if kept else None}
         await table.change(session, owner_id, row.id, **empty, **ended)
@@ -256,11 +273,27 @@ async def end(services: Services, row: ProviderConnection) -> ProviderConnection
     return ProviderConnectionDisconnected(id=row.id, locations=names, deactivated_keys=held)
 
 
-def _token(services: Services, row: ProviderConnection) -> str | None:
+class _Kept(NamedTuple):
+    """The refresh token of a login. The subject is with it, encrypted, once the login is disconnected."""
+
+    subject: str = ""
+    token: str = ""
+
+
+def _kept(services: Services, row: ProviderConnection) -> _Kept:
     try:
-        return services.vault.decrypt(row.refresh_token or "", purpose(row.owner_id, row.subject))
+        text = services.vault.decrypt(row.refresh_token or "", purpose(row.owner_id, row.subject))
     except ValueError:
-        return None
+        return _Kept()
+    subject, _, token = text.rpartition(" ")
+    return _Kept(subject, token)
+
+
+async def keep_consent(services: Services, session: AsyncSession, owner_id: int, subject: str) -> None:
+    """Do not withdraw the earlier consent of a login that is connected again: that would end the new one too."""
+    for row in await table.revoking(session, owner_id):
+        if _kept(services, row).subject == subject:
+            await table.change(session, owner_id, row.id, refresh_token=None, revoke_at=None)
 
 
 async def _revoke_own(services: Services, row: ProviderConnection) -> None:
@@ -279,8 +312,8 @@ async def revoke_due(services: Services) -> None:
 
 
 async def _revoke(services: Services, row: ProviderConnection) -> None:
-    token, has_failed = _token(services, row), False
-    if token is not None:
+    token, has_failed = _kept(services, row).token, False
+    if token:
         try:
             await services.provider.consent.revoke(token)
         except ProviderError as error:

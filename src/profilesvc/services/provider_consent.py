@@ -15,7 +15,7 @@ from profilesvc.contract.provider_connections import ProviderConnectionLink, Pro
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, MINUTE, iso
 from profilesvc.provider.port import Granted, ProviderError
-from profilesvc.services import audit, events
+from profilesvc.services import audit, events, provider_connections
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import page_of, purpose
@@ -152,6 +152,7 @@ async def store(services: Services, attempt: Attempt, granted: Granted) -> None:
         await users.lock_user(session, owner_id)
         if attempt.link and not await identities.mark_used(session, attempt.link, now + LINK_MS):
             raise ServiceError(AUTH_INVALID_TOKEN, "This link was used before. Ask for a new one.")
+        await provider_connections.keep_consent(services, session, owner_id, granted.subject)
         number = await table.put(
             session,
             owner_id,

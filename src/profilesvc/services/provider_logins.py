@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass, field
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from profilesvc.contract.events import ProviderConnectionChanged, ProviderConnectionStatus
 from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services import events
+from profilesvc.services.access import missing
 from profilesvc.services.context import AllowedLocation, Services
+from profilesvc.storage import locations
 from profilesvc.storage import provider_connections as table
 from profilesvc.storage.provider_connections import ProviderConnection
 
@@ -36,6 +40,18 @@ async def provider_at(services: Services, location: AllowedLocation) -> Provider
     if row is None:
         raise ended(services)
     return provider_of(services, row)
+
+
+async def require_kept(session: AsyncSession, location: AllowedLocation) -> None:
+    """Require, before something of a location is stored, that its owner has not disconnected it meanwhile.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    if location.connection_id is None:  # the installation's login has no owner who disconnects it
+        return
+    if not await locations.hold_kept(session, location.owner_id, location.name):
+        raise missing("location")
 
 
 def provider_of(services: Services, row: ProviderConnection) -> Provider:

@@ -12,6 +12,7 @@ from profilesvc.domain.reviews import Listed, News, first_seen, news, reaches, w
 from profilesvc.domain.time import parse_iso
 from profilesvc.services import events
 from profilesvc.services.context import AllowedLocation, Services
+from profilesvc.services.provider_logins import require_kept
 from profilesvc.storage import readings
 from profilesvc.storage.events import NewEvent
 
@@ -31,6 +32,9 @@ async def note(
 
     Return False, and publish nothing, if the list does not reach the reviews of the last reading; `is_last` publishes
     what it has even so.
+
+    Raises:
+        ServiceError: NOT_FOUND if the location was disconnected meanwhile.
     """
     by_id = {str(document["name"]).rpartition("/")[2]: document for document in documents}
     listed = [_listed(ident, document) for ident, document in by_id.items()]
@@ -44,6 +48,7 @@ async def note(
             return True
         found = [] if seen is None else [_event(location, each, by_id[each.id]) for each in news(seen, listed)]
         async with services.storage.write() as session:
+            await require_kept(session, location)
             if await readings.see(session, location.owner_id, location.name, seen, after):
                 events.publish(services, session, location.owner_id, *found)
                 return True

@@ -19,7 +19,7 @@ from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.page_tokens import seal, unseal
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.services.provider_logins import provider_at
+from profilesvc.services.provider_logins import provider_at, require_kept
 
 _ANY = re.compile(r".+", re.DOTALL)
 _TOTALS = ("averageRating", "totalReviewCount")
@@ -127,6 +127,7 @@ async def _publish(services: Services, location: AllowedLocation, review_id: str
     kind: EventType = "review.reply_deleted" if reply is None else "review.replied"
     event = events.new(kind, data, key_id=location.key_id, location_name=location.name)
     async with services.storage.write() as session:
+        await require_kept(session, location)
         events.publish(services, session, location.owner_id, event)
 
 

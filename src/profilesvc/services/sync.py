@@ -18,7 +18,7 @@ from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND, iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import drift, events, idempotency
-from profilesvc.services.access import require_plan
+from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.locations import store_verification, title_of
@@ -89,12 +89,14 @@ class _Lease:
         values: dict[str, object] = {}
         if self.failed is not None and self.row is not None:
             values["source"] = _desired(self.row, self.failed.body)
+        location = self._location
+        is_kept = await sync.end_lease(session, location.owner_id, location.name, self.holder, **values)
+        self.must_end = False
+        if is_kept and self.failed is not None and self.row is not None:
             now = self._services.clock.now()
             row = SyncRow(new_sync_id(now, self._services.entropy), now, "failed", "push", 0)
-            await sync.add(session, self._location.owner_id, self._location.name, row)
+            await sync.add(session, location.owner_id, location.name, row)
             _publish(self._services, session, self.row, row, [])
-        await sync.end_lease(session, self._location.owner_id, self._location.name, self.holder, **values)
-        self.must_end = False
 
 
 async def run(
@@ -215,7 +217,8 @@ async def _finish(
     async with services.storage.write() as session:
         if claim is not None:
             await claim.finish(session, 200, data)
-        await sync.end_lease(session, row.owner_id, row.name, lease.holder, **values)
+        if not await sync.end_lease(session, row.owner_id, row.name, lease.holder, **values):
+            raise missing("location")  # its owner disconnected it meanwhile
         ended = SyncRow(sync_id, now, status, "push", len(outcome.changed))
         await sync.add(session, row.owner_id, row.name, ended)
         if push.sendable:

@@ -111,6 +111,12 @@ async def to_revoke(session: Executor, now: int, limit: int) -> list[ProviderCon
     return [ProviderConnection._make(row) for row in await session.execute(query)]
 
 
+async def revoking(session: Executor, owner_id: int) -> list[ProviderConnection]:
+    """Return the disconnected logins of an owner whose consent is still to be revoked."""
+    query = _rows(_COLUMNS.owner_id == owner_id, _COLUMNS.revoke_at.is_not(None))
+    return [ProviderConnection._make(row) for row in await session.execute(query)]
+
+
 async def tries(session: Executor, owner_id: int, number: int) -> int:
     """Return how often the revocation was tried."""
     return int((await session.execute(select(_COLUMNS.revoke_tries).where(_is(owner_id, number)))).scalar_one())
@@ -127,6 +133,13 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
 
     Any owner can import the locations afterwards.
     """
+    empty = {"profile": "{}", "profile_read_at": 0, "title": "", "account": "", "source": None, "last_sync": None}
+    state = {"is_verified": False, "verification_state": "UNVERIFIED", "sync_enabled": False, "drift": None}
+    apart = {"posts_read_at": None, "business_id": None, "assigned_at": None, "disconnected_at": now}
+    ended = {"sync_lease": None, "sync_lease_until": None}
+    is_location = locations.c.owner_id == owner_id, locations.c.name.in_(names)
+    # First, so that it waits for requests that store something of these locations; later ones store nothing.
+    await session.execute(update(locations).where(*is_location).values(**empty, **state, **apart, **ended))
     of_locations = {
         table: (table.c.owner_id == owner_id, table.c.location_name.in_(names)) for table in (posts, syncs, readings)
     }
@@ -139,11 +152,6 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     for name in names:
         answers = idempotency.c.owner_id == owner_id, idempotency.c.answer.contains(f'"{name}', autoescape=True)
         await session.execute(delete(idempotency).where(*answers))
-    empty = {"profile": "{}", "profile_read_at": 0, "title": "", "account": "", "source": None, "last_sync": None}
-    state = {"is_verified": False, "verification_state": "UNVERIFIED", "sync_enabled": False, "drift": None}
-    apart = {"posts_read_at": None, "business_id": None, "assigned_at": None, "disconnected_at": now}
-    is_location = locations.c.owner_id == owner_id, locations.c.name.in_(names)
-    await session.execute(update(locations).where(*is_location).values(**empty, **state, **apart))
     await session.execute(delete(location_owners).where(location_owners.c.name.in_(names)))
 
 

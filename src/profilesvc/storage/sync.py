@@ -53,8 +53,13 @@ async def take_lease(
     return None if row is None else LocationState._make(row)
 
 
-async def end_lease(session: AsyncSession, owner_id: int, location: str, holder: str, **values: object) -> None:
-    """Set columns of a location and end its lease, unless another sync has taken the lease over."""
+async def end_lease(session: AsyncSession, owner_id: int, location: str, holder: str, **values: object) -> bool:
+    """Set columns of a location and end its lease, unless another sync has taken the lease over.
+
+    Return False, and change nothing, if the location was disconnected.
+    """
     lease, until = locations.c.sync_lease, locations.c.sync_lease_until
     ended = {column.name: case((lease == holder, null()), else_=column) for column in (lease, until)}
-    await session.execute(update(locations).where(is_location(owner_id, location)).values(**ended, **values))
+    is_kept = locations.c.disconnected_at.is_(None)
+    statement = update(locations).where(is_location(owner_id, location), is_kept).values(**ended, **values)
+    return (await session.execute(statement.returning(locations.c.name))).first() is not None

@@ -1,0 +1,205 @@
+"""Owners' logins under requests that overlap, repeat themselves, or were not foreseen."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+
+import httpx
+import pytest
+
+from conftest import Dial
+from profilesvc.domain.time import FrozenClock
+from profilesvc.services import locations, provider_connections
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import metadata
+from support.api import ALICE, assert_error, assert_ok
+from support.consent import (
+    BAKERY,
+    CAFE,
+    CONNECTIONS,
+    DANA,
+    LINKS,
+    PAGE,
+    add_dana,
+    connected,
+    everything,
+    imported,
+)
+from support.dashboard_browser import Browser
+from support.drive import calls, drift, fail, forget_calls, heal
+
+pytestmark = pytest.mark.in_process("the emulator's logins")
+
+
+@pytest.fixture
+async def browser(dial: Dial) -> AsyncIterator[Browser]:
+    """Alice's browser, in which she has signed in."""
+    async with dial() as client:
+        made = Browser(client)
+        await made.sign_in(ALICE)
+        yield made
+
+
+async def held(emulator: httpx.AsyncClient, request: Awaitable[httpx.Response], method: str, path: str) -> "Held":
+    """Send a request that waits at the provider for this call."""
+    await fail(emulator, "hold", times=1, match={"method": method, "path": path})
+    task = asyncio.ensure_future(request)
+    async with asyncio.timeout(20):
+        while (await emulator.get("/__emulator/state")).json()["faults"]:
+            pass  # each look gives the request a turn
+    return Held(emulator, task)
+
+
+class Held:
+    """A request that waits at the provider."""
+
+    def __init__(self, emulator: httpx.AsyncClient, task: "asyncio.Future[httpx.Response]") -> None:
+        self._emulator, self._task = emulator, task
+
+    async def finish(self) -> httpx.Response:
+        assert not self._task.done()
+        await heal(self._emulator)
+        return await self._task
+
+
+async def test_requests_at_the_same_time_spend_one_call_on_a_login_that_has_ended(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    await imported(alice, number, locations=[BAKERY, CAFE])
+    await drift(emulator, logins={DANA: {"email": "dana@example.com", "accounts": ["accounts/4"], "revoked": True}})
+    await forget_calls(emulator)
+    answers = await asyncio.gather(*(alice.get(f"/api/v1/sync/comparison/{at}") for at in (411, 412) * 4))
+    reasons = {assert_error(answer, 502, "PROVIDER_API_ERROR")["reason"] for answer in answers}
+    assert reasons == {"reauth_required"}
+    assert len([call for call in await calls(emulator) if call["path"] == "/token"]) == 1
+
+
+async def test_import_that_overlaps_the_disconnect_stores_nothing(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    importing = alice.post(f"{CONNECTIONS}/{number}/import", json={"title_contains": ""})
+    waiting = await held(emulator, importing, "GET", "/v1/accounts/4/locations")
+    assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+    assert_error(await waiting.finish(), 404, "NOT_FOUND")
+    assert "Roy Bakery" not in await everything(services)
+
+
+async def test_requests_that_overlap_the_disconnect_store_nothing(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services
+) -> None:
+    await add_dana(emulator)
+    post, profile = {"summary": "Bread", "topicType": "STANDARD"}, {"title": "Roy Bakery and Sons"}
+    for method, path, sent_to, body in (
+        ("PATCH", "/v1/locations", "/api/v1/sync/411", profile),
+        ("POST", "/v4", f"/api/v1/posts?locationId={BAKERY}", post),
+        ("GET", "/v1/locations", "/api/v1/sync/comparison/411", None),
+    ):
+        number = await connected(browser, alice)
+        done = await imported(alice, number, locations=[BAKERY], business_name="Roy")
+        assert done["refused"] == []
+        assert_ok(await alice.patch(f"/api/v1/external-business/{BAKERY}/sync", json={"syncEnabled": True}))
+        waiting = await held(
+            emulator, alice.request("GET" if body is None else "POST", sent_to, json=body), method, path
+        )
+        assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+        await waiting.finish()
+        await services.background.settle()
+        after = await everything(services)
+        for text in ("Roy Bakery", "Bread"):
+            assert text not in after, (method, text)
+        async with services.storage.read() as session:
+            for table in ("posts", "syncs"):
+                rows = await session.execute(metadata.tables[table].select())
+                assert BAKERY not in {row.location_name for row in rows}, (method, table)
+
+
+async def test_login_that_is_connected_again_is_not_withdrawn(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services, clock: FrozenClock
+) -> None:
+    """The provider withdraws a login as a whole, so a late withdrawal would end the new consent."""
+    await add_dana(emulator)
+    first, other = await connected(browser, alice), await connected(browser, alice, "100002")
+    await fail(emulator, status=503, match={"path": "/revoke"})
+    for number in (first, other):
+        assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+    await services.background.settle()
+    await heal(emulator)
+    again = await connected(browser, alice)
+    await forget_calls(emulator)
+    clock.advance(seconds=61)
+    await provider_connections.revoke_due(services)
+    assert [call["path"] for call in await calls(emulator)] == ["/revoke"]  # of the other login only
+    detail = assert_ok(await alice.get(f"{CONNECTIONS}/{again}"))
+    assert (detail["state"], len(detail["accounts"])) == ("active", 1)
+    async with services.storage.read() as session:
+        rows = (await session.execute(metadata.tables["provider_connections"].select())).all()
+    assert [row.id for row in rows if row.refresh_token is not None] == [again]
+
+
+async def test_import_of_the_operator_leaves_the_login_of_the_owner(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services
+) -> None:
+    number = await connected(browser, alice, "100001")
+    await imported(alice, number, locations=["locations/111"])
+    assert "locations/111" in await locations.import_account(services, ALICE, "accounts/1")
+    assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["locations"] == 1
+    await drift(emulator, logins={"100001": {"email": ALICE, "accounts": ["accounts/1"], "revoked": True}})
+    details = assert_error(await alice.get("/api/v1/sync/comparison/111"), 502, "PROVIDER_API_ERROR")
+    assert details["reason"] == "reauth_required"
+
+
+@pytest.mark.parametrize("database", ["sqlite"])
+async def test_long_numbers_are_not_found(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
+) -> None:
+    await add_dana(emulator)
+    for ident in ("0" * 15 + "9" * 30, "9" * 5000, "9223372036854775808"):
+        assert_error(await alice.get(f"{CONNECTIONS}/{ident}"), 404, "NOT_FOUND")
+    number = await connected(browser, alice)
+    page = await browser.open(f"{PAGE}/{number}")
+    fields = {**page.form("/import")["fields"], "locations": [BAKERY], "business_id": "9" * 5000}
+    assert (await browser.http.post(f"{PAGE}/{number}/import", data=fields)).status_code == 400
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+async def test_connect_link_cannot_skip_the_page_that_shows_who_asks(
+    site: str, http: httpx.AsyncClient, alice: httpx.AsyncClient
+) -> None:
+    link = assert_ok(await alice.post(LINKS))["url"]
+    answer = await http.get(f"{link}/start", headers={"Sec-Fetch-Site": site})
+    assert (answer.status_code, answer.headers["location"]) == (303, link[link.index(PAGE) :])
+    own = await http.get(f"{link}/start", headers={"Sec-Fetch-Site": "same-origin"})
+    assert "/o/oauth2/" in own.headers["location"]
+
+
+async def test_disconnected_location_has_no_new_key_and_its_keys_stay_deactivated(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    done = await imported(alice, number, locations=[BAKERY], business_name="Roy")
+    body = {
+        "name": "Website",
+        "assigned_location_id": BAKERY,
+        "business_id": done["business_id"],
+        "permissions": ["business.read"],
+    }
+    key = assert_ok(await alice.post("/api/v1/developer/credentials", json=body), 201)
+    assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+    assert (await alice.post("/api/v1/developer/credentials", json=body)).status_code == 404
+    reactivated = await alice.post(f"/api/v1/developer/credentials/{key['client_id']}/reactivate")
+    assert "Import it again" in reactivated.text
+    assert_error(reactivated, 404, "NOT_FOUND")
+    secret = {
+        "grant_type": "client_credentials",
+        "client_id": key["client_id"],
+        "client_secret": key["client_secret"],
+    }
+    assert_error(await alice.post("/api/v1/auth/token", json=secret), 403, "AUTH_INSUFFICIENT_PERMISSIONS")
+    await services.background.settle()
+    await imported(alice, await connected(browser, alice), locations=[BAKERY])
+    assert_ok(await alice.post(f"/api/v1/developer/credentials/{key['client_id']}/reactivate"))
+    assert_ok(await alice.post("/api/v1/auth/token", json=secret))
