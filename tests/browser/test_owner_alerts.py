@@ -208,6 +208,7 @@ def test_an_owner_hears_of_a_silent_site(
     alice.check("mail")
     alice.open("/dashboard/sites/112")
     alice.expect("The site is offline: no heartbeat since")
+    alice.expect("heartbeat 1 day ago")
     alice.check("site")
     resend_a_delivery(alice, got, secret)
     unsubscribe(alice)

@@ -1,4 +1,6 @@
-// Show times in the user's time zone, with its name.
+// Show times in the user's time zone, with its name. What is past is counted by the clock of the service, because the
+// user's can be wrong, and because a demo moves its own.
+const ahead = Number(document.body.dataset.now ?? Date.now()) - Date.now();
 const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
 const words = new Intl.RelativeTimeFormat("en", { numeric: "always" });
 const full = new Intl.DateTimeFormat(undefined, {
@@ -15,7 +17,7 @@ export function showTimes(root) {
     const instant = new Date(time.dateTime);
     if (isNaN(instant)) return;
     const text = full.format(instant);
-    time.textContent = time.hasAttribute("data-ago") ? ago((Date.now() - instant) / 1000) : text;
+    time.textContent = time.hasAttribute("data-ago") ? ago((Date.now() + ahead - instant) / 1000) : text;
     if (time.hasAttribute("data-ago")) time.title = text;
   });
 }
