@@ -17,7 +17,7 @@ def main() -> None:
             raise
         sys.exit(
             "profilesvc: the commands need the server, which is not installed "
-            f"(no package {missing}): pip install 'profilesvc[server]'"
+            f"(no package {missing}): pip install '.[server]' in a checkout"
         )
     run()
 

@@ -141,5 +141,7 @@ def test_without_the_packages_the_start_is_rejected_with_the_name_of_the_extra(t
         [*COMMAND, "serve", "--port", "0"], cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=60
     )
     assert refused.returncode == 1
-    assert "PROFILESVC_TRACING__ENDPOINT requires the extra `otel`: pip install 'profilesvc[otel]'" in refused.stderr
+    assert (
+        "PROFILESVC_TRACING__ENDPOINT requires the extra `otel`: pip install '.[otel]' in a checkout" in refused.stderr
+    )
     assert refused.stderr.count("\n") == 1

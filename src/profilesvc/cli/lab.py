@@ -19,7 +19,7 @@ def lab(
 ) -> None:
     """Open the notebooks in JupyterLab."""
     if find_spec("jupyterlab") is None:
-        raise OSError("JupyterLab is not installed: pip install 'profilesvc[notebooks]'")
+        raise OSError("JupyterLab is not installed: pip install '.[notebooks]' in a checkout")
     folder = next((path for path in (Path("notebooks"), _CHECKOUT) if path.is_dir()), None)
     if folder is None:
         raise FileNotFoundError("there is no directory notebooks; run this command in a checkout of profilesvc")

@@ -40,6 +40,6 @@ def open_watcher(settings: Settings) -> Watcher:
     try:
         from profilesvc.telemetry.tracing import Tracing
     except ImportError as error:
-        hint = f"requires the extra `otel`: pip install 'profilesvc[otel]' ({error})"
+        hint = f"requires the extra `otel`: pip install '.[otel]' in a checkout ({error})"
         raise SettingsError(f"{PREFIX}TRACING__ENDPOINT {hint}") from None
     return Tracing(settings.tracing)
