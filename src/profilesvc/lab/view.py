@@ -14,7 +14,7 @@ SECRET_FIELDS = frozenset(
 )
 _SECRET_TEXT = re.compile(
     r"whsec_[A-Za-z0-9+/=]{24,}|eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/])[A-Za-z0-9+/]{64}(?![\w+/=])"
-    r"|(?<![\w.-])[\w-]{24,}\.[\w-]{43}(?![\w-])|(?<=code_challenge=)[\w-]{43}",  # sealed strings, and PKCE
+    r"|(?:(?<=state=)|(?<=/))[\w-]{24,}\.[\w-]{43}(?![\w-])|(?<=code_challenge=)[\w-]{43}",  # sealed links, and PKCE
     re.ASCII,
 )
 MAX_LINES = 500
