@@ -114,7 +114,7 @@ async def test_A159_another_owner_finds_nothing(alice: httpx.AsyncClient, as_use
         ("POST", "/recover"),
         ("DELETE", ""),
     ]:
-        for number in (str(made["id"]), "999", "x", "9" * 30, "-1", "\u0661"):
+        for number in (str(made["id"]), "999", "x", "9" * 30, "0" * 20 + "9" * 30, "9" * 4400, "-1", "\u0661"):
             sent = None if method == "GET" else body
             response = await bob.request(method, f"{WEBHOOKS}/{number}{path}", json=sent)
             assert_error(response, 404, "NOT_FOUND")

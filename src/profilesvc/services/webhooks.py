@@ -45,6 +45,7 @@ KINDS = ("webhook", "slack", "teams", "discord")
 _NONCE_BYTES = 24
 _RESOLVE_SECONDS = 2.0
 _LARGEST = 2**63 - 1
+_DIGITS = len(str(_LARGEST))  # Python does not convert texts of any length
 
 
 async def create(services: Services, caller: Caller, body: WebhookCreate) -> WebhookCreated:
@@ -283,7 +284,7 @@ async def _record(services: Services, session: AsyncSession, event: Event, chann
 
 def _number(text: str) -> int:
     """Return the number in a path; one that a database cannot store is as unknown as any other."""
-    if not (text.isascii() and text.isdecimal() and int(text[:20]) <= _LARGEST):
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) <= _LARGEST):
         raise missing("webhook")
     return int(text)
 
