@@ -89,7 +89,7 @@ async def recover(visit: Visit, webhook_id: str) -> Response:
     await webhooks.get(visit.services, visit.caller, webhook_id)
     since = (await request.form).get("since", "")
     try:
-        body = WebhookRecover(since=f"{since}{':00' * (len(since) == _MINUTES)}Z")
+        body = checked(WebhookRecover, {"since": f"{since}{':00' * (len(since) == _MINUTES)}Z"}, "body")
         recovered = await webhooks.recover(visit.services, visit.caller, webhook_id, body)
     except ServiceError as error:
         return await _one(visit, webhook_id, error=error, prefix="recover-", since=since)
