@@ -36,3 +36,21 @@ def test_the_next_time_on_the_clocks_of_a_zone(at: str, zone: str, after: str, e
 def test_a_quiet_time_may_contain_midnight(start: str, end: str, now: str, expected: str | None) -> None:
     until = quiet_until(start, end, "UTC", parse_iso(now))
     assert (None if until is None else iso(until)) == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "now", "expected"),
+    [
+        ("22:00", "02:30", "2026-10-25T00:10:00Z", "2026-10-25T00:30:00.000Z"),
+        ("22:00", "02:30", "2026-10-25T00:40:00Z", None),
+        ("22:00", "02:30", "2026-10-25T01:10:00Z", "2026-10-25T01:30:00.000Z"),
+        ("22:00", "02:30", "2026-10-25T01:40:00Z", None),
+        ("02:00", "02:45", "2026-10-25T01:30:00Z", "2026-10-25T01:45:00.000Z"),
+        ("22:00", "07:00", "2026-10-25T01:30:00Z", "2026-10-25T06:00:00.000Z"),
+        ("22:00", "02:30", "2026-03-29T00:10:00Z", "2026-03-29T01:30:00.000Z"),
+        ("22:00", "02:30", "2026-03-29T01:00:00Z", None),
+    ],
+)
+def test_a_quiet_time_ends_in_the_hour_that_clocks_repeat(start: str, end: str, now: str, expected: str | None) -> None:
+    until = quiet_until(start, end, "Europe/Berlin", parse_iso(now))
+    assert (None if until is None else iso(until)) == expected

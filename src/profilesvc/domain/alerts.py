@@ -22,13 +22,18 @@ def quiet_until(start: str, end: str, zone: str, now: int) -> int | None:
     """Return when the quiet time ends, or None outside of it. It may contain midnight; equal times mean none."""
     shown = f"{_local(now, zone):%H:%M}"
     is_quiet = start <= shown < end if start <= end else shown >= start or shown < end
-    return next_time(end, zone, now) if is_quiet else None
+    if not is_quiet:
+        return None
+    until = next_time(end, zone, now)
+    # When the clocks are put back, they show an hour twice. `next_time` knows only its first occurrence.
+    again = _instant(_local(now, zone), end, zone, fold=1)
+    return min(until, again) if again > now and f"{_local(again, zone):%H:%M}" == end else until
 
 
 def _local(instant: int, zone: str) -> datetime:
     return datetime.fromtimestamp(instant / 1000, UTC).astimezone(ZoneInfo(zone))
 
 
-def _instant(day: datetime, at: str, zone: str) -> int:
-    local = datetime.combine(day.date(), clock_time.fromisoformat(at), ZoneInfo(zone))
+def _instant(day: datetime, at: str, zone: str, *, fold: int = 0) -> int:
+    local = datetime.combine(day.date(), clock_time.fromisoformat(at), ZoneInfo(zone)).replace(fold=fold)
     return round(local.timestamp() * 1000)
