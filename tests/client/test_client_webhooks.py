@@ -1,5 +1,7 @@
 """Webhooks by the client, and the check of deliveries next to that of the library `standardwebhooks`."""
 
+import base64
+import hmac
 from datetime import UTC, datetime
 
 import orjson
@@ -74,8 +76,22 @@ def test_a_signature_of_the_library_is_accepted() -> None:
         (signed(), BODY, -301, "the delivery is more than 5 minutes old"),
         ({}, BODY, 0, "a header is missing"),
         ({**signed(), "Webhook-Timestamp": "x"}, BODY, 0, "a header is missing"),
+        ({**signed(), "Webhook-Signature": "v1,\udc80"}, BODY, 0, "a header is missing"),
+        ({**signed(), "Webhook-Id": "\udc80"}, BODY, 0, "a header is missing"),
     ],
 )
 def test_A162_other_requests_are_refused(headers: dict[str, str], body: bytes, now: int, problem: str) -> None:
     with pytest.raises(WebhookRejected, match=problem):
         verify_webhook(body, headers, SECRET, now=1_767_323_045 + now)
+
+
+def test_A162_a_timestamp_of_any_length_is_refused() -> None:
+    with pytest.raises(WebhookRejected, match="a header is missing"):
+        verify_webhook(BODY, {**signed(), "Webhook-Timestamp": "9" * 400}, SECRET)  # by the clock, which is a float
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_"])
+def test_a_setting_without_a_secret_verifies_no_delivery(secret: str) -> None:
+    by_no_key = base64.b64encode(hmac.digest(b"", b"evt_1_1.1767323045." + BODY, "sha256")).decode()
+    with pytest.raises(WebhookRejected, match="the secret is no"):
+        verify_webhook(BODY, {**signed(), "Webhook-Signature": f"v1,{by_no_key}"}, secret, now=1_767_323_045)
