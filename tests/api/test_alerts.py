@@ -259,6 +259,26 @@ class TestTimes:
         assert text.index("is offline") < text.index("was replaced")
 
 
+async def test_a_domain_with_other_letters_is_written_as_mail_servers_expect(
+    alice: httpx.AsyncClient, box: Box
+) -> None:
+    made = await add(alice, address="team@h\u00e4fen.example.com")
+    assert made["address"] == "team@h\u00e4fen.example.com"
+    await box.deliver()
+    assert b"\r\nTo: team@xn--hfen-loa.example.com\r\n" in box.files[0]
+
+
+async def test_an_address_that_a_header_would_show_as_another_is_disabled(
+    alice: httpx.AsyncClient, services: Services, box: Box
+) -> None:
+    made = await add(alice, address=TEAM)
+    async with services.storage.write() as session:
+        await session.execute(update(tables.channels).values(target="=?utf-8?q?a=0aBcc=3a_c=40d.e?=@example.com"))
+    await box.deliver()
+    found = assert_ok(await alice.get(f"{ALERTS}/{made['id']}"))
+    assert (found["status"], found["disabled_reason"], box.files) == ("disabled", "rejected", [])
+
+
 class BrokenMailer(Mailer):
     """Fails like a mail server that is down."""
 

@@ -14,7 +14,7 @@ from profilesvc.storage import channels
 from support.api import ALICE, BOB, Site, assert_error, assert_ok, fields
 
 ALERTS, EVENTS = "/api/v1/alerts", "/api/v1/events"
-NUMBERS = ("999", "x", "9" * 30, "-1", "0", "1.0", "\u0661", "%00", "1%2F2")
+NUMBERS = ("999", "x", "9" * 30, "0" * 20 + "9" * 30, "9" * 4400, "-1", "0", "1.0", "\u0661", "%00", "1%2F2")
 
 
 async def add(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
@@ -34,6 +34,8 @@ async def rejected(client: httpx.AsyncClient, body: Any, method: str = "POST", p
         *("nobody", "@example.com", "a@", "a b@example.com", "a@b@example.com", "a@example.com, c@example.com"),
         *("a@example.com\r\nBcc: c@example.com", "a@example.com\x00"),
         *(f"{'a' * 400}@example.com", "a@[127.0.0.1]", 5, ["a@example.com"]),
+        *("j\u00f6rg@example.com", "=?utf-8?q?c=40example.net=2C?=@example.com"),
+        "=?utf-8?q?a=0d=0aBcc=3a_c=40example.net?=@example.com",
     ],
 )
 async def test_A163_an_address_is_one_mailbox(alice: httpx.AsyncClient, address: Any) -> None:
@@ -112,7 +114,10 @@ async def test_A168_a_forged_link_changes_nothing(
             *(unsubscribe, confirm.replace(str(now), str(now + 1)), confirm[:-1], f"{confirm}0"),
             *(confirm.replace("1-", "2-", 1), "1-1-", "x", "1-1-é"),
         ],
-        "unsubscribe": [confirm, unsubscribe[:-1], unsubscribe.replace("1-", "2-", 1), f"{'9' * 30}-1-x"],
+        "unsubscribe": [
+            *(confirm, unsubscribe[:-1], unsubscribe.replace("1-", "2-", 1), f"{'9' * 30}-1-x"),
+            *(f"{'9' * 4400}-1-x", f"1-{'0' * 4400}1-x"),
+        ],
     }
     for purpose, links in forged.items():
         for link in links:

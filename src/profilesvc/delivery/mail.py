@@ -17,6 +17,7 @@ from profilesvc.delivery.senders import Attempt, Delivered, Due, Failed, Outcome
 from profilesvc.delivery.smtp import UNSUBSCRIBE, Mailer, Rejected, Unsent
 from profilesvc.domain import connection
 from profilesvc.domain.alerts import next_time, quiet_until
+from profilesvc.domain.mailboxes import mailbox
 from profilesvc.domain.time import DAY, SECOND, parse_iso
 from profilesvc.services import alerts
 from profilesvc.services.context import Services
@@ -39,6 +40,11 @@ class MailSender:
     async def __call__(self, services: Services, due: list[Due]) -> Mapping[int, Outcome]:
         """Send what is due for an address, each alert in a message of its own. See senders.Sender."""
         settings, end = alerts.settings_of(due[0].channel), due[0].now + _ROUND
+        try:
+            mailbox(due[0].channel.target)  # that of a login is not checked before
+        except ValueError as error:
+            failed = Failed(Attempt(due[0].now, error=f"the address {error}"), disable="rejected")
+            return dict.fromkeys((each.id for each in due), failed)
         ended: dict[int, Outcome] = {}
         digest: list[Due] = []
         for each in due:
@@ -70,7 +76,7 @@ class MailSender:
     async def _send(self, services: Services, due: list[Due], message: EmailMessage) -> Outcome:
         first = due[0]
         try:
-            await self._mailer.send(message, first.channel.target, f"{first.now}-{first.owner_id}-{first.id}")
+            await self._mailer.send(message, mailbox(first.channel.target), f"{first.now}-{first.owner_id}-{first.id}")
         except Rejected as error:
             return Failed(Attempt(first.now, error=str(error)), disable="rejected")
         except Unsent as error:
@@ -174,7 +180,7 @@ def _message(
         shown["unsubscribe"] = f"{settings.base_url}/dashboard/alerts/unsubscribe/{sealed}"
     shown["stories"] = [_shown(settings.base_url, each, told) for each, told in zip(due, stories, strict=True)]
     message = EmailMessage()
-    message["From"], message["To"] = settings.mail.from_, first.channel.target
+    message["From"], message["To"] = settings.mail.from_, mailbox(first.channel.target)
     message["Subject"] = " ".join(subject.split())[:200]
     message["Date"] = format_datetime(datetime.fromtimestamp(first.now // 1000, UTC))
     message["Message-ID"] = f"<{first.owner_id}.{first.channel.id}.{first.id}@{host}>"

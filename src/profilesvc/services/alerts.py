@@ -23,6 +23,7 @@ from profilesvc.contract.errors import CONFLICT
 from profilesvc.contract.events import EventType
 from profilesvc.database.statements import Executor
 from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.mailboxes import mailbox
 from profilesvc.domain.time import DAY, iso
 from profilesvc.domain.webhooks import derived
 from profilesvc.services import audit
@@ -35,6 +36,7 @@ KINDS = ("email",)
 CONFIRM_WITHIN = 3 * DAY
 _NONCE_BYTES = 24
 _LARGEST = 2**63 - 1
+_DIGITS = len(str(_LARGEST))  # Python does not convert texts of any length
 _UNKNOWN_LINK = "link; it may be of an address that was deleted"
 
 
@@ -49,7 +51,8 @@ async def create(services: Services, caller: Caller, body: AlertCreate) -> Alert
     """Add an address. One that is not that of the login gets a message with a link, and nothing else until it is used.
 
     Raises:
-        ServiceError: VALIDATION_ERROR for an address that is used; CONFLICT for too many, or if no mail is sent here.
+        ServiceError: VALIDATION_ERROR for an address that is used or not accepted everywhere; CONFLICT for too many, or
+            if no mail is sent here.
     """
     if not services.settings.mail.sends(services.settings.production):
         raise ServiceError(CONFLICT, "This service sends no e-mail. Ask its operator to set PROFILESVC_MAIL__URL.")
@@ -60,6 +63,7 @@ async def create(services: Services, caller: Caller, body: AlertCreate) -> Alert
     async with services.storage.write() as session:
         user = await users.lock_user(session, caller.owner_id)
         address = body.address or user.email
+        _require_mailbox(address)
         is_own = address.lower() == user.email.lower()
         if await channels.count(session, caller.owner_id, KINDS) >= MAX_ALERTS:
             raise ServiceError(CONFLICT, f"You have {MAX_ALERTS} addresses. Delete one first.", limit=MAX_ALERTS)
@@ -82,6 +86,13 @@ async def create(services: Services, caller: Caller, body: AlertCreate) -> Alert
         row = await _own(session, caller, str(number))
         await _record(services, session, "alert.created", row)
         return _entry(row)
+
+
+def _require_mailbox(address: str) -> None:
+    try:
+        mailbox(address)
+    except ValueError as error:
+        raise invalid("body", "address", str(error)) from None
 
 
 async def list_all(services: Services, caller: Caller) -> AlertList:
@@ -257,7 +268,7 @@ async def unsubscribe(services: Services, row: Channel) -> None:
 async def _named(services: Services, address: str) -> Channel | None:
     """Return the address with an owner and a number such as 1-2."""
     owner, _, number = address.partition("-")
-    if not (owner.isdecimal() and number.isdecimal() and max(int(owner), int(number)) <= _LARGEST):
+    if not all(text.isdecimal() and len(text) <= _DIGITS and int(text) <= _LARGEST for text in (owner, number)):
         return None
     async with services.storage.read() as session:
         return await channels.find(session, int(owner), int(number), KINDS)
