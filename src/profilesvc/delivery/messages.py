@@ -82,11 +82,11 @@ def page_of(event: PublishedEvent, subject: Subject) -> tuple[str, str]:
 
 def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
     key, last = data.get("key", {}), data.get("connection", {}).get("last_heartbeat_at")
-    place = f"“{subject.title}”" if subject.title else str(data.get("location_id", ""))
+    place = f"“{_line(subject.title)}”" if subject.title else str(data.get("location_id", ""))
     return {
         "site": subject.domain or f"The site of {place}",
         "since": f" since {str(last)[:16].replace('T', ' ')} UTC" if last else "",
-        "name": str(key.get("name", "")),
+        "name": _line(key.get("name", "")),
         "end": str(key.get("expires_at"))[:10],
         "place": place,
         "state": str(data.get("verification_state", "")),
@@ -102,6 +102,11 @@ def _fields(data: JsonObject, subject: Subject) -> dict[str, str]:
     }
 
 
+def _line(text: object) -> str:
+    """Return text in one line, so that it cannot look like a line of the message."""
+    return " ".join(str(text).split())
+
+
 def _quoted(text: object) -> str:
-    line = " ".join(str(text).split())
+    line = _line(text)
     return f"“{line[:60]}{'…' if len(line) > 60 else ''}”"
