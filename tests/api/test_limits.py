@@ -18,6 +18,7 @@ from support.limits import CREDENTIALS, HEARTBEAT, LOCATION, NEW_KEY, VALIDATE, 
 from support.tokens import PATH as TOKEN
 from support.tokens import grant
 
+ALERTS = "/api/v1/alerts"
 Ask = Callable[[], Awaitable[httpx.Response]]
 Limited = Callable[..., None]
 
@@ -81,6 +82,7 @@ class Askers:
             "verifications_per_location": lambda: self.alice.post(f"{LOCATION}/refresh-verification"),
             "creations_per_user": lambda: self.alice.post(CREDENTIALS, json=NEW_KEY),
             "mails_per_user": self._confirmation,
+            "links_per_address": self._confirmation,
         }
         return asks[setting]
 
@@ -114,6 +116,29 @@ async def test_A151_a_rejection_has_the_time_of_the_next_grant(
         assert assert_limited(await ask()) == 1
     clock.advance(seconds=1)
     assert (await ask()).status_code == first
+
+
+async def test_a_reader_who_does_not_confirm_has_five_links_a_day(
+    alice: httpx.AsyncClient, as_user: AsUser, clock: FrozenClock
+) -> None:
+    stranger = {"address": "stranger@harbour.example.com"}
+    for _ in range(3):
+        made = assert_ok(await alice.post(ALERTS, json=stranger), 201)
+        assert_ok(await alice.delete(f"{ALERTS}/{made['id']}"))
+    made = assert_ok(await alice.post(ALERTS, json={"address": "Stranger@harbour.example.com"}), 201)
+    assert_ok(await alice.post(f"{ALERTS}/{made['id']}/test"))
+    refused = await alice.post(f"{ALERTS}/{made['id']}/test")
+    assert assert_limited(refused) == 86_400
+    assert fields(refused)[:3] == ("links-per-address", 5, 86_400)
+    assert_ok(await alice.delete(f"{ALERTS}/{made['id']}"))
+    assert_limited(await alice.post(ALERTS, json=stranger))
+    own = assert_ok(await alice.post(ALERTS, json={}), 201)
+    for _ in range(6):
+        assert_ok(await alice.post(f"{ALERTS}/{own['id']}/test"))
+    assert_ok(await alice.post(ALERTS, json={"address": "other@harbour.example.com"}), 201)
+    assert_ok(await (await as_user(BOB)).post(ALERTS, json=stranger), 201)
+    clock.advance(days=1)
+    assert_ok(await alice.post(ALERTS, json=stranger), 201)
 
 
 async def test_every_response_has_the_remaining_requests(

@@ -76,8 +76,12 @@ class Limiter:
         await self._take("creations-per-user", str(user_id), self._limits.creations_per_user)
 
     async def mail(self, user_id: int) -> None:
-        """Count a message that a user sends to an address, which may be a stranger's."""
+        """Count a message that a user requests."""
         await self._take("mails-per-user", str(user_id), self._limits.mails_per_user)
+
+    async def link(self, user_id: int, address: str) -> None:
+        """Count a link that a user sends to an address that is not confirmed. `address` may be a digest."""
+        await self._take("links-per-address", f"{user_id}:{address}", self._limits.links_per_address)
 
     async def aclose(self) -> None:
         """Close the counters' connections."""

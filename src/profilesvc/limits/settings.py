@@ -54,6 +54,8 @@ class LimitSettings(BaseModel):
     """New API keys of a user."""
     mails_per_user: _Rate = Window.of("30/hour")
     """Confirmations and test messages that a user requests."""
+    links_per_address: _Rate = Window.of("5/day")
+    """Confirmations that a user sends to one address, which may be a stranger's."""
 
     @property
     def shared(self) -> bool:

@@ -57,7 +57,7 @@ async def create(services: Services, caller: Caller, body: AlertCreate) -> Alert
     if not services.settings.mail.sends(services.settings.production):
         raise ServiceError(CONFLICT, "This service sends no e-mail. Ask its operator to set PROFILESVC_MAIL__URL.")
     if body.address is not None:
-        await services.limiter.mail(caller.owner_id)
+        await _count_mail(services, caller, body.address, is_link=True)
     now, nonce = services.clock.now(), services.entropy.token_bytes(_NONCE_BYTES).hex()
     settings = AlertSettings.model_validate(body.model_dump(exclude={"address"}))
     async with services.storage.write() as session:
@@ -133,9 +133,9 @@ async def change(services: Services, caller: Caller, alert_id: str, body: AlertC
     """
     if body.enabled:
         async with services.storage.read() as session:
-            needs_link = _has_unsubscribed(await _own(session, caller, alert_id))
-        if needs_link:
-            await services.limiter.mail(caller.owner_id)
+            row = await _own(session, caller, alert_id)
+        if _has_unsubscribed(row):
+            await _count_mail(services, caller, row.target, is_link=True)
     async with services.storage.write() as session:
         user = await users.lock_user(session, caller.owner_id)
         row = await _own(session, caller, alert_id)
@@ -192,9 +192,11 @@ async def test(services: Services, caller: Caller, alert_id: str) -> AlertTested
     """Send a test message, or to an unconfirmed address the link again.
 
     Raises:
-        ServiceError: NOT_FOUND; CONFLICT if the address is disabled.
+        ServiceError: NOT_FOUND; CONFLICT if the address is disabled; RATE_LIMITED for too many messages.
     """
-    await services.limiter.mail(caller.owner_id)
+    async with services.storage.read() as session:
+        row = await _own(session, caller, alert_id)
+    await _count_mail(services, caller, row.target, is_link=row.confirmed_at is None)
     async with services.storage.write() as session:
         row = await _own(session, caller, alert_id)
         if row.disabled_at is not None:
@@ -202,6 +204,13 @@ async def test(services: Services, caller: Caller, alert_id: str) -> AlertTested
         await deliveries.add(session, caller.owner_id, row.id, None, services.clock.now())
         services.due.set()
     return AlertTested(id=row.id)
+
+
+async def _count_mail(services: Services, caller: Caller, address: str, *, is_link: bool) -> None:
+    """Count a message that the caller requests; links also by their address, whose reader cannot unsubscribe yet."""
+    await services.limiter.mail(caller.owner_id)
+    if is_link:
+        await services.limiter.link(caller.owner_id, _target_digest(address))
 
 
 def settings_of(row: Channel) -> AlertSettings:
