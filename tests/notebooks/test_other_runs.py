@@ -32,6 +32,7 @@ PARAMETERS = {
     "14": ("days", "100", "15 of 15 heartbeats accepted"),
     "15": ("key_name", "Newsletter", "key.created Newsletter"),
     "16": ("hours", "28", "now: 2026-01-03T07:04:05.678Z"),
+    "17": ("login", "kim@example.com", '"email": "kim@example.com"'),
 }
 
 
