@@ -199,13 +199,16 @@ async def of_link(services: Services, link: str) -> Asking:
     Raises:
         ServiceError: AUTH_INVALID_TOKEN if the link is not valid, was used or has expired.
     """
+    ended = ServiceError(AUTH_INVALID_TOKEN, "This link was used, or it has expired. Ask for a new one.")
     content = _seal(services, "link").unseal(link)
-    owner_id, _, until = json.loads(content) if content is not None else (0, "", 0)
+    if content is None:
+        raise ended
+    owner_id, _, until = json.loads(content)
     async with services.storage.read() as session:
         user = await users.user(session, owner_id)
         is_used = await identities.was_used(session, _digest(link))
     if user is None or user.suspended_at is not None or is_used or services.clock.now() >= until:
-        raise ServiceError(AUTH_INVALID_TOKEN, "This link was used, or it has expired. Ask for a new one.")
+        raise ended
     return Asking(user.id, user.name, user.email, until)
 
 
