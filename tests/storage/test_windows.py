@@ -226,17 +226,6 @@ async def test_a_cluster_has_the_keys_on_all_its_servers(redis_cluster: RedisClu
     await windows.close()
 
 
-async def test_without_a_server_of_the_cluster_a_process_counts_itself_for_its_keys() -> None:
-    cluster = RedisCluster()
-    windows = SharedWindows(cluster.url, MemoryWindows(FrozenClock(NOW)), pause=0.0)
-    await windows.take("first", THREE)
-    cluster.servers.pop().stop()
-    for number in range(30):
-        assert await taken(windows, 4, f"key{number}") == [True, True, True, False]
-    await windows.close()
-    cluster.stop()
-
-
 async def test_memory_forgets_callers_who_left() -> None:
     clock = FrozenClock(NOW)
     windows = MemoryWindows(clock)
