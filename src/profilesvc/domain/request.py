@@ -1,8 +1,10 @@
 """The current request: its client's address, caller, origin, rate limits and deadline."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
@@ -31,6 +33,7 @@ class RequestInfo:
     database_seconds: float = math.inf  # the remaining time for database work, if it is less than the usual limit
     route: str = "unknown"  # the documented route for metrics and logs, because a path could contain secrets
     outcome: str = "ok"  # or the code of the failure, for metrics
+    background: bool = False  # its calls of the provider wait for those of other requests
 
     @property
     def client_network(self) -> str:
@@ -51,6 +54,16 @@ serving: ContextVar[RequestInfo | None] = ContextVar("request", default=None)
 def current_request() -> RequestInfo:
     """Return the current request, or the state of a command line outside of one."""
     return serving.get() or RequestInfo()
+
+
+@contextmanager
+def in_background() -> Iterator[None]:
+    """Mark the calls of the provider in this block: calls that a person waits for go first."""
+    token = serving.set(replace(current_request(), background=True))
+    try:
+        yield
+    finally:
+        serving.reset(token)
 
 
 def client_address(peer: str | None, forwarded_for: list[str], trusted_hops: int) -> str | None:
