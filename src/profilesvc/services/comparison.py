@@ -10,7 +10,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services import drift
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services
-from profilesvc.services.locations import load
+from profilesvc.services.locations import keep, load
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.sync import checked, require_syncable
@@ -22,12 +22,13 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
     Raises:
         ServiceError: PROVIDER_API_ERROR.
     """
-    row = await load(services, location)
+    row, now = await load(services, location), services.clock.now()
     try:
         remote = await provider_at(services, location)
         provider = await remote.location(location.name)
     except ProviderError as error:
         raise provider_failure(error) from error
+    await keep(services, location, provider, now)
     await drift.note(services, location, row, provider)
     source = json.loads(row.source or "{}")
     filtered = profiles.filtered_leaves(source, location.plan.syncable)

@@ -68,13 +68,17 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
         except ProviderError:
             age = (now - cached.profile_read_at) // SECOND
         else:
-            async with services.storage.write() as session:
-                await locations.keep_profile(
-                    session, location.owner_id, location.name, json.dumps(profile), title_of(profile), now
-                )
+            await keep(services, location, profile, now)
             await drift.note(services, location, cached, profile)
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
     return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": cached.is_verified}}), data_age=age)
+
+
+async def keep(services: Services, location: AllowedLocation, profile: JsonObject, read_at: int) -> None:
+    """Store a profile that was read from the provider; the reading started at `read_at`."""
+    document, title = json.dumps(profile), title_of(profile)
+    async with services.storage.write() as session:
+        await locations.keep_profile(session, location.owner_id, location.name, document, title, read_at)
 
 
 async def load(services: Services, location: AllowedLocation) -> LocationState:

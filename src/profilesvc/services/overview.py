@@ -52,6 +52,11 @@ class SiteView:
         """The name without `locations/`."""
         return self.row.name.removeprefix("locations/")
 
+    @property
+    def checked_at(self) -> int:
+        """When the profile that `drift` compares was read from the provider, in milliseconds."""
+        return self.row.profile_read_at
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:

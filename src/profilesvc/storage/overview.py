@@ -16,6 +16,7 @@ class SiteRow(NamedTuple):
     name: str
     title: str
     profile: str
+    profile_read_at: int
     source: str | None
     is_verified: bool
     verification_state: str
