@@ -1,6 +1,7 @@
 """`python -m benchmarks.deliveries`: CPU and memory of a process that delivers webhooks, on PostgreSQL without TLS.
 
-Events are written by this process, at a rate per second in all, for 50 receivers in another process.
+Events are written by this process, at a rate per second in all, for receivers in another process. Some of these may
+accept requests and never respond; the delays are those of the others, from the event to the request.
 """
 
 import argparse
@@ -30,7 +31,7 @@ _DELIVERY = (
     "INSERT INTO deliveries (owner_id, channel_id, event_id, created_at, next_at, state) "
     "VALUES ($1, $2, $3, $4, $4, 'pending')"
 )
-_RECEIVERS, _OWNERS, _FIRST_EVENT, _MB = 50, 3, 1_000_000, 1024 * 1024
+_OWNERS, _FIRST_EVENT, _MB = 3, 1_000_000, 1024 * 1024
 _REST_SECONDS = 3.0  # after the last event
 
 
@@ -76,14 +77,24 @@ async def _load(connection: asyncpg.Connection, ports: list[int], rate: float, s
     print(await connection.fetch("SELECT state, count(*) FROM deliveries GROUP BY state"))
 
 
-async def _measure(server: Postgres, environment: dict[str, str], rate: float, seconds: float) -> None:
-    receivers = _process({}, "benchmarks.endpoints", str(_RECEIVERS), "0")
-    worker = _process(environment, "benchmarks.delivering", str(rate))
+def _print_delays(receivers: subprocess.Popen[str]) -> None:
+    assert receivers.stdin is not None
+    receivers.stdin.write("\n")
+    receivers.stdin.flush()
+    delays = sorted(json.loads(_line(receivers)))
+    p50, p99 = (delays[int(len(delays) * share)] for share in (0.5, 0.99))
+    print(f"{len(delays)} arrived; delay: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+
+
+async def _measure(server: Postgres, environment: dict[str, str], options: argparse.Namespace) -> None:
+    receivers = _process({}, "benchmarks.endpoints", str(options.receivers), str(options.hanging))
+    worker = _process(environment, "benchmarks.delivering", str(options.rate))
     connection = await asyncpg.connect(user="postgres", database="deliveries", host=server.host)
     try:
         ports = json.loads(_line(receivers))
         assert _line(worker) == "delivering\n"
-        await _load(connection, ports, rate, seconds, worker.pid)
+        await _load(connection, ports, options.rate, options.seconds, worker.pid)
+        _print_delays(receivers)
     finally:
         await connection.close()
         for process in (worker, receivers):
@@ -96,6 +107,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.deliveries", description=__doc__)
     parser.add_argument("--rate", type=float, default=100, help="events per second")
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--receivers", type=int, default=50, help="receivers that respond")
+    parser.add_argument("--hanging", type=int, default=0, help="receivers that never respond")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         server = Postgres(Path(name), None)
@@ -103,7 +116,7 @@ def main() -> None:
             environment = service_environment(Path(name), server.create("deliveries"))
             environment["PROFILESVC_WEBHOOKS__ALLOW_PRIVATE"] = "true"
             asyncio.run(prepare_service(environment))
-            asyncio.run(_measure(server, environment, options.rate, options.seconds))
+            asyncio.run(_measure(server, environment, options))
         finally:
             server.stop()
 

@@ -8,6 +8,8 @@ import contextlib
 import signal
 import sys
 
+import uvloop
+
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.settings import load
 
@@ -26,4 +28,4 @@ async def main(published: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(float(sys.argv[1])))
+    uvloop.run(main(float(sys.argv[1])))  # the loop of a server
