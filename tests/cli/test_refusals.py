@@ -174,7 +174,15 @@ class TestSettings:
             ("BASE_URL", "https://profiles.example\nx"),
             *(
                 (f"PROVIDER__{name}", f"{scheme}provider.example")
-                for name in ("URL", "INFORMATION_URL", "VERIFICATIONS_URL", "ACCOUNTS_URL", "POSTS_URL", "TOKEN_URL")
+                for name in (
+                    "URL",
+                    "INFORMATION_URL",
+                    "VERIFICATIONS_URL",
+                    "ACCOUNTS_URL",
+                    "POSTS_URL",
+                    "NOTIFICATIONS_URL",
+                    "TOKEN_URL",
+                )
                 for scheme in ("http://", "HTTP://", "", "ftp://")
             ),
             ("PROVIDER__URL", "https://"),

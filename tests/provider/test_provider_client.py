@@ -16,7 +16,7 @@ from googleapiclient.discovery import build, build_from_document
 from googleapiclient.errors import HttpError
 
 from profilesvc.domain.time import FrozenClock
-from support.oracle import ACCOUNTS, INFORMATION, VERIFICATIONS, method_of, v4_document, violations
+from support.oracle import ACCOUNTS, INFORMATION, NOTIFICATIONS, VERIFICATIONS, method_of, v4_document, violations
 from support.provider import LOGIN, START, emulator_at, served
 
 PIER, AIRPORT, PIER_V4 = "locations/111", "locations/113", "accounts/1/locations/111"
@@ -32,9 +32,9 @@ class Tour:
         self.called: set[str] = set()
         self._opened: list[httplib2.Http] = []
         self.token = httpx.post(f"{origin}/token", data=LOGIN).json()["access_token"]
-        self.information, self.verifications, self.accounts = (
+        self.information, self.verifications, self.accounts, self.notifications = (
             build(api, "v1", http=self._http(), static_discovery=True, cache_discovery=False, client_options=self._at())
-            for api in (INFORMATION, VERIFICATIONS, ACCOUNTS)
+            for api in (INFORMATION, VERIFICATIONS, ACCOUNTS, NOTIFICATIONS)
         )
         v4 = build_from_document(json.dumps(v4_document()), http=self._http(), client_options=self._at())
         self.v4 = v4.accounts().locations()
@@ -94,7 +94,7 @@ def tour(origin: str) -> Iterator[Tour]:
 
 
 def test_every_operation_of_the_emulator_is_driven_and_is_one_of_the_provider(tour: Tour, tmp_path: Path) -> None:
-    for area in (_accounts, _locations, _attributes_and_categories, _verification, _posts, _reviews):
+    for area in (_accounts, _notifications, _locations, _attributes_and_categories, _verification, _posts, _reviews):
         area(tour)
     served_here = set()
     for rule in emulator_at(tmp_path, FrozenClock(START)).url_map.iter_rules():
@@ -102,7 +102,7 @@ def test_every_operation_of_the_emulator_is_driven_and_is_one_of_the_provider(to
             path = re.sub(r"<name:\w+>", "x", rule.rule)
             served_here |= {method_of(verb, path)[1]["id"] for verb in (rule.methods or set()) - {"HEAD", "OPTIONS"}}
     assert tour.called == served_here
-    assert len(served_here) == 26
+    assert len(served_here) == 28
 
 
 def _accounts(tour: Tour) -> None:
@@ -111,6 +111,19 @@ def _accounts(tour: Tour) -> None:
         "accounts/2",
         "accounts/3",
     ]
+
+
+def _notifications(tour: Tour) -> None:
+    setting, name = tour.notifications.accounts(), "accounts/1/notificationSetting"
+    assert tour.run(setting.getNotificationSetting(name=name)) == {"name": name}
+    body = {"pubsubTopic": "projects/p/topics/t", "notificationTypes": ["GOOGLE_UPDATE"]}
+    patched = setting.updateNotificationSetting(name=name, updateMask="pubsubTopic,notificationTypes", body=body)
+    assert tour.run(patched) == tour.run(setting.getNotificationSetting(name=name)) == {"name": name, **body}
+    tour.control("state", google_updated={PIER: {"title": "Harbour Coffee"}})
+    (push,) = httpx.get(f"{tour.origin}/__emulator/pushes").json()["pushes"]
+    assert push["body"]["subscription"] == "projects/p/subscriptions/profiles"
+    ended = setting.updateNotificationSetting(name=name, updateMask="notificationTypes", body={})
+    assert "notificationTypes" not in tour.run(ended)
 
 
 def _locations(tour: Tour) -> None:

@@ -25,6 +25,7 @@ READS: dict[str, Operation] = {
     "posts": lambda provider: provider.posts(ALICE, PIER),
     "reviews": lambda provider: provider.reviews(ALICE, PIER),
     "review": lambda provider: provider.review(ALICE, PIER, "111001"),
+    "notification_setting": lambda provider: provider.notification_setting(ALICE),
 }
 WRITES: dict[str, Operation] = {
     "patch_location": lambda provider: provider.patch_location(PIER, {"title": "New"}, ["title"]),
@@ -32,6 +33,7 @@ WRITES: dict[str, Operation] = {
     "delete_post": lambda provider: provider.delete_post(ALICE, PIER, "11101"),
     "reply": lambda provider: provider.reply(ALICE, PIER, "111002", "Thanks"),
     "delete_reply": lambda provider: provider.delete_reply(ALICE, PIER, "111001"),
+    "set_notifications": lambda provider: provider.set_notifications(ALICE, "projects/p/topics/t", ["NEW_REVIEW"]),
 }
 CREATE: dict[str, Operation] = {"create_post": lambda provider: provider.create_post(ALICE, PIER, POST)}
 OPERATIONS = READS | WRITES | CREATE

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from profilesvc.contract.provider import attributes, location, post, review, verification
+from profilesvc.contract.provider import attributes, location, notification, post, review, verification
 from profilesvc.contract.provider.format import OUTPUT_ONLY, Message
 from profilesvc.domain.messages import access_of
 from profilesvc.fixtures import fixture_path
 
 FACTS = json.loads(fixture_path("provider_v4.json").read_text("utf-8"))
 INFORMATION, VERIFICATIONS = "mybusinessbusinessinformation", "mybusinessverifications"
+NOTIFICATIONS = "mybusinessnotifications"
 FORMATS = {"google-datetime": "time", "date-time": "time", "int64": "int64"}
 
 
@@ -73,6 +74,7 @@ V1 = [
         (INFORMATION, location),
         (INFORMATION, attributes),
         (VERIFICATIONS, verification),
+        (NOTIFICATIONS, notification),
     )
     for name, model in messages(module).items()
 ]

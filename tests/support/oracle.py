@@ -9,8 +9,8 @@ from typing import Any
 from profilesvc.fixtures import fixture_path
 
 Document = dict[str, Any]
-INFORMATION, VERIFICATIONS, ACCOUNTS = (
-    f"mybusiness{name}" for name in ("businessinformation", "verifications", "accountmanagement")
+INFORMATION, VERIFICATIONS, ACCOUNTS, NOTIFICATIONS = (
+    f"mybusiness{name}" for name in ("businessinformation", "verifications", "accountmanagement", "notifications")
 )
 KINDS: dict[str, Any] = {"string": str, "boolean": bool, "integer": int, "number": (int, float)}
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.(\d{3}|\d{6}|\d{9}))?Z"
@@ -175,7 +175,13 @@ def _replaced(names: dict[str, str], match: re.Match[str]) -> str:
 def routes() -> tuple[tuple[str, re.Pattern[str], Document, Document], ...]:
     """Every method of the provider: verb, path, its document, itself."""
     found = []
-    for document in (shipped(INFORMATION), shipped(VERIFICATIONS), shipped(ACCOUNTS), v4_document()):
+    for document in (
+        shipped(INFORMATION),
+        shipped(VERIFICATIONS),
+        shipped(ACCOUNTS),
+        shipped(NOTIFICATIONS),
+        v4_document(),
+    ):
         for method in _methods(document):
             names = {key: one.get("pattern", "^[^/]+$")[1:-1] for key, one in method["parameters"].items()}
             pattern = re.sub(r"\{\+(\w+)\}", partial(_replaced, names), method["path"])

@@ -20,6 +20,7 @@ from profilesvc.emulator.control import control
 from profilesvc.emulator.errors import ApiError
 from profilesvc.emulator.guard import Guard
 from profilesvc.emulator.locations import locations
+from profilesvc.emulator.notifications import notifications
 from profilesvc.emulator.posts import posts
 from profilesvc.emulator.reviews import reviews
 from profilesvc.emulator.seeding import fill
@@ -62,6 +63,7 @@ def create_emulator(
     async def lifespan() -> AsyncGenerator[None, None]:
         await shared.store.open(lambda session: fill(session, shared.world, shared.clock.now()))
         yield
+        await shared.stop()
         await shared.store.close()
 
     app.before_request(_check)
@@ -69,7 +71,8 @@ def create_emulator(
     app.register_error_handler(ApiError, _api_error)
     app.register_error_handler(HTTPException, _not_routed)
     app.register_error_handler(Exception, _internal_error)
-    for blueprint in (consent, accounts, locations, attributes, categories, verification, posts, reviews, control):
+    apis = (accounts, notifications, locations, attributes, categories, verification, posts, reviews)
+    for blueprint in (consent, *apis, control):
         app.register_blueprint(blueprint)
     return app
 

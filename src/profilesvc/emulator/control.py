@@ -18,26 +18,29 @@ the ones it names, and returns the same as GET:
      "new_locations": {"locations/411": {"account": "accounts/4", "profile": {"title": "Roy Bakery"}}},
      "logins": {"100004": {"email": "dana@example.com", "accounts": ["accounts/4"], "revoked": true}}}
 
-`locations` and `posts` merge top-level fields (null removes one); a post's `state` ends its review with that state.
-`reviews` adds or replaces whole reviews (null removes one), and `accounts` and `new_locations` add them. `logins` are
-those that the consent page offers; `revoked` ends all their tokens. The other maps are replaced. `POST faults` accepts
-one fault or a list (faults.py). `DELETE faults` empties the queue and releases held calls. `POST clock
-{"advance_seconds": n}` advances the clock and `{"now": "2026-01-02T03:04:05Z"}` sets it, also to the past. `GET
-requests` returns `{requests: [{time, method, path, query, body, status}]}`, oldest first, and `DELETE requests` deletes
-them. `POST reset` restores the demo data.
+`google_updated` and `reviews` also publish notifications. `locations` and `posts` merge top-level fields (null removes
+one); a post's `state` ends its review with that state. `reviews` adds or replaces whole reviews (null removes one), and
+`accounts` and `new_locations` add them. `logins` are those that the consent page offers; `revoked` ends all their
+tokens. The other maps are replaced. `POST faults` accepts one fault or a list (faults.py). `DELETE faults` empties the
+queue and releases held calls. `POST clock {"advance_seconds": n}` advances the clock and `{"now":
+"2026-01-02T03:04:05Z"}` sets it, also to the past. `GET requests` returns `{requests: [{time, method, path, query,
+body, status}]}`, oldest first, and `DELETE requests` deletes them. `GET pushes` returns the notifications that were
+published, `{pushes: [{authorization, body}]}`, oldest first, and `DELETE pushes` deletes them. `POST reset` restores
+the demo data.
 """
 
 import json
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from quart import Blueprint, ResponseReturnValue, request
+from quart import Blueprint, ResponseReturnValue, g, request
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.attributes import Attribute
 from profilesvc.contract.provider.location import Location
+from profilesvc.contract.provider.notification import NotificationType
 from profilesvc.contract.provider.post import LocalPost
 from profilesvc.contract.provider.review import Review
 from profilesvc.domain.time import iso, parse_iso
@@ -46,6 +49,7 @@ from profilesvc.emulator.errors import ApiError, not_found
 from profilesvc.emulator.faults import Fault
 from profilesvc.emulator.guard import check_write
 from profilesvc.emulator.locations import set_voice_of_merchant
+from profilesvc.emulator.notifications import Change, published, push
 from profilesvc.emulator.posts import rendered
 from profilesvc.emulator.reviews import rendered as rendered_review
 from profilesvc.emulator.seeding import clear, fill, post_row, review_row
@@ -183,10 +187,15 @@ async def put_state() -> JsonObject:
                 setattr(await _require(session, EmulatorLocationRow, name), column, dump(value))
         for name, fields in change.posts.items():
             await _put_post(session, name, fields)
+        news = [await _updated(session, name) for name, value in change.google_updated.items() if value]
         for name, review in change.reviews.items():
-            await _change_review(session, name, review)
+            news += await _change_review(session, name, review)
+        g.switches = await load_switches(session)
+        pushes = await published(session, news)
         await session.flush()
-        return await _state(session, shared)
+        state = await _state(session, shared)
+    push(pushes)
+    return state
 
 
 async def _add(session: AsyncSession, change: StateChange) -> None:
@@ -245,18 +254,25 @@ def _change_post(row: EmulatorPostRow, fields: JsonObject) -> None:
     row.document = dump(merged)
 
 
-async def _change_review(session: AsyncSession, name: str, review: JsonObject | None) -> None:
+async def _updated(session: AsyncSession, name: str) -> Change:
+    return Change("GOOGLE_UPDATE", (await _require(session, EmulatorLocationRow, name)).account, name)
+
+
+async def _change_review(session: AsyncSession, name: str, review: JsonObject | None) -> list[Change]:
+    """Add, replace or delete a review; return what is published of it."""
     parent, _, ident = name.partition("/reviews/")
     location = await _require(session, EmulatorLocationRow, f"locations/{parent.rpartition('/')[2]}")
     if not ident or parent != f"{location.account}/{location.name}":
         raise not_found()
     if review is None:
         await session.delete(await _require(session, EmulatorReviewRow, name))
-        return
+        return []
+    kind: NotificationType = "UPDATED_REVIEW" if await session.get(EmulatorReviewRow, name) else "NEW_REVIEW"
     at = iso(emulator().clock.now() + (await load_switches(session)).clock_offset_ms)
     document = {"createTime": at, "updateTime": at, **review, "name": name, "reviewId": ident}
     Review.model_validate(document)
     await session.merge(review_row(document))
+    return [Change(kind, location.account, location.name, name)]
 
 
 @control.post("/faults")
@@ -314,12 +330,27 @@ async def delete_requests() -> JsonObject:
     return {}
 
 
+@control.get("/pushes")
+async def get_pushes() -> JsonObject:
+    """Return the last 20,000 notifications."""
+    await emulator().settle()
+    return {"pushes": list(emulator().pushes)}
+
+
+@control.delete("/pushes")
+async def delete_pushes() -> JsonObject:
+    """Delete the recorded notifications."""
+    emulator().pushes.clear()
+    return {}
+
+
 @control.post("/reset")
 async def reset() -> JsonObject:
     """Restore the demo data, the switches and the clock. Delete faults, recorded calls and counts of limits."""
     shared = emulator()
     shared.faults.clear()
     shared.calls.clear()
+    shared.pushes.clear()
     await shared.limiter.storage.reset()
     async with shared.store.write() as session:
         await clear(session)

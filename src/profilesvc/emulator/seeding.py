@@ -10,6 +10,7 @@ from profilesvc.emulator.tables import (
     EmulatorAccountRow,
     EmulatorLocationRow,
     EmulatorLoginRow,
+    EmulatorNotificationRow,
     EmulatorPostRow,
     EmulatorReviewRow,
     EmulatorStateRow,
@@ -19,7 +20,7 @@ from profilesvc.emulator.tables import (
 async def clear(session: AsyncSession) -> None:
     """Delete everything except the tokens, which clients still use."""
     documents = (EmulatorAccountRow, EmulatorLocationRow, EmulatorPostRow, EmulatorReviewRow)
-    for row in (EmulatorStateRow, EmulatorLoginRow, *documents):
+    for row in (EmulatorStateRow, EmulatorLoginRow, EmulatorNotificationRow, *documents):
         await session.exec(delete(row))
 
 

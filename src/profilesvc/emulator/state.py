@@ -1,9 +1,13 @@
 """The state that the emulator's handlers share: switches, time, store, faults and recorded calls."""
 
+import asyncio
+import contextvars
 from collections import deque
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import httpx
 from pydantic import BaseModel, ConfigDict, Field
 from quart import current_app, g, request
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -24,6 +28,7 @@ SERVICES = {
     "verification": "mybusinessverifications",
     "posts": "mybusiness",
     "reviews": "mybusiness",
+    "notifications": "mybusinessnotifications",
 }
 
 
@@ -35,6 +40,9 @@ class Switches(BaseModel):
     of a location only after `edit_review_seconds`. `reverify` removes the voice of merchant if the title or address
     of a location changes. `pin` completes a verification; `offer_auto` offers a method without a PIN. With
     `refuse_refresh`, /token returns invalid_grant. A refresh token of the consent page ends after `refresh_seconds`.
+
+    What changes in an account with a topic is pushed to `push_endpoint`, by `push_service_account` for `push_audience`
+    (empty: the endpoint): each message `push_times`, after `push_delay_seconds`, and in any order if `push_shuffled`.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -50,6 +58,12 @@ class Switches(BaseModel):
     refresh_seconds: float = Field(0, ge=0)
     edits_per_minute: int = Field(0, ge=0)
     requests_per_minute: int = Field(0, ge=0)
+    push_endpoint: str = ""
+    push_audience: str = ""
+    push_service_account: str = "push@emulator.iam.gserviceaccount.com"
+    push_times: int = Field(1, ge=1, le=10)
+    push_shuffled: bool = False
+    push_delay_seconds: float = Field(0, ge=0)
     clock_offset_ms: int = 0
 
 
@@ -73,6 +87,25 @@ class Emulator:
     faults: Faults = field(default_factory=Faults)
     limiter: MemoryWindows = field(default_factory=lambda: MemoryWindows(RequestClock()))
     calls: deque[JsonObject] = field(default_factory=lambda: deque(maxlen=1000))
+    pushes: deque[JsonObject] = field(default_factory=lambda: deque(maxlen=20_000))
+    push_transport: httpx.AsyncBaseTransport | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def start(self, work: Coroutine[object, None, None]) -> None:
+        """Start what a response does not wait for."""
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def settle(self) -> None:
+        """Wait for what was started."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Cancel what was started."""
+        for task in self._tasks:
+            task.cancel()
+        await self.settle()
 
 
 def emulator() -> Emulator:

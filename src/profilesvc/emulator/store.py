@@ -14,7 +14,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from profilesvc.database.private_files import make_private
 from profilesvc.emulator.tables import EmulatorTable
 
-VERSION = 2  # a file of another version is replaced by one with the demo data
+VERSION = 3  # a file of another version is replaced by one with the demo data
 
 
 def dump(document: object) -> str:

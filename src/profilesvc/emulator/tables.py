@@ -79,6 +79,24 @@ class EmulatorReviewRow(EmulatorTable, table=True):
     reply_verdict: str = "APPROVED"
 
 
+class EmulatorNotificationRow(EmulatorTable, table=True):
+    """The notification setting of an account, without its name."""
+
+    __tablename__ = "notification_settings"
+
+    account: str = Field(primary_key=True)
+    document: str
+
+
+class EmulatorPushKeyRow(EmulatorTable, table=True):
+    """The RSA key that signs the tokens of pushes."""
+
+    __tablename__ = "push_keys"
+
+    kid: str = Field(primary_key=True)
+    pem: str
+
+
 class EmulatorTokenRow(EmulatorTable, table=True):
     """An access token that was issued, by its SHA-256. Without a subject it is of the installation's own login."""
 

@@ -184,6 +184,14 @@ class Provider(Protocol):
         """
         ...
 
+    async def notification_setting(self, account: str) -> JsonObject:
+        """Return which changes of an account are published, and where: `{name, notificationTypes, pubsubTopic}`."""
+        ...
+
+    async def set_notifications(self, account: str, topic: str, types: list[str]) -> JsonObject:
+        """Publish changes of an account to a Pub/Sub topic. Return the setting."""
+        ...
+
     async def aclose(self) -> None:
         """Release connections."""
         ...

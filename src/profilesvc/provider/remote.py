@@ -97,6 +97,21 @@ class RemoteProvider:
         path = f"{_path(account, location, 'reviews', review_id)}/reply"
         await self._transport.call(Request("delete_reply", "posts", "DELETE", path, WRITE))
 
+    async def notification_setting(self, account: str) -> JsonObject:
+        """Return which changes of an account are published, and where."""
+        path = f"/v1/{quote(account)}/notificationSetting"
+        return await self._transport.call(Request("notification_setting", "notifications", "GET", path))
+
+    async def set_notifications(self, account: str, topic: str, types: list[str]) -> JsonObject:
+        """Publish changes of an account to a topic."""
+        name = f"{account}/notificationSetting"
+        body, mask = {"name": name, "pubsubTopic": topic, "notificationTypes": types}, "pubsubTopic,notificationTypes"
+        return await self._transport.call(
+            Request(
+                "set_notifications", "notifications", "PATCH", f"/v1/{quote(name)}", WRITE, {"updateMask": mask}, body
+            )
+        )
+
     async def aclose(self) -> None:
         """Release connections."""
         await self._transport.aclose()

@@ -27,7 +27,7 @@ from profilesvc.provider.port import Login, ProviderError
 from profilesvc.provider.responses import Received, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
-Api = Literal["information", "verifications", "accounts", "posts"]
+Api = Literal["information", "verifications", "accounts", "posts", "notifications"]
 
 # Shares of `timeout_seconds`. A sync reads and writes, and a retried post creation lists and writes, so that both take
 # about one `timeout_seconds` in total. An import lists many pages, and its caller has no deadline.
@@ -92,6 +92,7 @@ class Transport:
             "verifications": settings.verifications_url,
             "accounts": settings.accounts_url,
             "posts": settings.posts_url,
+            "notifications": settings.notifications_url,
         }
         self._bases = {api: (url or origin).rstrip("/") for api, url in own.items()}
         self._breakers = {api: Breaker(clock) for api in own}

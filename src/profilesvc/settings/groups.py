@@ -53,6 +53,8 @@ class ProviderSettings(_Group):
     """Origin of the Account Management API. Empty: `PROVIDER__URL`."""
     posts_url: _ProviderUrl = ""
     """Origin of the API for posts and reviews (v4). Empty: `PROVIDER__URL`."""
+    notifications_url: _ProviderUrl = ""
+    """Origin of the Notifications API. Empty: `PROVIDER__URL`."""
     client_id: str = ""
     """Id of the OAuth client at the provider."""
     client_secret: SecretStr = SecretStr("")
@@ -83,7 +85,7 @@ class ProviderSettings(_Group):
 
     def problem(self) -> str | None:
         """Return which URL production rejects, as the end of a sentence that starts with the setting's name."""
-        apis = ("url", "information_url", "verifications_url", "accounts_url", "posts_url")
+        apis = ("url", "information_url", "verifications_url", "accounts_url", "posts_url", "notifications_url")
         for name in (*apis, "token_url", "authorize_url", "revoke_url", "userinfo_url"):
             value = getattr(self, name)
             if value and not _is_https_url(value):
