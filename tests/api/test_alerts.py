@@ -477,6 +477,8 @@ class TestAddresses:
             assert (await http.post(first)).status_code == 404
             assert (await http.post(confirmation_of(box))).status_code == 200
             assert assert_ok(await alice.get(path))["status"] == "active"
+        found = [event["event"] for event in assert_ok(await alice.get("/api/v1/audit"))["events"]]
+        assert (found.count("alert.unsubscribed"), found.count("alert.confirmed")) == (2, 3)
         assert_ok(await alice.patch(path, json={"enabled": False}))
         assert assert_ok(await alice.patch(path, json={"enabled": True}))["status"] == "active"
 

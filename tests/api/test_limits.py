@@ -83,6 +83,7 @@ class Askers:
             "creations_per_user": lambda: self.alice.post(CREDENTIALS, json=NEW_KEY),
             "mails_per_user": self._confirmation,
             "links_per_address": self._confirmation,
+            "calls_per_user": lambda: self.alice.post("/api/v1/webhooks/1/test"),
         }
         return asks[setting]
 
@@ -175,7 +176,7 @@ async def test_without_limits_there_are_no_counts_and_no_headers(
     for setting in RATES:
         ask = Askers(http, alice, plugin).of(setting)
         for answer in (await ask(), await ask()):
-            assert answer.status_code in (200, 201, 401)
+            assert answer.status_code in (200, 201, 401, 404)
             assert not [name for name in answer.headers if name.startswith("ratelimit")]
 
 

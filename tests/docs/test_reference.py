@@ -140,8 +140,8 @@ def test_responses_report_the_limits_of_the_table(lab: Lab) -> None:
         most = int(count) + int(burst or 0)
         table[name] = (name, most, SECONDS[window] * most // int(count))
     assert reported == [table[name] for name, *_ in reported]
-    # Four are reported only by the request that exceeds them: tests/api/test_limits.py sends it.
-    by_excess = {"wrong-secrets", "creations-per-user", "mails-per-user", "links-per-address"}
+    # Five are reported only by the request that exceeds them: tests/api/test_limits.py sends it.
+    by_excess = {"wrong-secrets", "creations-per-user", "mails-per-user", "links-per-address", "calls-per-user"}
     assert table.keys() - {name for name, *_ in reported} == by_excess
 
 

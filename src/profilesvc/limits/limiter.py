@@ -83,6 +83,10 @@ class Limiter:
         """Count a link that a user sends to an address that is not confirmed. `address` may be a digest."""
         await self._take("links-per-address", f"{user_id}:{address}", self._limits.links_per_address)
 
+    async def call(self, user_id: int) -> None:
+        """Count a call to a webhook that a user requests."""
+        await self._take("calls-per-user", str(user_id), self._limits.calls_per_user)
+
     async def aclose(self) -> None:
         """Close the counters' connections."""
         if self._windows is not None:

@@ -56,6 +56,8 @@ class LimitSettings(BaseModel):
     """Confirmations and test messages that a user requests."""
     links_per_address: _Rate = Window.of("5/day")
     """Confirmations that a user sends to one address, which may be a stranger's."""
+    calls_per_user: _Rate = Window.of("60/minute")
+    """Tests of webhooks and repeated deliveries that a user requests."""
 
     @property
     def shared(self) -> bool:

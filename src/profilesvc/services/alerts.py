@@ -248,8 +248,11 @@ async def to_confirm(services: Services, link: str) -> Channel:
 
 async def confirm(services: Services, row: Channel) -> None:
     """Confirm an address, which receives events from now on."""
+    if row.confirmed_at is not None:
+        return
     async with services.storage.write() as session:
-        await channels.change(session, row.owner_id, row.id, confirmed_at=row.confirmed_at or services.clock.now())
+        await channels.change(session, row.owner_id, row.id, confirmed_at=services.clock.now())
+        await _record(services, session, "alert.confirmed", row)
 
 
 async def to_unsubscribe(services: Services, link: str) -> Channel:
@@ -272,6 +275,8 @@ async def unsubscribe(services: Services, row: Channel) -> None:
     values = {"disabled_at": at, "disabled_reason": "unsubscribed", "confirmed_at": None}
     async with services.storage.write() as session:
         await channels.change(session, row.owner_id, row.id, **values)
+        if row.disabled_reason != "unsubscribed":  # mail programs request the link more than once
+            await _record(services, session, "alert.unsubscribed", row)
 
 
 async def _named(services: Services, address: str) -> Channel | None:

@@ -186,7 +186,7 @@ async def test(services: Services, caller: Caller, webhook_id: str) -> DeliveryE
     """Queue an event of the type `webhook.test`.
 
     Raises:
-        ServiceError: NOT_FOUND; CONFLICT if the webhook is disabled.
+        ServiceError: RATE_LIMITED; NOT_FOUND; CONFLICT if the webhook is disabled.
     """
     return await _queue(services, caller, _number(webhook_id), None)
 
@@ -195,13 +195,14 @@ async def resend(services: Services, caller: Caller, webhook_id: str, delivery_i
     """Queue the event of a delivery again, with the same `webhook-id`.
 
     Raises:
-        ServiceError: NOT_FOUND, also if the event was deleted; CONFLICT if the webhook is disabled.
+        ServiceError: RATE_LIMITED; NOT_FOUND, also if the event was deleted; CONFLICT if the webhook is disabled.
     """
     return await _queue(services, caller, _number(webhook_id), _number(delivery_id))
 
 
 async def _queue(services: Services, caller: Caller, number: int, delivery: int | None) -> DeliveryEntry:
     owner_id, event_id = caller.owner_id, None
+    await services.limiter.call(owner_id)
     async with services.storage.write() as session:
         await _enabled(session, caller, number)
         if delivery is not None:
