@@ -6,12 +6,14 @@ from sqlalchemy import func, insert, select
 
 from conftest import AsUser
 from profilesvc.contract.errors import CONFLICT
+from profilesvc.domain.connection import online_share
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.permissions import ALL
 from profilesvc.fixtures import load_world
 from profilesvc.operations import generate
 from profilesvc.operations.generate import DOMAIN, Amounts
-from profilesvc.services import tokens
-from profilesvc.services.context import Services
+from profilesvc.services import overview, tokens
+from profilesvc.services.context import Caller, Services
 from profilesvc.storage.tables import metadata, secrets, users
 from support.api import ALICE, assert_ok
 
@@ -35,7 +37,8 @@ async def test_adds_the_requested_rows_to_existing_ones_repeatedly(services: Ser
             "users": 3,
             "emails": 3,
             "businesses": 3,
-            **dict.fromkeys(("location_owners", "locations", "keys", "secrets", "connections", "contacts"), 25),
+            **dict.fromkeys(("location_owners", "locations", "keys", "secrets", "connections"), 25),
+            "contacts": 50,
             "key_domains": 50,
             "posts": 300,
             "syncs": 203,
@@ -68,6 +71,21 @@ async def test_generated_data_is_served(app: Quart, services: Services, as_user:
     key = assert_ok(await owner.post("/api/v1/developer/credentials", json=made), 201)
     assert key["service_client_id"] > 25
     assert await tokens.user_token(services, ALICE)
+
+
+async def test_an_owner_has_as_many_sites_as_requested(services: Services) -> None:
+    loaded = await generate.load(services, DEMO, Amounts(keys=450, posts=0, history=0, sites_per_user=300), seed=1)
+    assert (loaded["users"], loaded["locations"]) == (2, 450)
+    async with services.storage.read() as session:
+        email = select(users).where(users.c.email.like(f"%@{DOMAIN}")).order_by(users.c.id)
+        owner = (await session.execute(email)).first()
+    assert owner is not None
+    caller = Caller(owner.id, services.plans["agency"], frozenset(ALL))
+    sites = await overview.sites(services, caller)
+    assert (len(sites), sum(bool(site.drift) for site in sites)) == (300, 3)
+    assert {key.state for site in sites for key in site.keys} == {"online", "idle", "offline"}
+    histories = await overview.histories(services, caller, sites)
+    assert all(online_share(histories[site.id]) for site in sites)
 
 
 async def test_rejects_a_database_with_other_users(services: Services) -> None:

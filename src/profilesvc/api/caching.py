@@ -43,11 +43,17 @@ async def negotiated(requested: RequestHeaders, response: Response, tag: str) ->
         response.headers.remove("Content-Type")
         response.headers.remove("Content-Length")
         return response
+    return await compressed(requested, response)
+
+
+async def compressed(requested: RequestHeaders, response: Response) -> Response:
+    """Compress the body of a response if the client accepts gzip. The length of the result reveals what repeats."""
+    assert isinstance(response.response, DataBody), "a response with its whole body"
     body = response.response.data
     if len(body) > _MIN_COMPRESSED and _accepts_gzip(_joined(requested, b"accept-encoding")):
-        compressed = getattr(response, "compressed", None) or await _compressed(body)
-        response.response = DataBody(compressed)
-        response.headers["Content-Length"] = str(len(compressed))
+        packed = getattr(response, "compressed", None) or await _compressed(body)
+        response.response = DataBody(packed)
+        response.headers["Content-Length"] = str(len(packed))
         response.headers["Content-Encoding"] = "gzip"
     return response
 

@@ -105,6 +105,7 @@ def generate(
     keys: Count = 1_000,
     posts: Annotated[int, typer.Option(min=0, max=100_000_000, help="Number of posts.")] = 10_000,
     history: Annotated[int, typer.Option(min=0, max=100_000_000, help="Number of syncs in the history.")] = 10_000,
+    sites_per_user: Annotated[int, typer.Option(min=1, max=10_000, help="Sites of each user.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the random digests.")] = 1,
     yes: Annotated[
         bool, typer.Option("--yes", help="Continue even if there are users who are not demo users.")
@@ -118,5 +119,5 @@ def generate(
 
     forbid_in_production("generated data")
     demo = [user["email"] for user in load_world()["users"]]
-    amounts = generate.Amounts(keys, posts, history)
+    amounts = generate.Amounts(keys, posts, history, sites_per_user)
     show(run(lambda services: generate.load(services, demo, amounts, seed, sure=yes)), as_json)

@@ -1,11 +1,14 @@
 """Render pages from templates that escape everything, with headers that protect them."""
 
 from functools import cache
+from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from quart import Response, request
 
+from profilesvc.api.caching import compressed
 from profilesvc.api.failures import headers_of, service_error
+from profilesvc.api.request import headers_of as scope_headers
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
 from profilesvc.dashboard import event_words, values, words
 from profilesvc.dashboard.problems import NONE, Problems
@@ -75,8 +78,15 @@ def redirect(path: str) -> Response:
 
 
 async def add_headers(response: Response) -> Response:
-    """Add the headers of every response under /dashboard."""
+    """Add the headers of every response under /dashboard, and compress the pages that only our own pages requested.
+
+    A page has the token of its forms. The length of a compressed page reveals it to a site that can cause many
+    requests (BREACH), and browsers name such a site in `Sec-Fetch-Site`.
+    """
     response.headers.update(_HEADERS)
+    is_page = response.status_code == 200 and request.method == "GET" and response.mimetype == "text/html"
+    if is_page and request.headers.get("Sec-Fetch-Site") in ("same-origin", "none"):
+        return await compressed(scope_headers(cast(Any, request.scope)), response)
     return response
 
 

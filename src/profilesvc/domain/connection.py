@@ -68,23 +68,52 @@ class Span:
     to: int
 
 
-def history(spans: list[Span], now: int, since: int) -> list[dict[str, str]]:
-    """Return the states of the last 30 days, oldest first: `{state, from, to}`; `to` of the last entry is `now`.
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time in one state; instants in milliseconds."""
 
-    `spans` are in order of time. The history starts at `since`, the creation of the key. Each entry starts where the
-    previous one ends, and neighbours differ.
+    state: State
+    from_: int
+    to: int
+
+
+def history(spans: list[Span], now: int, since: int) -> list[dict[str, str]]:
+    """Return the `periods` as the API shows them: `{state, from, to}`."""
+    return [{"state": one.state, "from": iso(one.from_), "to": iso(one.to)} for one in periods(spans, now, since)]
+
+
+def periods(spans: list[Span], now: int, since: int) -> list[Period]:
+    """Return the states of the last 30 days, oldest first; `to` of the last period is `now`.
+
+    `spans` are in order of time and do not overlap. The history starts at `since`, the creation of the key. Each period
+    starts where the previous one ends, and neighbours differ.
     """
     start = max(since, now - HISTORY)
-    entries: list[dict[str, str]] = []
+    found: list[Period] = []
     for name, first, last in _intervals(spans, now, since):
         begin, end = max(first, start), min(last, now)
         if begin >= end:
             continue
-        if entries and entries[-1]["state"] == name:
-            entries[-1]["to"] = iso(end)
-        else:
-            entries.append({"state": name, "from": iso(begin), "to": iso(end)})
-    return entries
+        if found and found[-1].state == name:
+            begin = found.pop().from_
+        found.append(Period(name, begin, end))
+    return found
+
+
+def joined(spans: list[Span]) -> list[Span]:
+    """Return the times that are in any of the runs of several keys, in order and without overlaps."""
+    joint: list[Span] = []
+    for span in sorted(spans, key=lambda one: one.from_):
+        if joint and span.from_ <= joint[-1].to:
+            span = Span(joint[-1].from_, max(joint.pop().to, span.to))
+        joint.append(span)
+    return joint
+
+
+def online_share(found: list[Period]) -> float | None:
+    """Return the part of the time, from 0 to 1, that was online; None if there was no time yet."""
+    total = sum(one.to - one.from_ for one in found)
+    return sum(one.to - one.from_ for one in found if one.state == "online") / total if total else None
 
 
 def _intervals(spans: list[Span], now: int, since: int) -> list[tuple[State, int, int]]:

@@ -24,17 +24,20 @@ from profilesvc.storage.domains import NEVER
 DOMAIN = "generated.example"
 KEYS_PER_USER = 10
 EVENTS_PER_KEY = 5
+DRIFTED = 100  # one of so many sites differs from the provider's profile
+_SENT = ("title", "phoneNumbers", "websiteUri")
 _SILENCE = (*[30 * MINUTE] * 8, 10 * HOUR, 3 * DAY)  # since the last heartbeat: 8 of 10 online, 1 idle, 1 offline
 Rows = Iterator[tuple[object, ...]]
 
 
 @dataclass(frozen=True)
 class Amounts:
-    """The numbers of rows: keys (each with a location and a site), posts, and syncs."""
+    """The numbers of rows: keys (each with a location and a site), posts, and syncs; and the sites of each user."""
 
     keys: int
     posts: int
     history: int
+    sites_per_user: int = KEYS_PER_USER
 
 
 class _Site(NamedTuple):
@@ -57,7 +60,7 @@ class _Generator:
         self._chance = SeededEntropy(f"generated:{seed}:{first}")
 
     def _site(self, number: int) -> _Site:
-        user, key = self._first_user + number // KEYS_PER_USER, self._first_key + number
+        user, key = self._first_user + number // self._amounts.sites_per_user, self._first_key + number
         created = self._now - 360 * DAY + number % (300 * 24) * HOUR + number
         return _Site(key, user, user, f"locations/9{key:011d}", f"site{key}.{DOMAIN}", created)
 
@@ -73,7 +76,7 @@ class _Generator:
             yield site, each + (number < over) + (large if number == 0 else 0)
 
     def _owners(self) -> range:
-        return range(self._first_user, self._first_user + -(-self._amounts.keys // KEYS_PER_USER))
+        return range(self._first_user, self._first_user + -(-self._amounts.keys // self._amounts.sites_per_user))
 
     def users(self) -> Rows:
         return ((n, f"user{n}@{DOMAIN}", f"User {n}", "agency", self._now - 365 * DAY) for n in self._owners())
@@ -105,7 +108,9 @@ class _Generator:
             }
             text = orjson.dumps(profile).decode()
             owner = (site.location, site.owner_id, site.business_id, site.created_at, f"accounts/{site.owner_id}")
-            yield (*owner, title, text, self._now, True, "COMPLETED", True, self._now)
+            changed = {"title": f"{title} (new name)"} if site.key_id % DRIFTED == 1 else {}
+            source = orjson.dumps({name: profile[name] for name in _SENT} | changed).decode()
+            yield (*owner, title, text, self._now, True, "COMPLETED", True, self._now, source)
 
     def keys(self) -> Rows:
         permissions = " ".join(ALL)
@@ -132,7 +137,9 @@ class _Generator:
     def contacts(self) -> Rows:
         for site in self._sites():
             ended = self._now - _SILENCE[site.key_id % len(_SILENCE)]
-            yield site.owner_id, site.key_id, max(site.created_at, month_start(ended)), ended
+            this, last = month_start(ended), month_start(ended, -1)
+            yield site.owner_id, site.key_id, max(site.created_at, last), this - site.key_id % 10 * 3 * HOUR
+            yield site.owner_id, site.key_id, max(site.created_at, this), ended
 
     def posts(self) -> Rows:
         for site, count in self._shares(self._amounts.posts):
@@ -172,7 +179,7 @@ _COLUMNS: dict[str, str] = {
     "businesses": "id owner_id name created_at",
     "location_owners": "name owner_id",
     "locations": "name owner_id business_id assigned_at account title profile profile_read_at is_verified "
-    "verification_state sync_enabled posts_read_at",
+    "verification_state sync_enabled posts_read_at source",
     "keys": "id client_id owner_id business_id location_name name permissions primary_domain allowed_domains "
     "created_at last_used_at",
     "secrets": "owner_id key_id digest created_at",

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 import orjson
 
 from profilesvc.domain import connection, profiles
-from profilesvc.domain.connection import ReasonHint, State
+from profilesvc.domain.connection import Period, ReasonHint, State
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import month_start
 from profilesvc.services.context import Caller, Services
+from profilesvc.storage import connection as contacts
 from profilesvc.storage import locations, overview, posts, users
 from profilesvc.storage.keys import domains_of
 from profilesvc.storage.overview import KeyRow, SiteRow
@@ -102,6 +103,23 @@ async def sites(services: Services, caller: Caller) -> list[SiteView]:
         bound.setdefault(key.row.location_name, []).append(key)
     views = [_site(row, caller.plan, bound.get(row.name, []), in_review) for row in rows]
     return sorted(views, key=_urgency)
+
+
+async def histories(services: Services, caller: Caller, sites: list[SiteView]) -> dict[str, list[Period]]:
+    """Return the states of the last 30 days of sites with keys, by id, in one statement.
+
+    A site with several keys is online while one of them is.
+    """
+    now = services.clock.now()
+    ids = [key.row.id for site in sites for key in site.keys]
+    async with services.storage.read() as session:
+        spans = await contacts.spans_of_keys(session, caller.owner_id, ids, now - connection.HISTORY) if ids else {}
+    found = {}
+    for site in sites:
+        if site.keys:
+            runs = connection.joined([span for key in site.keys for span in spans.get(key.row.id, [])])
+            found[site.id] = connection.periods(runs, now, min(key.row.created_at for key in site.keys))
+    return found
 
 
 def _urgency(site: SiteView) -> int:

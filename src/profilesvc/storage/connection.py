@@ -127,19 +127,27 @@ def recording(dialect: str, beats: list[Beat]) -> list[Executions]:
 
 
 async def spans(session: Executor, owner_id: int, key_id: int, since: int) -> list[Span]:
-    """Return the runs of contact that decide the states after an instant, oldest first.
+    """Return the runs of contact that decide the states of a key after an instant, oldest first."""
+    return (await spans_of_keys(session, owner_id, [key_id], since)).get(key_id, [])
+
+
+async def spans_of_keys(session: Executor, owner_id: int, key_ids: list[int], since: int) -> dict[int, list[Span]]:
+    """Return the runs of contact that decide the states of an owner's keys after an instant, oldest first, by key.
 
     A run that ended before it decides until OFFLINE_AFTER has passed, and may go on in the row of the next month.
     """
     earliest = since - OFFLINE_AFTER
     query = (
-        select(contacts.c.started_at, contacts.c.ended_at)
+        select(contacts.c.key_id, contacts.c.started_at, contacts.c.ended_at)
         .where(
             contacts.c.owner_id == owner_id,
-            contacts.c.key_id == key_id,
+            contacts.c.key_id.in_(key_ids),
             contacts.c.started_at >= month_start(earliest),
             contacts.c.ended_at >= earliest,
         )
         .order_by(contacts.c.started_at)
     )
-    return [Span(row.started_at, row.ended_at) for row in await session.execute(query)]
+    found: dict[int, list[Span]] = {}
+    for row in await session.execute(query):
+        found.setdefault(row.key_id, []).append(Span(row.started_at, row.ended_at))
+    return found

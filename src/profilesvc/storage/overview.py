@@ -33,6 +33,7 @@ class KeyRow(NamedTuple):
     name: str
     location_name: str
     allowed_domains: str
+    created_at: int
     has_badge: bool
     last_heartbeat_at: int | None
     plugin_version: str | None
@@ -62,7 +63,7 @@ async def of_locations(session: Executor, owner_id: int) -> list[SiteRow]:
 
 async def of_keys(session: Executor, owner_id: int, now: int) -> list[KeyRow]:
     """Return a user's live keys, oldest first. A key with several holds has a row for each, the most severe first."""
-    key, contact = KeyRow._fields[:5], KeyRow._fields[6:-1]
+    key, contact = KeyRow._fields[:6], KeyRow._fields[7:-1]
     query = (
         select(
             *(keys.c[name] for name in key),

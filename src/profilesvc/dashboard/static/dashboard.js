@@ -1,4 +1,5 @@
 // Enhancements of pages that also work without a script.
+import { startFilters } from "./filter.js";
 import { start } from "./live.js";
 import { showTimes } from "./times.js";
 
@@ -27,3 +28,4 @@ window.addEventListener("load", () => setTimeout(() => { // for browsers that ig
 showTimes(document);
 setInterval(() => showTimes(document), 30000);
 start();
+startFilters();

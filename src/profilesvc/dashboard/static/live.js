@@ -57,19 +57,32 @@ async function poll(id) {
   const element = document.getElementById(id);
   if (document.hidden || polling.has(id) || !element?.dataset.poll) return;
   polling.add(id);
+  const url = element.dataset.poll;
+  let next = null;
   try {
-    const next = await fetchPart(element.dataset.poll);
+    next = await fetchPart(url);
     reportRecovery();
-    if (next !== null && element.isConnected) {
-      morph(element, next);
-      showTimes(element);
-    }
   } catch {
     reportFailure();
   } finally {
     polling.delete(id);
   }
+  if (element.dataset.poll !== url) { // another list was requested meanwhile
+    poll(id);
+    return;
+  }
+  if (next !== null && element.isConnected) {
+    morph(element, next);
+    showTimes(element);
+  }
   schedule(id);
+}
+
+// Show a part of another address, such as a list with another filter.
+export function show(id, url) {
+  document.getElementById(id).dataset.poll = url;
+  clearTimeout(timers.get(id));
+  poll(id);
 }
 
 function eachPart(action) {

@@ -34,7 +34,7 @@ function setChildren(old, next) {
 }
 
 function change(old, next) {
-  if (old.isEqualNode(next)) return;
+  if (old.isEqualNode(next) || next.dataset?.keep !== undefined) return; // the service did not send it again
   if (old.nodeType !== Node.ELEMENT_NODE) {
     old.nodeValue = next.nodeValue;
     return;

@@ -1,0 +1,214 @@
+"""The list of sites: which of them are shown, in which order, and with which history."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from profilesvc.contract.json import JsonObject
+from profilesvc.dashboard import pages, words
+from profilesvc.dashboard.listing import Choices, Listing, Shown, matches, page_of
+from profilesvc.dashboard.visits import Visit
+from profilesvc.domain import connection
+from profilesvc.domain.connection import HISTORY, Period
+from profilesvc.domain.time import HOUR
+from profilesvc.services import overview
+from profilesvc.services.overview import SiteView
+
+PATH = pages.PATH
+LIVE = f"{pages.PATH}/sites/live"
+FEW = 10  # with more sites than this, each is a row
+STATES = ("online", "idle", "offline", "deactivated", "none")
+SORTS = {
+    "attention": "What needs attention",
+    "name": "Name",
+    "business": "Business",
+    "heartbeat": "Oldest heartbeat",
+    "checked": "Oldest check",
+}
+NEEDS = {
+    "any": "Any problem",
+    "drift": "Fields that differ",
+    "rejected": "Rejected posts",
+    "no_key": "No key",
+    "unverified": "Not verified",
+}
+CHOICES: Choices = {
+    "q": None,
+    "state": STATES,
+    "business": None,
+    "sync": ("on", "off"),
+    "needs": tuple(NEEDS),
+    "sort": tuple(SORTS),
+    "page": None,
+    "select": ("all",),
+}
+_MOST_BUSINESSES = 50  # suggested ones
+_TAGS = {
+    "deactivated": "Deactivated",
+    "was_online": "No heartbeat",
+    "never_connected": "Never connected",
+    "site_mismatch": "Heartbeats of another site",
+    "unverified": "Not verified",
+}
+_WIDTH = 120  # units of the bar of 30 days: six hours each
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What the first page counts: of all sites, not only of those that are found."""
+
+    sites: int
+    attention: int
+    drifted: int
+    states: dict[str, int]
+
+    @classmethod
+    def of(cls, sites: list[SiteView]) -> "Numbers":
+        """Count the sites."""
+        states = Counter(map(state_of, sites))
+        return cls(
+            len(sites),
+            sum(bool(site.problems) for site in sites),
+            sum(bool(site.drift) for site in sites),
+            {name: states[name] for name in STATES},
+        )
+
+    @property
+    def parts(self) -> list[tuple[str, float, float]]:
+        """The parts of the chart: state, start and width, of 100."""
+        parts, start = [], 0.0
+        for name, count in self.states.items():
+            if count:
+                parts.append((name, round(start, 2), round(count * 100 / self.sites, 2)))
+                start += count * 100 / self.sites
+        return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The 30 days of a site: the online part in percent, and a path in the picture for each state."""
+
+    percent: float | None
+    paths: dict[str, str]
+
+
+def listing_of(given: JsonObject) -> Listing:
+    """Return the list that a URL describes."""
+    return Listing.of(PATH, given, CHOICES)
+
+
+def state_of(site: SiteView) -> str:
+    """Return the state of a site: that of its best key, or `none` without a key."""
+    states = {words.shown_state(key) for key in site.keys}
+    return next((name for name in STATES if name in states), "none")
+
+
+def chosen(sites: list[SiteView], listing: Listing) -> Shown[SiteView]:
+    """Return the page of sites that a list shows."""
+    found = [site for site in sites if _is_found(site, listing)]
+    order = _ORDERS.get(listing.get("sort"))
+    return page_of(found if order is None else sorted(found, key=order), listing)
+
+
+def _is_found(site: SiteView, listing: Listing) -> bool:
+    needs, sync = listing.get("needs"), listing.get("sync")
+    if listing.get("state", state_of(site)) != state_of(site):
+        return False
+    if sync and site.row.sync_enabled != (sync == "on"):
+        return False
+    if needs and not _has_need(site, needs):
+        return False
+    if not matches(listing.get("business"), site.row.business_name):
+        return False
+    keys = [part for key in site.keys for part in (key.row.name, key.row.site_host)]
+    return matches(listing.get("q"), site.title, site.row.name, site.row.business_name, *keys)
+
+
+def _has_need(site: SiteView, needs: str) -> bool:
+    if needs == "no_key":
+        return not site.keys
+    return bool(site.problems) if needs == "any" else needs in site.problems
+
+
+def _heartbeat(site: SiteView) -> int:
+    return max((key.row.last_heartbeat_at or 0 for key in site.keys), default=0)
+
+
+# Sites come in the order of attention; `sorted` keeps it among equals.
+_ORDERS: dict[str, Callable[[SiteView], tuple[int | str, ...]]] = {
+    "name": lambda site: (site.title.casefold(),),
+    "business": lambda site: ((site.row.business_name or "").casefold(), site.title.casefold()),
+    "heartbeat": lambda site: (not site.keys, _heartbeat(site)),
+    "checked": lambda site: (site.checked_at,),
+}
+
+
+def businesses(sites: list[SiteView]) -> list[str]:
+    """Return the names of businesses to suggest: few enough for a list."""
+    return sorted({site.row.business_name for site in sites if site.row.business_name})[:_MOST_BUSINESSES]
+
+
+def bar(periods: list[Period], now: int) -> Bar:
+    """Draw the periods as a path for each state, in units of six hours."""
+    paths: dict[str, str] = {}
+    for one in periods:
+        start, end = ((at - (now - HISTORY)) * _WIDTH // HISTORY for at in (one.from_, one.to))
+        paths[one.state] = paths.get(one.state, "") + f"M{start} 0h{max(end - start, 1)}v9H{start}z"
+    share = connection.online_share(periods)
+    # Rounded down, so that 100 % is never shown for a site that was away.
+    return Bar(None if share is None else int(share * 1000) / 10, paths)
+
+
+def tags(site: SiteView) -> list[str]:
+    """Return the problems of a site in a few words each, the most urgent first."""
+    counted = {
+        "drift": f"{len(site.drift)} field{'s differ' if len(site.drift) > 1 else ' differs'}",
+        "rejected": f"{site.rejected} post{'s' if site.rejected > 1 else ''} rejected",
+    }
+    return [counted.get(name) or _TAGS[name] for name in site.problems]
+
+
+def _digest(*shown: object) -> str:
+    return hashlib.sha256(repr(shown).encode()).hexdigest()[:8]
+
+
+def row_digest(site: SiteView, form: str, now: int) -> str:
+    """Return a fingerprint of what a row shows in a form, so that an unchanged row is not sent again.
+
+    The bar grows with time, so that each row changes once an hour.
+    """
+    row = site.row._replace(profile="", source="")
+    keys = [(key.state, key.hint, tuple(key.row)) for key in site.keys]
+    return _digest(form, row, site.title, site.problems, site.drift, site.rejected, site.processing, keys, now // HOUR)
+
+
+async def shown(visit: Visit, listing: Listing, seen: str = "") -> JsonObject:
+    """Return what the templates need for a page of the list.
+
+    `seen` has the digests of the rows that the reader has; these rows are not sent again.
+    """
+    sites = await overview.sites(visit.services, visit.caller)
+    page, numbers, is_dense = chosen(sites, listing), Numbers.of(sites), len(sites) > FEW
+    form = f"{is_dense} {listing.get('select')}"
+    digests = {site.id: row_digest(site, form, visit.now) for site in page.rows}
+    now_seen = ".".join((_digest(numbers, page.found, page.page, list(digests)), *digests.values()))
+    old = set(seen.split("."))
+    kept = {ident for ident, value in digests.items() if value in old}
+    fresh = [site for site in page.rows if site.id not in kept]
+    histories = await overview.histories(visit.services, visit.caller, fresh)
+    return {
+        "listing": listing,
+        "numbers": numbers,
+        "shown": page,
+        "kept": kept,
+        "seen": now_seen,
+        "is_same": now_seen == seen,
+        "is_dense": is_dense,
+        "bars": {ident: bar(periods, visit.now) for ident, periods in histories.items()},
+        "businesses": businesses(sites),
+        "tags": tags,
+        "state_of": state_of,
+        "needs": NEEDS,
+        "sorts": SORTS,
+    }

@@ -1,0 +1,27 @@
+// Search and filter a list while the user types. The address of the page follows, so that a bookmark and Back show the
+// same list. Without a script, the button sends the form.
+import { show } from "./live.js";
+
+const PAUSE = 200;
+
+function apply(form) {
+  const values = [...new FormData(form)].filter(([, value]) => value.trim() !== "");
+  const query = values.length ? `?${new URLSearchParams(values)}` : "";
+  history.replaceState(null, "", new URL(form.action).pathname + query);
+  show(form.dataset.filter, form.dataset.live + query);
+}
+
+export function startFilters() {
+  document.querySelectorAll("form[data-filter]").forEach((form) => {
+    let timer;
+    form.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(apply, PAUSE, form);
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      clearTimeout(timer);
+      apply(form);
+    });
+  });
+}
