@@ -45,6 +45,8 @@ BODIES = [
     ("key", "PATCH", f"{POSTS}/11101?locationId=111"),
     ("key", "PUT", "/api/v1/reviews/111002/reply?locationId=111"),
     ("key", "PATCH", f"{LOCATIONS}/111/sync"),
+    ("key", "POST", f"{LOCATIONS}/111/google-updated/accept"),
+    ("key", "POST", f"{LOCATIONS}/111/google-updated/reject"),
     ("key", "POST", "/api/v1/sync/111"),
     ("user", "PATCH", f"{KEYS}/svcid_1_1_x/alerts"),
     ("user", "POST", "/api/v1/alerts"),

@@ -25,7 +25,12 @@ pytestmark = pytest.mark.in_process("records the statements of the process")
 
 @pytest.fixture
 async def seen(
-    app: Quart, services: Services, http: httpx.AsyncClient, alice: httpx.AsyncClient, as_service: AsService
+    app: Quart,
+    services: Services,
+    http: httpx.AsyncClient,
+    alice: httpx.AsyncClient,
+    as_service: AsService,
+    emulator: httpx.AsyncClient,
 ) -> Recorded:
     """The statements of all operations, of the dashboard and of a first login."""
     record = Record(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
@@ -35,7 +40,7 @@ async def seen(
         await beside_the_api(http, sites["other"].tokens, sites["other"].credentials)
         await of_the_dashboard(services, owner, sites["page"])
         await first_login(services)
-        await every_operation(Surface(http, record, alice.headers["Authorization"].removeprefix("Bearer "), sites))
+        await every_operation(Surface(http, record, alice, sites, emulator))
         await services.pending_events.write(services)
         await services.background.settle()
     assert len(statements) > 60

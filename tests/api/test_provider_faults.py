@@ -13,10 +13,12 @@ from profilesvc.domain.time import FrozenClock
 from profilesvc.provider.breaker import COOL_DOWN_MS
 from profilesvc.settings import ProviderSettings, Settings
 from support.api import ALICE, assert_error, assert_ok
-from support.drive import calls, fail, forget_calls, heal
+from support.drive import calls, drift, fail, forget_calls, heal
+from support.surface import OVERRIDDEN
 
 PIER = {"locationId": "locations/111"}
 LOCATION = "/api/v1/external-business/locations/111"
+OTHER = "/api/v1/external-business/locations/114"
 METADATA = {"headers": {"Location": "http://169.254.169.254/latest/meta-data/"}}
 SECONDS = 2.0  # what one request may spend at the provider where that is slow
 
@@ -41,6 +43,8 @@ OPERATIONS: dict[str, Row] = {
     "delete post": Row("DELETE", "/api/v1/posts/11107", params=PIER),
     "get location": Row("GET", LOCATION, is_cached=True),
     "refresh verification": Row("POST", f"{LOCATION}/refresh-verification"),
+    "read updates": Row("GET", f"{LOCATION}/google-updated"),
+    "accept update": Row("POST", f"{OTHER}/google-updated/accept", {"updateMask": "websiteUri"}),
     "compare": Row("GET", "/api/v1/sync/comparison/111"),
     "preview": Row("POST", "/api/v1/sync/111", {"title": "New"}, {"validateOnly": "true"}),
     "sync": Row("POST", "/api/v1/sync/111", {"title": "New"}),
@@ -97,6 +101,7 @@ async def client(as_user: AsUser, emulator: httpx.AsyncClient, clock: FrozenCloc
     alice = await as_user(ALICE)
     assert_ok(await alice.get("/api/v1/posts", params=PIER))
     clock.advance(seconds=75)
+    await drift(emulator, google_updated={"locations/114": OVERRIDDEN["locations/111"]})
     return alice
 
 

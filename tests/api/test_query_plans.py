@@ -88,13 +88,14 @@ async def test_no_request_reads_a_whole_table(
     http: httpx.AsyncClient,
     alice: httpx.AsyncClient,
     as_service: AsService,
+    emulator: httpx.AsyncClient,
     scans: Scans,
 ) -> None:
     record = Record(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
     with statements(services) as seen:
         sites = {name: await as_service() for name in ("good", "other")}
         await beside_the_api(http, sites["other"].tokens, sites["other"].credentials)
-        await every_operation(Surface(http, record, alice.headers["Authorization"].removeprefix("Bearer "), sites))
+        await every_operation(Surface(http, record, alice, sites, emulator))
     assert len(seen) > 60
     assert await found(scans, seen) == {}
 

@@ -21,7 +21,12 @@ from support.surface import NEVER, NEW_KEY, PUBLIC, REQUESTS, Record, Surface
 
 @pytest.fixture
 async def surface(
-    http: httpx.AsyncClient, app: Quart, alice: httpx.AsyncClient, as_service: AsService, services: Services
+    http: httpx.AsyncClient,
+    app: Quart,
+    alice: httpx.AsyncClient,
+    as_service: AsService,
+    services: Services,
+    emulator: httpx.AsyncClient,
 ) -> Surface:
     record = Record(app.extensions["QUART_SCHEMA"].openapi_provider.schema())
     assert record.operations() - set(REQUESTS) == set(), (
@@ -30,10 +35,16 @@ async def surface(
     sites = {"good": await as_service(), "held": await as_service()}
     await key_service.deactivate(services, sites["held"].key["client_id"], "billing_issue")
     http.event_hooks["response"].append(record)
-    return Surface(http, record, alice.headers["Authorization"].removeprefix("Bearer "), sites)
+    return Surface(http, record, alice, sites, emulator)
 
 
 JSON = {"Content-Type": "application/json"}
+# Another body than that of the request with the same idempotency key.
+OTHER: dict[str, Any] = {
+    "sync_profile": {"title": "Other"},
+    "accept_google_update": {"updateMask": "title"},
+    "reject_google_update": {"updateMask": "title"},
+}
 # A fault for each request without a body: in the query or an id.
 MALFORMED: dict[str, dict[str, Any]] = {
     "get_connection_status": {"params": {"history": "x"}},
@@ -45,6 +56,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "read_events": {"params": {"types": "unknown"}},
     "get_location": {"path": "/api/v1/external-business/locations/a b"},
     "refresh_verification": {"path": "/api/v1/external-business/locations/a b/refresh-verification"},
+    "get_google_updated": {"path": "/api/v1/external-business/locations/a b/google-updated"},
     "list_posts": {"params": {}},
     "delete_post": {"params": {}},
     "list_reviews": {"params": {}},
@@ -106,10 +118,14 @@ async def refusals_of_the_state(surface: Surface, emulator: httpx.AsyncClient, s
         assert (await surface.ask("delete_alert")).is_success
     await surface.ask("switch_sync", path="/api/v1/external-business/locations/113/sync")
     await surface.ask("sync_profile", path="/api/v1/sync/112")
+    for decision in ("accept", "reject"):
+        for location in ("112", "113"):  # switched off, not verified
+            path = f"/api/v1/external-business/locations/{location}/google-updated/{decision}"
+            await surface.ask(f"{decision}_google_update", path=path)
     for name in surface.promising("422"):
         for body in (
             REQUESTS[name][2],
-            {"title": "Other", "summary": "Other"} if name == "sync_profile" else {"summary": "Other"},
+            OTHER.get(name, {"summary": "Other"}),
         ):
             await surface.ask(name, body=body, headers={"X-Idempotency-Key": "used"})
     await fail(emulator, "delay", method="POST", seconds=0.3, times=1)

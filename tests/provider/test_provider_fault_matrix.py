@@ -21,6 +21,7 @@ READS: dict[str, Operation] = {
     "accounts": lambda provider: provider.accounts(),
     "locations": lambda provider: provider.locations(ALICE),
     "location": lambda provider: provider.location(PIER),
+    "google_updated": lambda provider: provider.google_updated(PIER),
     "verification": lambda provider: provider.verification(PIER),
     "posts": lambda provider: provider.posts(ALICE, PIER),
     "reviews": lambda provider: provider.reviews(ALICE, PIER),

@@ -57,6 +57,10 @@ CASES: dict[str, tuple[Ours, Theirs]] = {
         lambda ours: ours.location(PIER),
         lambda theirs: [theirs.places.locations().get(name=PIER, readMask=READ_MASK)],
     ),
+    "google_updated": (
+        lambda ours: ours.google_updated(PIER),
+        lambda theirs: [theirs.places.locations().getGoogleUpdated(name=PIER, readMask=READ_MASK)],
+    ),
     "patch_location": (
         lambda ours: ours.patch_location(PIER, PATCH.body, PATCH.mask),
         lambda theirs: [

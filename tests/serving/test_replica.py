@@ -221,6 +221,7 @@ async def test_reads_that_may_be_old_decide_nothing(
     http: httpx.AsyncClient,
     alice: httpx.AsyncClient,
     as_service: AsService,
+    emulator: httpx.AsyncClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of all operations, none reads tokens, secrets or revocations there."""
@@ -229,7 +230,7 @@ async def test_reads_that_may_be_old_decide_nothing(
     sites = {name: await as_service() for name in ("good", "other")}
     with monkeypatch.context() as patch:
         patch.setattr(services.storage, "replica", seen)
-        await every_operation(Surface(http, record, alice.headers["Authorization"].removeprefix("Bearer "), sites))
+        await every_operation(Surface(http, record, alice, sites, emulator))
     assert any("FROM syncs" in statement for statement in seen.statements), "the lists are read there"
     assert [statement for statement in seen.statements if _NEVER.search(statement)] == []
 

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 
 from support.api import Site
 from support.consent import connect_by_token
+from support.drive import drift
 
 
 class Record:
@@ -79,6 +80,19 @@ REQUESTS: dict[str, Request] = {
     "get_location": ("GET", "/api/v1/external-business/locations/111", None, {}),
     "refresh_verification": ("POST", "/api/v1/external-business/locations/111/refresh-verification", None, {}),
     "switch_sync": ("PATCH", "/api/v1/external-business/locations/111/sync", {"syncEnabled": True}, {}),
+    "get_google_updated": ("GET", "/api/v1/external-business/locations/111/google-updated", None, {}),
+    "accept_google_update": (
+        "POST",
+        "/api/v1/external-business/locations/111/google-updated/accept",
+        {"updateMask": "websiteUri"},
+        {},
+    ),
+    "reject_google_update": (
+        "POST",
+        "/api/v1/external-business/locations/111/google-updated/reject",
+        {"updateMask": "labels"},
+        {},
+    ),
     "list_posts": ("GET", "/api/v1/posts", None, POST_TARGET),
     "create_post": ("POST", "/api/v1/posts", {"summary": "Hello"}, POST_TARGET),
     "change_post": ("PATCH", "/api/v1/posts/11101", {"summary": "Changed"}, POST_TARGET),
@@ -122,6 +136,7 @@ REQUESTS: dict[str, Request] = {
     "read_events": ("GET", "/api/v1/events", None, {}),
     "revoke_key": ("DELETE", "/api/v1/developer/credentials/CLIENT", None, {}),
 }
+OVERRIDDEN = {"locations/111": {"websiteUri": "https://provider.example/", "labels": ["provider"]}}
 BY_KEY = {"send_heartbeat"}
 PUBLIC = {"issue_token", "validate_credentials"}
 # D-71 promises it for a location that was never read; the import reads every one.
@@ -131,8 +146,16 @@ NEVER = {("get_location", "502")}
 class Surface:
     """Sends the requests of the table, unchanged or with a fault."""
 
-    def __init__(self, http: httpx.AsyncClient, record: Record, owner: str, sites: dict[str, Site]) -> None:
-        self.http, self.record, self._owner, self._sites = http, record, owner, sites
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        record: Record,
+        owner: httpx.AsyncClient,
+        sites: dict[str, Site],
+        emulator: httpx.AsyncClient,
+    ) -> None:
+        self.http, self.record, self._sites, self._emulator = http, record, sites, emulator
+        self._owner = owner.headers["Authorization"].removeprefix("Bearer ")
         self._numbers = itertools.count(1)
         self._webhook: tuple[str, str] | None = None  # with a delivery
 
@@ -166,6 +189,8 @@ class Surface:
             path = path.replace("LOGIN", await self._own_login())
         if "ALERT" in path:
             path = path.replace("ALERT", await self._own_alert())
+        if "/google-updated/" in path:
+            await drift(self._emulator, google_updated=OVERRIDDEN)
         if "content" not in changes:
             changes["json"] = self._numbered(changes.pop("body", body))
         response = await self.http.request(method, path, **options, **changes)

@@ -59,6 +59,15 @@ async function locations(site: api.Client): Promise<void> {
   assert.ok((await data(api.refreshVerification({ client: site, path: here }))).isVerified);
 }
 
+async function updates(client: api.Client): Promise<void> {
+  const { diffMask, pendingMask } = await data(api.getGoogleUpdated({ client, path: here }));
+  assert.deepEqual([diffMask, pendingMask], ["", ""]);
+  for (const settle of [api.acceptGoogleUpdate, api.rejectGoogleUpdate]) {
+    const error = await rejected(settle({ client, path: here, body: { updateMask: "title" } }));
+    assert.ok(error.is("VALIDATION_ERROR") && error.details.errors[0]?.field === "updateMask");
+  }
+}
+
 async function posts(client: api.Client): Promise<void> {
   const headers = { "X-Idempotency-Key": "typescript" };
   const post = await data(api.createPost({ client, query: here, body: { summary: "Hello" }, headers }));
@@ -237,6 +246,7 @@ const key = await keys();
 const site = connect({ baseUrl, key: { clientId: key.client_id, clientSecret: key.client_secret }, fetch: recording });
 await connection(site, key);
 await locations(site);
+await updates(site);
 await posts(site);
 await reviews(site);
 await sync(site);

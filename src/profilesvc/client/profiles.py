@@ -22,6 +22,7 @@ from profilesvc.contract.posts import Post, PostDeleted, PostList
 from profilesvc.contract.provider.review import ReviewReply
 from profilesvc.contract.reviews import ReplyDeleted, ReviewDetail, ReviewList
 from profilesvc.contract.sync import MAX_LIMIT, SyncComparison, SyncHistory, SyncHistoryEntry, SyncPreview, SyncResult
+from profilesvc.contract.updates import GoogleUpdated, UpdateSettled
 
 ReviewOrder = Literal["updateTime desc", "rating", "rating desc"]
 
@@ -180,6 +181,39 @@ def set_sync(location: str, enabled: bool) -> Operation[SyncSwitched]:
         LocationNotVerified, PlanRestriction.
     """
     return Operation("PATCH", f"{_location_path(location)}/sync", Success[SyncSwitched], body={"syncEnabled": enabled})
+
+
+def google_updated(location: str) -> Operation[GoogleUpdated]:
+    """Read a location as consumers see it, and which fields the provider has changed or reviews."""
+    return Operation("GET", f"{_location_path(location)}/google-updated", Success[GoogleUpdated], repeatable=True)
+
+
+def accept_google_update(
+    location: str, update_mask: str, *, idempotency_key: str | None = None
+) -> Operation[UpdateSettled]:
+    """Accept the provider's values of the fields in the mask, such as `title,phoneNumbers`. A retry is safe.
+
+    Raises:
+        ValidationFailed, PlanRestriction, LocationNotVerified, SyncDisabled, Conflict, IdempotencyKeyReused.
+    """
+    return _settle(location, "accept", update_mask, idempotency_key)
+
+
+def reject_google_update(
+    location: str, update_mask: str, *, idempotency_key: str | None = None
+) -> Operation[UpdateSettled]:
+    """Replace the provider's values of the fields in the mask by the owner's last ones. A retry is safe.
+
+    Raises:
+        ValidationFailed, PlanRestriction, LocationNotVerified, SyncDisabled, Conflict, IdempotencyKeyReused.
+    """
+    return _settle(location, "reject", update_mask, idempotency_key)
+
+
+def _settle(location: str, decision: str, update_mask: str, key: str | None) -> Operation[UpdateSettled]:
+    path, body = f"{_location_path(location)}/google-updated/{decision}", {"updateMask": update_mask}
+    headers = _idempotency(key)
+    return Operation("POST", path, Success[UpdateSettled], body=body, headers=headers, repeatable=True)
 
 
 def refresh_verification(location: str) -> Operation[VerificationRefreshed]:

@@ -34,6 +34,8 @@ Event = Literal[
     "provider.connected",
     "provider.disconnected",
     "provider.imported",
+    "provider.update_accepted",
+    "provider.update_rejected",
 ]
 Actor = Literal["user", "key", "operator", "client", "service"]
 

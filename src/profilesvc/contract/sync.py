@@ -6,6 +6,7 @@ from pydantic import Field
 
 from profilesvc.contract.common import Data, PageNumber, Query, UtcTime
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.updates import EditStatus
 
 SyncStatus = Literal["success", "skipped", "failed"]
 MAX_LIMIT = 100
@@ -61,13 +62,23 @@ class Difference(Data):
     provider: object
 
 
+class ComparedField(Difference):
+    """A difference, and the state of its edit at the provider."""
+
+    editStatus: EditStatus = Field(
+        description="`live`: consumers see the provider's value. `pending`: an edit of it is in review. "
+        "`overridden_by_provider`: consumers see a value that the provider has set itself. "
+        "An addition of this service."
+    )
+
+
 class SyncComparison(Data):
     """What was requested, what the provider has now, and what it last accepted."""
 
     source: JsonObject
     provider: JsonObject
     lastSync: JsonObject
-    differences: list[Difference]
+    differences: list[ComparedField]
     filtered: list[str] = Field(
         description="Leaf paths of `source` that the plan or the format does not let a sync send. "
         "An addition of this service."

@@ -76,6 +76,8 @@ EVENTS = {
     "provider.connected": "Login at the provider connected",
     "provider.disconnected": "Login at the provider disconnected",
     "provider.imported": "Locations imported",
+    "provider.update_accepted": "Change of the provider accepted",
+    "provider.update_rejected": "Change of the provider rejected",
 }
 WHEN = {"immediate": "At once", "daily": "Daily", "never": "Never"}
 ALERT_STATES = {

@@ -92,6 +92,16 @@ def merge(base: JsonObject, update: JsonObject) -> JsonObject:
     return merged
 
 
+def replaced(document: JsonObject, values: JsonObject, mask: list[str]) -> JsonObject:
+    """Return the document with the masked fields of `values`, or with nulls where `values` has none."""
+    result = dict(document)
+    for path in mask:
+        top, _, nested = path.partition(".")
+        value = at(values, path)
+        result[top] = {**(result.get(top) or {}), nested: value} if nested else value
+    return result
+
+
 def plan_patch(current: JsonObject, sendable: JsonObject) -> Patch:
     """Return the smallest patch that gives the provider's `current` location the values of `sendable`.
 
@@ -103,19 +113,19 @@ def plan_patch(current: JsonObject, sendable: JsonObject) -> Patch:
     for path, value in leaves(sendable):
         (unchanged if _agrees(path, value, current) else changed).append(path)
     target = merge(current, sendable)
-    mask = list(dict.fromkeys(_mask_path(path) for path in changed))
+    mask = list(dict.fromkeys(mask_path(path) for path in changed))
     if _AREA in mask and _ADDRESS not in mask:
         mask += _address_of_area(target, keep=_ADDRESS in sendable)
     if _ADDRESS in mask and target[_ADDRESS] is not None and not target[_ADDRESS].get("regionCode"):
         raise invalid("body", f"{_ADDRESS}.regionCode", "is required: the provider's address has none to keep")
-    return Patch(_body(target, mask), mask, changed, unchanged)
+    return Patch(masked(target, mask), mask, changed, unchanged)
 
 
 def differences(source: JsonObject, provider: JsonObject, filtered: list[str]) -> list[JsonObject]:
     """Return `{field, source, provider}` for every leaf of `source` that a sync could repair, in order."""
     hidden = set(filtered)
     return [
-        {"field": path, "source": value, "provider": _at(provider, path)}
+        {"field": path, "source": value, "provider": at(provider, path)}
         for path, value in leaves(source)
         if path not in hidden and not _agrees(path, value, provider)
     ]
@@ -162,17 +172,19 @@ def _agrees(path: str, value: object, document: JsonObject) -> bool:
     if value == {}:
         return True
     annotation = annotation_at(Location, path)
-    return bool(normal(annotation, value) == normal(annotation, _at(document, path)))
+    return bool(normal(annotation, value) == normal(annotation, at(document, path)))
 
 
-def _at(document: JsonObject, path: str) -> object:
+def at(document: JsonObject, path: str) -> object:
+    """Return the value at a dotted path, or None."""
     value: object = document
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def _mask_path(path: str) -> str:
+def mask_path(path: str) -> str:
+    """Return the path that an update mask names to change a leaf: the field around it, if that is sent whole."""
     names = path.split(".")
     return ".".join(names[:2]) if names[0] in _NESTED_MASKS else names[0]
 
@@ -192,13 +204,13 @@ def _address_of_area(target: JsonObject, *, keep: bool) -> list[str]:
     return [_ADDRESS] if kind == "CUSTOMER_AND_BUSINESS_LOCATION" else []
 
 
-def _body(target: JsonObject, mask: list[str]) -> JsonObject:
-    """Return the masked fields of the target location. Cleared fields are absent."""
+def masked(target: JsonObject, mask: list[str]) -> JsonObject:
+    """Return the masked fields of the target location, as a patch sends them. Cleared fields are absent."""
     target = without_nulls(without_read_only(Location, target))
     body: JsonObject = {}
     for path in mask:
         top, _, nested = path.partition(".")
-        value = _at(target, path)
+        value = at(target, path)
         if value is not None:
             body[top] = {**body.get(top, {}), nested: value} if nested else value
     return body

@@ -125,17 +125,28 @@ async def patch_location(location: str) -> JsonObject:
 
 
 def _store(row: EmulatorLocationRow, before: JsonObject, after: JsonObject, mask: list[Path]) -> None:
-    """Store the merchant's values, which replace the provider's own changes. Consumers see them after a review."""
+    """Store the merchant's values, which accept or reject the provider's own changes of the same fields.
+
+    Consumers see them after a review, except where they already see the same value.
+    """
     row.document = dump(after)
-    edited = {path[0] for path in mask}
-    updated = json.loads(row.google_updated)
-    row.google_updated = dump({name: value for name, value in updated.items() if name not in edited})
-    pending, period = _pending(row), round(switches().edit_review_seconds * 1000)
-    for name in sorted(edited):
-        if period and before.get(name) != after.get(name):
-            shown = pending.get(name, {"shown": before.get(name)})["shown"]
-            pending[name] = {"ends": now() + period, "shown": shown}
-    row.pending = dump(pending)
+    updated, pending = json.loads(row.google_updated), _pending(row)
+    period = round(switches().edit_review_seconds * 1000)
+    for name in sorted({path[0] for path in mask}):
+        is_overridden = name in updated
+        if before.get(name) == after.get(name) and not is_overridden:
+            continue
+        seen = pending[name]["shown"] if name in pending else before.get(name)
+        if is_overridden:
+            seen = updated.pop(name)
+            rest = applied({name: seen}, after, [path for path in mask if path[0] == name]).get(name)
+            if rest != after.get(name):  # only a part of the message was accepted or rejected
+                updated[name] = rest
+        if period and seen != after.get(name):
+            pending[name] = {"ends": now() + period, "shown": seen}
+        else:
+            pending.pop(name, None)
+    row.google_updated, row.pending = dump(updated), dump(pending)
 
 
 def _reverify(row: EmulatorLocationRow, before: JsonObject) -> None:

@@ -1,5 +1,6 @@
 """Record requests and responses as examples of the OpenAPI document. Secrets and tokens are shortened."""
 
+import http.client
 import json
 import re
 from dataclasses import dataclass, field
@@ -96,6 +97,17 @@ class Examples:
         request_id = f"req-{len(self.lab.calls()):06}"
         identified = {"X-Request-Id": request_id, "X-Forwarded-For": _ADDRESS, **(headers or {})}
         return caller.request(method, path, params=values, headers=identified, **sent)
+
+
+def never_sent(url: str, path: str, media_type: str) -> httpx.Response:
+    """Announce a body, send none, and return the response."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"))
+    connection.putrequest("POST", path)
+    connection.putheader("Content-Type", media_type)
+    connection.putheader("Content-Length", "2")
+    connection.endheaders()
+    response = connection.getresponse()
+    return httpx.Response(response.status, content=response.read())
 
 
 def _name(summary: str) -> str:

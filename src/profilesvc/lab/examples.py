@@ -4,7 +4,6 @@ The calls are those of a coffee shop's website. They run against the embedded se
 seeded entropy and the demo data, so each run writes the same bytes.
 """
 
-import http.client
 import json
 import re
 import tempfile
@@ -14,9 +13,9 @@ from pathlib import Path
 import httpx
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.lab import alert_examples, connection_examples, webhook_examples
+from profilesvc.lab import alert_examples, connection_examples, update_examples, webhook_examples
 from profilesvc.lab.embedded import Embedded
-from profilesvc.lab.example_recorder import Examples
+from profilesvc.lab.example_recorder import Examples, never_sent
 from profilesvc.lab.lab import Lab
 from profilesvc.settings import LabSettings
 
@@ -71,7 +70,7 @@ def _run(examples: Examples, embedded: Embedded) -> None:
     _reviews(examples, site)
     _sync(examples, owner, site)
     _oauth(examples, owner, key)
-    for part in (webhook_examples, alert_examples, connection_examples):
+    for part in (webhook_examples, alert_examples, connection_examples, update_examples):
         part.record(examples, owner)
     _callers(examples, owner, site, key)
     _requests(examples, owner, site)
@@ -304,6 +303,8 @@ def _plans(examples: Examples) -> None:
     lab.operator.assign_plan("carol", "listing")
     examples.fails("switch_sync", "The plan has no sync", owner, {"syncEnabled": True}, **other)
     examples.fails("sync_profile", "The plan has no sync", owner, {"title": "Kites"}, **other)
+    for operation in ("accept_google_update", "reject_google_update"):
+        examples.fails(operation, "The plan has no sync", owner, {"updateMask": "title"}, **other)
 
 
 def _provider(examples: Examples, site: httpx.Client) -> None:
@@ -369,22 +370,15 @@ def _slow(examples: Examples, embedded: Embedded, owner: httpx.Client) -> None:
     """Record the errors after 5 and 10 seconds of waiting, all at the same time."""
     embedded.execute("UPDATE locations SET sync_lease = 'another process', sync_lease_until = 9999999999999")
     with ThreadPoolExecutor(IN_FLIGHT) as requests:
-        json = requests.submit(_never_sent, examples.lab.url, "/api/v1/auth/token", "application/json")
-        form = requests.submit(_never_sent, examples.lab.url, "/oauth2/token", FORM)
-        examples.fails("sync_profile", "Another sync is running", owner, {"title": "Pier"}, **HERE)
-    examples.failed("", "A body that does not arrive", json.result(), "all")
-    examples.failed("", "A form that does not arrive", form.result(), "oauth")
-
-
-def _never_sent(url: str, path: str, media_type: str) -> httpx.Response:
-    """Announce a body, send none, and return the response."""
-    connection = http.client.HTTPConnection(url.removeprefix("http://"))
-    connection.putrequest("POST", path)
-    connection.putheader("Content-Type", media_type)
-    connection.putheader("Content-Length", "2")
-    connection.endheaders()
-    response = connection.getresponse()
-    return httpx.Response(response.status, content=response.read())
+        json = requests.submit(never_sent, examples.lab.url, "/api/v1/auth/token", "application/json")
+        form = requests.submit(never_sent, examples.lab.url, "/oauth2/token", FORM)
+        sync = requests.submit(owner.post, "/api/v1/sync/111", json={"title": "Pier"})
+        examples.failed("", "A body that does not arrive", json.result(), "all")
+        examples.failed("", "A form that does not arrive", form.result(), "oauth")
+        accept, reject = (requests.submit(update_examples.settle, owner, each) for each in ("accept", "reject"))
+    examples.failed("sync_profile", "Another sync is running", sync.result())
+    examples.failed("accept_google_update", "A sync is running", accept.result())
+    examples.failed("reject_google_update", "A sync is running", reject.result())
 
 
 def _damaged(examples: Examples, embedded: Embedded, owner: httpx.Client) -> None:

@@ -40,6 +40,13 @@ class ProviderControl:
         """Change top-level fields of the profile at the provider. None removes a field."""
         self._put(locations={location: fields})
 
+    def override(self, location: str, **fields: object) -> None:
+        """Show consumers other values of top-level fields than the owner's. None removes a field.
+
+        The owner can accept or reject them; without fields, consumers see the owner's values again.
+        """
+        self._put(google_updated={location: fields})
+
     def verify(self, location: str, verified: bool = True, **why: object) -> None:
         """Verify a location at the provider, or remove its verification.
 

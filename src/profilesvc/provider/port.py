@@ -129,6 +129,10 @@ class Provider(Protocol):
         """Return one location with all its fields."""
         ...
 
+    async def google_updated(self, name: str) -> JsonObject:
+        """Return one location as consumers see it: `{location, diffMask, pendingMask}`. Empty masks are absent."""
+        ...
+
     async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
         """Change the fields in the mask. Return the location from the provider's response."""
         ...

@@ -38,6 +38,13 @@ class RemoteProvider:
         request = Request("location", _INFORMATION, "GET", f"/v1/{quote(name)}", params={"readMask": READ_MASK})
         return await self._transport.call(request)
 
+    async def google_updated(self, name: str) -> JsonObject:
+        """Return one location as consumers see it, with the masks of what differs and what is in review."""
+        path = f"/v1/{quote(name)}:getGoogleUpdated"
+        return await self._transport.call(
+            Request("google_updated", _INFORMATION, "GET", path, params={"readMask": READ_MASK})
+        )
+
     async def patch_location(self, name: str, body: JsonObject, update_mask: list[str]) -> JsonObject:
         """Change the fields in the mask."""
         params = {"updateMask": ",".join(update_mask)}

@@ -3,10 +3,11 @@
 import json
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.sync import Difference, FilteredField, SyncComparison, SyncPreview
+from profilesvc.contract.sync import ComparedField, FilteredField, SyncComparison, SyncPreview
 from profilesvc.domain import profiles
 from profilesvc.domain.time import iso
-from profilesvc.provider.port import ProviderError
+from profilesvc.domain.updates import NO_EDITS, Masks
+from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services import drift
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Services
@@ -26,20 +27,29 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
     try:
         remote = await provider_at(services, location)
         provider = await remote.location(location.name)
+        source = json.loads(row.source or "{}")
+        filtered = profiles.filtered_leaves(source, location.plan.syncable)
+        found = profiles.differences(source, provider, filtered)
+        edits = await _edits(remote, location, provider) if found else NO_EDITS
     except ProviderError as error:
         raise provider_failure(error) from error
     await keep(services, location, provider, now)
     await drift.note(services, location, row, provider)
-    source = json.loads(row.source or "{}")
-    filtered = profiles.filtered_leaves(source, location.plan.syncable)
-    differences = profiles.differences(source, provider, filtered)
     return SyncComparison(
         source=source,
         provider=provider,
         lastSync=json.loads(row.last_sync or "{}"),
-        differences=[Difference(**difference) for difference in differences],
+        differences=[ComparedField(**one, editStatus=edits.status(one["field"])) for one in found],
         filtered=filtered,
     )
+
+
+async def _edits(remote: Provider, location: AllowedLocation, provider: JsonObject) -> Masks:
+    """Return the states of edits, by a second call only if the profile's metadata shows that there are any."""
+    metadata = provider.get("metadata")
+    if not isinstance(metadata, dict) or not (metadata.get("hasGoogleUpdated") or metadata.get("hasPendingEdits")):
+        return NO_EDITS
+    return Masks.of(await remote.google_updated(location.name))
 
 
 async def preview(services: Services, location: AllowedLocation, body: JsonObject) -> SyncPreview:

@@ -44,7 +44,7 @@ class Push:
     filtered: list[str]
 
 
-class _Lease:
+class Lease:
     """The right to sync a location, so that two syncs never interleave at the provider (D-87).
 
     `row` is the location's row from when the lease was taken. No other sync changes it meanwhile.
@@ -96,7 +96,7 @@ class _Lease:
             now = self._services.clock.now()
             row = SyncRow(new_sync_id(now, self._services.entropy), now, "failed", "push", 0)
             await sync.add(session, location.owner_id, location.name, row)
-            _publish(self._services, session, self.row, row, [])
+            publish(self._services, session, self.row, row, [])
 
 
 async def run(
@@ -111,7 +111,7 @@ async def run(
         ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION, RATE_LIMITED, CONFLICT, LOCATION_NOT_VERIFIED, SYNC_DISABLED,
             PROVIDER_API_ERROR, in this order.
     """
-    push, lease = checked(location, body), _Lease(services, location)
+    push, lease = checked(location, body), Lease(services, location)
 
     async def push_once(claim: Claim | None) -> Rendered:
         require_plan(location, "sync")
@@ -148,7 +148,7 @@ def require_syncable(row: LocationState) -> LocationState:
 
 
 async def _push(
-    services: Services, location: AllowedLocation, row: LocationState, push: Push, lease: _Lease, claim: Claim | None
+    services: Services, location: AllowedLocation, row: LocationState, push: Push, lease: Lease, claim: Claim | None
 ) -> Rendered:
     changed, after = list[str](), JsonObject()
     if push.sendable:
@@ -156,7 +156,7 @@ async def _push(
             remote = await provider_at(services, location)
             current = await remote.location(location.name)
             await drift.note(services, location, row, current)
-            await _require_verified(services, location, current)
+            await require_verified(services, location, current)
             patch = profiles.plan_patch(current, push.sendable)
             after = await remote.patch_location(row.name, patch.body, patch.mask) if patch.mask else current
         except ProviderError as error:
@@ -166,7 +166,7 @@ async def _push(
     return await _finish(services, row, push, Outcome(changed, after), lease, claim)
 
 
-async def _require_verified(services: Services, location: AllowedLocation, current: JsonObject) -> None:
+async def require_verified(services: Services, location: AllowedLocation, current: JsonObject) -> None:
     """Read the verification again if the profile no longer shows it; switch sync off if it was lost (D-73)."""
     metadata = current.get("metadata")
     if isinstance(metadata, dict) and metadata.get("hasVoiceOfMerchant"):
@@ -195,7 +195,7 @@ class Outcome:
 
 
 async def _finish(
-    services: Services, row: LocationState, push: Push, outcome: Outcome, lease: _Lease, claim: Claim | None
+    services: Services, row: LocationState, push: Push, outcome: Outcome, lease: Lease, claim: Claim | None
 ) -> Rendered:
     """Store the result, end the lease and store the response for the idempotency key, in one transaction."""
     now = services.clock.now()
@@ -222,12 +222,12 @@ async def _finish(
         ended = SyncRow(sync_id, now, status, "push", len(outcome.changed))
         await sync.add(session, row.owner_id, row.name, ended)
         if push.sendable:
-            _publish(services, session, row, ended, outcome.changed)
+            publish(services, session, row, ended, outcome.changed)
     lease.must_end = False
     return Rendered(data)
 
 
-def _publish(
+def publish(
     services: Services, session: AsyncSession, location: LocationState, row: SyncRow, changed: list[str]
 ) -> None:
     """Publish the end of a sync. Only the provider can make one fail."""
