@@ -9,9 +9,10 @@ import pytest
 from conftest import AsService
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
+from profilesvc.services import keys
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, assert_ok
-from support.dashboard_browser import Browser, SignIn
+from support.dashboard_browser import Browser, SignIn, as_agency
 
 
 def secret_of(browser: Browser) -> dict[str, str]:
@@ -115,7 +116,7 @@ async def test_a_key_is_revoked_after_a_confirmation(alice_there: Browser, http:
     await alice_there.send("/revoke")
     assert (await token_of(http, pair)).status_code == 401
     assert pair["client_id"] not in alice_there.answer.text
-    await alice_there.open("/dashboard/keys?revoked")
+    await alice_there.open("/dashboard/keys?state=all")
     assert pair["client_id"] in alice_there.answer.text
     await alice_there.open(f"/dashboard/keys/{pair['client_id']}")
     assert "Revoked" in alice_there.page.text
@@ -265,3 +266,50 @@ async def test_without_a_script_there_are_no_buttons_that_need_one(alice_there: 
     assert all(" hidden" in button for button in buttons)
     style = (await alice_there.http.get("/dashboard/static/dashboard.css")).text
     assert "[hidden] { display: none !important; }" in style  # or `.plain` would show them
+
+
+@pytest.fixture
+async def agency(alice_there: Browser, services: Services) -> Browser:
+    """Somebody with 60 sites and their keys."""
+    await as_agency(alice_there, services, 60)
+    return alice_there
+
+
+async def test_many_keys_are_found_by_search_filter_and_order(agency: Browser, services: Services) -> None:
+    page = await agency.open("/dashboard/keys")
+    assert "1 to 50 of 60" in page.text
+    numbers = [int(text) for text in re.findall(r"Site (\d+)", page.text)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert "51 to 60 of 60" in (await agency.open("/dashboard/keys?page=2")).text
+    one = numbers[20]
+    for query, found in ((f"q=site+{one}", [one]), (f"q=SHOP+{one}", [one]), ("state=unused", []), ("q=evil", [])):
+        page = await agency.open(f"/dashboard/keys?{query}")
+        assert [int(text) for text in re.findall(r"Site (\d+)", page.text)] == found
+        assert ("No key matches." in page.text) is (not found)
+    await agency.open(f"/dashboard/keys?q=site+{one}")
+    client_id = re.findall(r"keys/(svcid_[^\"]+)", agency.answer.text)[0]
+    await keys.deactivate(services, client_id, "user_requested")
+    page = await agency.open("/dashboard/keys/live?state=deactivated&sort=name")
+    assert "1 to 1 of 1" in page.text
+    assert "1 to 50 of 59" in (await agency.open("/dashboard/keys?state=active")).text
+
+
+async def test_the_location_of_a_key_is_found_by_a_search(agency: Browser) -> None:
+    page = await agency.open("/dashboard/keys")
+    assert "<select" not in agency.answer.text.partition('id="create"')[2]
+    fields = {"name": "Second", "primary_domain": "second.example"}
+    page = await agency.send("POST /keys", **fields, find="shop 42", intent="find")
+    form = page.form("POST /keys")["fields"]
+    assert (form["name"], form["primary_domain"]) == (["Second"], ["second.example"])
+    found = re.findall(r'name="location" value="([^"]+)"', agency.answer.text)
+    assert len(found) == 1
+    await agency.send("POST /keys", 400, **fields)
+    assert "Location:" in agency.page.text
+    assert shown_problems(agency)
+    await agency.send("POST /keys", **fields, location=found[0], intent=None)
+    assert secret_of(agency)["client_id"]
+    await agency.open(f"/dashboard/keys?location={found[0].removeprefix('locations/')}")
+    assert agency.page.form("POST /keys")["fields"]["location"] == found
+    part = await agency.http.get("/dashboard/keys/locations?find=shop+4")
+    assert part.text.count('type="radio"') == 10
+    assert " more. Enter more of the name." in part.text

@@ -377,7 +377,7 @@ async def test_another_users_site_is_neither_shown_nor_changed(
     for page in (
         "/dashboard",
         "/dashboard/keys",
-        "/dashboard/keys?revoked",
+        "/dashboard/keys?state=all",
         "/dashboard/plan",
         "/dashboard/sites/live",
     ):

@@ -6,7 +6,13 @@ from typing import Any
 from urllib.parse import urljoin
 
 import httpx
+from sqlalchemy import select
 
+from profilesvc.operations import generate
+from profilesvc.operations.generate import Amounts
+from profilesvc.services import tokens
+from profilesvc.services.context import Services
+from profilesvc.storage.tables import users
 from support.api import ALICE, BOB, CAROL
 
 SUBJECTS = {ALICE: "demo-1", BOB: "demo-2", CAROL: "demo-3"}
@@ -67,8 +73,13 @@ class Page(HTMLParser):
             self.forms[-1]["fields"][self._area] = [data.strip()]
 
     def form(self, action: str) -> dict[str, Any]:
-        """The form that goes to a path with this end."""
-        return next(form for form in self.forms if form["action"].endswith(action))
+        """The form that goes to a path with this end; `POST /path` leaves out the searches."""
+        method, _, end = action.rpartition(" ")
+        return next(
+            form
+            for form in self.forms
+            if form["action"].endswith(end) and (form["method"] or "get").upper() in (method or "GET POST")
+        )
 
 
 class Browser:
@@ -112,3 +123,16 @@ class Browser:
 
 
 SignIn = Callable[[str], Awaitable[Browser]]
+
+
+async def as_agency(browser: Browser, services: Services, sites: int) -> int:
+    """Go on as the owner of so many generated sites, one of 100 drifted; return the owner's number."""
+    await generate.load(services, list(SUBJECTS), Amounts(sites, 0, 0, sites_per_user=sites), seed=1)
+    async with services.storage.read() as session:
+        query = select(users.c.id, users.c.email).where(users.c.email.like(f"%@{generate.DOMAIN}"))
+        owner = (await session.execute(query)).one()
+    token = await tokens.user_token(services, owner.email)
+    session_cookie = next(cookie for cookie in browser.http.cookies.jar if cookie.name.endswith(COOKIE))
+    session_cookie.value = token
+    await browser.open("/dashboard")
+    return int(owner.id)

@@ -8,8 +8,8 @@ from quart import Blueprint, Response, request
 from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
-from profilesvc.contract.keys import KeyEntry, KeyListQuery, KeyRoll
-from profilesvc.dashboard import key_form, pages, problems, words
+from profilesvc.contract.keys import KeyEntry, KeyRoll
+from profilesvc.dashboard import key_form, key_list, pages, problems, words
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY, iso
@@ -28,9 +28,26 @@ async def show(visit: Visit) -> Response:
     return await _list(visit, {"location": f"locations/{request.args.get('location', '')}"})
 
 
+@view(blueprint, "/keys/live")
+async def live(visit: Visit) -> Response:
+    """Return the list, for a search while the user types."""
+    choices = await overview.choices(visit.services, visit.caller)
+    shown = await key_list.shown(visit, key_list.listing_of(request.args), choices)
+    return pages.page("_keys.html", visit=visit, **shown)
+
+
+@view(blueprint, "/keys/locations")
+async def found_locations(visit: Visit) -> Response:
+    """Return the locations that a search for that of a new key finds."""
+    choices = await overview.choices(visit.services, visit.caller)
+    return pages.page("_locations.html", visit=visit, form=request.args, **key_list.locations(choices, request.args))
+
+
 @view(blueprint, "/keys", "POST")
 async def create(visit: Visit) -> Response:
     form = await request.form
+    if form.get("intent") == "find":
+        return await _list(visit, form)
     try:
         choices = await overview.choices(visit.services, visit.caller)
         body = key_form.body_of(visit.services, form, choices)
@@ -141,21 +158,17 @@ def _hours(text: str) -> float:
 
 async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | None = None) -> Response:
     """Return the page of keys. After an `error`, `form` is what the user entered."""
-    revoked, before = "revoked" in request.args, request.args.get("before") or None
-    values = {"include_revoked": str(revoked).lower(), "before": before}
-    entries = await keys.list_all(visit.services, visit.caller, checked(KeyListQuery, values, "query"))
     choices = await overview.choices(visit.services, visit.caller)
     return pages.page(
         "keys.html",
         visit=visit,
-        keys=entries.credentials,
-        titles={choice.name: choice.title for choice in choices},
-        choices=choices,
         businesses=(await keys.businesses(visit.services, visit.caller)).businesses,
         form=form,
         problems=problems.of(error),
-        with_revoked=revoked,
-        older=entries.next_before,
+        can_create=any(choice.obstacle is None for choice in choices),
+        asks_business=any(choice.obstacle is None and choice.business_id is None for choice in choices),
+        **key_list.locations(choices, form),
+        **await key_list.shown(visit, key_list.listing_of(request.args), choices),
     )
 
 

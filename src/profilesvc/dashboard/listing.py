@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 SIZE = 50  # rows of a page
 _LONGEST = 200
+_OF_ID = 10  # characters
 Row = TypeVar("Row")
 Choices = Mapping[str, Collection[str] | None]  # the values of each parameter; None: any text
 
@@ -85,7 +86,10 @@ def page_of(found: Sequence[Row], listing: Listing) -> Shown[Row]:
     return Shown(found[(number - 1) * SIZE : number * SIZE], len(found), number)
 
 
-def matches(text: str, *values: str | None) -> bool:
-    """Return whether every word of a search is in one of the values."""
-    searched = " ".join(value for value in values if value).casefold()
+def matches(text: str, *values: str | None, ids: Sequence[str] = ()) -> bool:
+    """Return whether every word of a search is in one of the values, or in an id if the search is that long.
+
+    A digit is in most ids, so that a short search would find rows for no visible reason.
+    """
+    searched = " ".join(value for value in (*values, *(ids if len(text) >= _OF_ID else ())) if value).casefold()
     return all(word in searched for word in text.casefold().split())

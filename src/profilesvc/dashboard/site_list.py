@@ -122,7 +122,7 @@ def _is_found(site: SiteView, listing: Listing) -> bool:
     if not matches(listing.get("business"), site.row.business_name):
         return False
     keys = [part for key in site.keys for part in (key.row.name, key.row.site_host)]
-    return matches(listing.get("q"), site.title, site.row.name, site.row.business_name, *keys)
+    return matches(listing.get("q"), site.title, site.row.business_name, *keys, ids=(site.row.name,))
 
 
 def _has_need(site: SiteView, needs: str) -> bool:

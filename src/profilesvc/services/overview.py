@@ -1,19 +1,23 @@
 """Read a user's locations, keys and quotas for a dashboard, in a fixed number of statements."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import orjson
 
+from profilesvc.contract.keys import KeyEntry
 from profilesvc.domain import connection, profiles
 from profilesvc.domain.connection import Period, ReasonHint, State
 from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import month_start
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.key_events import entry
 from profilesvc.storage import connection as contacts
-from profilesvc.storage import locations, overview, posts, users
+from profilesvc.storage import keys, locations, overview, posts, users
 from profilesvc.storage.keys import domains_of
 from profilesvc.storage.overview import KeyRow, SiteRow
 
+MOST_KEYS = 5_000
 # The problems of a location, the most urgent first.
 PROBLEMS = (
     "deactivated",
@@ -92,14 +96,22 @@ async def keys_of(services: Services, caller: Caller) -> list[KeyView]:
     return list(views.values())
 
 
+async def all_keys(services: Services, caller: Caller, *, ended: bool) -> list[KeyEntry]:
+    """Return the caller's keys, newest first; with `ended` also those revoked or expired, `MOST_KEYS` in all."""
+    now = services.clock.now()
+    async with services.storage.read() as session:
+        rows = await keys.listing(session, caller.owner_id, None if ended else now, limit=MOST_KEYS)
+    return [entry(row, now) for row in rows]
+
+
 async def sites(services: Services, caller: Caller) -> list[SiteView]:
     """Return the caller's locations, the most urgent first. The provider is not called."""
-    keys = await keys_of(services, caller)
+    live = await keys_of(services, caller)
     async with services.storage.read() as session:
         rows = await overview.of_locations(session, caller.owner_id)
         in_review = await overview.of_posts(session, caller.owner_id)
     bound: dict[str, list[KeyView]] = {}
-    for key in keys:
+    for key in live:
         bound.setdefault(key.row.location_name, []).append(key)
     views = [_site(row, caller.plan, bound.get(row.name, []), in_review) for row in rows]
     return sorted(views, key=_urgency)
@@ -161,15 +173,14 @@ async def choices(services: Services, caller: Caller) -> list[Choice]:
     async with services.storage.read() as session:
         rows = await overview.of_locations(session, caller.owner_id)
         assigned = await locations.assigned(session, caller.owner_id)
-        keys = {row.id: row.location_name for row in await overview.of_keys(session, caller.owner_id, now)}
-    bound = list(keys.values())
+        live = {row.id: row.location_name for row in await overview.of_keys(session, caller.owner_id, now)}
+    bound, positions = Counter(live.values()), {name: position for position, name in enumerate(assigned)}
     choices_by_title = []
     for row in rows:
-        position = assigned.index(row.name) if row.name in assigned else len(assigned)
         obstacle = None
-        if position >= plan.locations:
+        if positions.get(row.name, len(assigned)) >= plan.locations:
             obstacle = f"beyond the locations of the plan {plan.display_name}"
-        elif bound.count(row.name) >= plan.live_keys_per_location:
+        elif bound[row.name] >= plan.live_keys_per_location:
             obstacle = f"already has {plan.live_keys_per_location} keys; revoke one first"
         choices_by_title.append(Choice(row.name, row.title or row.name, row.business_id, obstacle))
     return choices_by_title
@@ -181,9 +192,9 @@ async def usage(services: Services, caller: Caller) -> Usage:
     async with services.storage.read() as session:
         used = await posts.used(session, caller.owner_id, month_start(now))
         assigned = await locations.assigned(session, caller.owner_id)
-        keys = {row.id for row in await overview.of_keys(session, caller.owner_id, now)}
+        live = {row.id for row in await overview.of_keys(session, caller.owner_id, now)}
     plans = list(services.plans.values())
-    return Usage(caller.plan, plans, used, month_start(now, 1), len(assigned), len(keys))
+    return Usage(caller.plan, plans, used, month_start(now, 1), len(assigned), len(live))
 
 
 async def person(services: Services, caller: Caller) -> tuple[str, str]:

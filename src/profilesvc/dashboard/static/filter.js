@@ -11,7 +11,24 @@ function apply(form) {
   show(form.dataset.filter, form.dataset.live + query);
 }
 
+// Show the choices that a search finds, with the one that is selected.
+function find(input) {
+  const selected = input.form.querySelector(`#${input.dataset.find} input:checked`);
+  const query = new URLSearchParams({ find: input.value, location: selected?.value ?? "" });
+  show(input.dataset.find, `${input.dataset.live}?${query}`);
+}
+
 export function startFilters() {
+  document.querySelectorAll("input[data-find]").forEach((input) => {
+    let timer;
+    input.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(find, PAUSE, input);
+    });
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") event.preventDefault(); // the search has happened, and the form is not complete
+    });
+  });
   document.querySelectorAll("form[data-filter]").forEach((form) => {
     let timer;
     form.addEventListener("input", () => {

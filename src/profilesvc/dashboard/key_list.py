@@ -1,0 +1,81 @@
+"""The list of keys, and the search for the location of a new key."""
+
+from collections.abc import Callable, Mapping
+
+from profilesvc.contract.json import JsonObject
+from profilesvc.contract.keys import KeyEntry
+from profilesvc.dashboard import pages
+from profilesvc.dashboard.listing import Choices, Listing, matches, page_of
+from profilesvc.dashboard.visits import Visit
+from profilesvc.services import overview
+from profilesvc.services.overview import Choice
+
+PATH = f"{pages.PATH}/keys"
+FEW = 10  # with more keys or locations than this, there is a search
+STATES = {
+    "active": "Active",
+    "deactivated": "Deactivated",
+    "unused": "Never used",
+    "revoked": "Revoked or expired",
+    "all": "All, also revoked",
+}
+SORTS = {"created": "Newest", "name": "Name", "location": "Location", "used": "Longest without use"}
+CHOICES: Choices = {"q": None, "state": tuple(STATES), "sort": tuple(SORTS), "page": None}
+_FOUND = 10  # locations that a search shows
+
+
+def listing_of(given: Mapping[str, str]) -> Listing:
+    """Return the list that a URL describes."""
+    return Listing.of(PATH, given, CHOICES)
+
+
+async def shown(visit: Visit, listing: Listing, choices: list[Choice]) -> JsonObject:
+    """Return what the template of the list needs."""
+    titles = {choice.name: choice.title for choice in choices}
+    state = listing.get("state")
+    entries = await overview.all_keys(visit.services, visit.caller, ended=state in ("revoked", "all"))
+    found = [key for key in entries if _has_state(key, state) and _matches(key, listing.get("q"), titles)]
+    if listing.get("sort") in _ORDERS:
+        found.sort(key=_ORDERS[listing.get("sort")](titles))
+    return {
+        "listing": listing,
+        "shown": page_of(found, listing),
+        "total": len(entries),
+        "titles": titles,
+        "key_states": STATES,
+        "sorts": SORTS,
+        "few": FEW,
+    }
+
+
+def _has_state(key: KeyEntry, state: str) -> bool:
+    if state == "unused":
+        return key.last_used_at is None
+    return state in ("", "all", key.status)
+
+
+def _matches(key: KeyEntry, text: str, titles: dict[str, str]) -> bool:
+    ids = (key.client_id, key.assigned_location_id)
+    return matches(text, key.name, key.primary_domain, titles.get(key.assigned_location_id), ids=ids)
+
+
+_Order = Callable[[KeyEntry], str]
+_ORDERS: dict[str, Callable[[dict[str, str]], _Order]] = {
+    "name": lambda _: lambda key: key.name.casefold(),
+    "location": lambda titles: lambda key: titles.get(key.assigned_location_id, "").casefold(),
+    "used": lambda _: lambda key: key.last_used_at or "",
+}
+
+
+def locations(choices: list[Choice], form: Mapping[str, str]) -> JsonObject:
+    """Return the locations that the form offers: all of a few, else the selected one and those that a search found."""
+    if len(choices) <= FEW:
+        return {"choices": choices, "is_search": False, "more": 0}
+    selected = [choice for choice in choices if choice.name == form.get("location") and choice.obstacle is None]
+    words = form.get("find", "").strip()
+    found = [
+        choice for choice in choices if matches(words, choice.title, ids=(choice.name,)) and choice not in selected
+    ]
+    if not words:
+        found = [] if selected else [choice for choice in found if choice.obstacle is None]
+    return {"choices": selected + found[:_FOUND], "is_search": True, "more": max(len(found) - _FOUND, 0)}
