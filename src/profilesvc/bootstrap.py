@@ -20,7 +20,7 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.plans import Catalogue, load_catalogue
 from profilesvc.domain.rates import Window, Windows
 from profilesvc.domain.signing_keys import ALGORITHMS, Algorithm
-from profilesvc.domain.time import Clock, SystemClock
+from profilesvc.domain.time import MINUTE, Clock, SystemClock
 from profilesvc.fixtures import TEST_KEY_IDS, fixture_path, load_world
 from profilesvc.limits.limiter import Limiter
 from profilesvc.operations import demo_data, housekeeping
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from profilesvc.emulator.guard import Guard
-    from profilesvc.provider.transport import CountEdit
+    from profilesvc.limits.budget import Budget
+    from profilesvc.provider.quota import Counters
 
 SIGNING_KEY_FILE = "signing_key.pem"
 DEMO_KEY_FILE = "demo.json"
@@ -267,45 +268,58 @@ async def _open_provider(
         metrics.provider_request(api, operation, outcome, seconds)
         runtime.watcher.provider_request(api, operation, outcome, seconds)
 
-    if settings.provider.embedded:
-        from profilesvc.emulator.embedded import open_emulator
+    async with _open_counters(settings, runtime.clock, storage, metrics) as counters:
+        if settings.provider.embedded:
+            from profilesvc.emulator.embedded import open_emulator
 
-        demo = load_world()
-        async with open_emulator(
-            settings, clock=runtime.clock, entropy=runtime.entropy, world=demo, guard=runtime.guard, observe=observe
-        ) as opened:
-            yield opened
-    else:
-        from profilesvc.provider.connect import open_provider
+            async with open_emulator(
+                settings,
+                clock=runtime.clock,
+                entropy=runtime.entropy,
+                world=load_world(),
+                guard=runtime.guard,
+                observe=observe,
+                counters=counters,
+            ) as opened:
+                yield opened
+        else:
+            from profilesvc.provider.connect import open_provider
 
-        async with (
-            _open_edits(settings, runtime.clock, storage) as count_edit,
-            open_provider(settings, clock=runtime.clock, observe=observe, count_edit=count_edit) as provider,
-        ):
-            yield provider, None
+            async with open_provider(settings, clock=runtime.clock, observe=observe, counters=counters) as provider:
+                yield provider, None
 
 
 @asynccontextmanager
-async def _open_edits(settings: Settings, clock: Clock, storage: Storage) -> AsyncIterator["CountEdit"]:
-    """Open the counter of edits for all processes: in Redis or Valkey, else in PostgreSQL.
+async def _open_counters(
+    settings: Settings, clock: Clock, storage: Storage, metrics: Metrics
+) -> AsyncIterator["Counters"]:
+    """Open the counters of the provider's quota: for all processes in Redis or Valkey, else in this process.
 
-    While the server fails, each process counts on its own.
+    Edits of a profile are also counted in PostgreSQL. While the server fails, each process counts on its own.
     """
-    from profilesvc.provider.transport import counting
+    from profilesvc.provider.quota import Counters, counting
 
-    windows, leases = _open_windows(settings, clock), storage.leases
+    windows, leases, budget = _open_windows(settings, clock), storage.leases, _open_budget(settings, clock)
     by_windows = counting(windows)
 
-    async def count(profile: str, window: Window) -> int:
-        if isinstance(leases, PostgresLeases) and not settings.limits.shared:
+    async def count(bucket: str, window: Window) -> int:
+        # A window in the database is as many rows as it has room for, so it can count edits, but not a day's updates.
+        if isinstance(leases, PostgresLeases) and not settings.limits.shared and window.length <= MINUTE:
             with suppress(ServiceError):
-                return await leases.spend(f"edits of {profile}", window)
-        return await by_windows(profile, window)
+                return await leases.spend(bucket, window)
+        return await by_windows(bucket, window)
 
     try:
-        yield count
+        yield Counters(budget, count, metrics.quota_event)
     finally:
         await windows.close()
+        await budget.close()
+
+
+def _open_budget(settings: Settings, clock: Clock) -> "Budget":
+    from profilesvc.limits.budget import MemoryBudget
+
+    return MemoryBudget(clock)
 
 
 class _Closed:

@@ -304,12 +304,12 @@ class TestTheSchedule:
         await subscribe(alice)
         await pass_time(services, clock)
         await write(emulator, "7001", clock.now())
-        location = await of_alice(services)
+        locations = [await of_alice(services, f"locations/11{digit}") for digit in (1, 2, 3)]
         await fail(emulator, "disconnect", times=100)
         clock.advance(minutes=61)
-        for _ in range(FAILURES):
+        for number in range(FAILURES):
             with pytest.raises(ProviderError):
-                await reviews.read(services, location)
+                await reviews.read(services, locations[number % len(locations)])
         await forget_calls(emulator)
         await readings.run_once(services)
         assert await calls(emulator) == []
@@ -332,6 +332,9 @@ class _Down:
 
     def __init__(self) -> None:
         self.asked = 0
+
+    def of_owner(self, _owner_id: int) -> "_Down":
+        return self
 
     async def reviews(self, *_: object, **__: object) -> JsonObject:
         self.asked += 1

@@ -1,6 +1,6 @@
 """The emulator inside the process and behind a socket, and the adapter towards either."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import Clock, FrozenClock, parse_iso
 from profilesvc.emulator.app import create_emulator
 from profilesvc.fixtures import load_world
+from profilesvc.provider.port import ProviderError
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
 from profilesvc.provider.transport import Transport
 from profilesvc.server.serving import EmbeddedServer
@@ -72,12 +73,23 @@ def refusal(answer: Any) -> tuple[str, str]:
     return first["field"], first["description"]
 
 
+async def refused_by(call: Awaitable[object]) -> ProviderError:
+    """The error that a call raises."""
+    try:
+        await call
+    except ProviderError as error:
+        return error
+    raise AssertionError("it was not refused")
+
+
 def _adapter(client: httpx.AsyncClient, clock: Clock, **settings: Any) -> RemoteProvider:
     login = {
         "client_id": "tests",
         "client_secret": SecretStr("s"),
         "refresh_token": SecretStr("r"),
         "edits_per_minute": 0,
+        "requests_per_minute": 0,
+        "updates_per_day": 0,
     }
     whole = ProviderSettings(**{**login, **settings})
     return RemoteProvider(Transport(client, whole, origin=str(client.base_url), clock=clock))

@@ -20,7 +20,7 @@ export interface Details {
   LOCATION_NOT_VERIFIED: { verificationState: string };
   QUOTA_EXCEEDED: { limit: number; used: number; resets_at: string };
   PROVIDER_API_ERROR: {
-    reason: "rejected" | "unavailable" | "timeout" | "rate_limited";
+    reason: "rejected" | "unavailable" | "timeout" | "rate_limited" | "quota" | "reauth_required";
     retryable: boolean;
     provider_status?: number; provider_code?: string;
     provider_reason?: string; provider_message?: string;

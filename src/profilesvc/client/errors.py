@@ -180,7 +180,7 @@ class ProviderFailed(ProfileApiError):
 
     @property
     def reason(self) -> str | None:
-        """`rejected`, `unavailable`, `timeout` or `rate_limited`."""
+        """`rejected`, `unavailable`, `timeout`, `rate_limited`, `quota` or `reauth_required`."""
         return self.details.get("reason")
 
     @property

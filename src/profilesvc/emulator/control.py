@@ -6,7 +6,7 @@ On a socket it accepts only JSON and only the token that `guard.py` checks. It d
 the ones it names, and returns the same as GET:
 
     {"switches": {"strict": true, "review_seconds": 5, "reject_phrase": "casino", "refuse_refresh": false,
-                  "edits_per_minute": 10, "requests_per_minute": 300, ...},
+                  "edits_per_minute": 10, "requests_per_minute": 300, "updates_per_day": 10000, ...},
      "locations": {"locations/114": {"phoneNumbers": {"primaryPhone": "+81 45-555-0177"}, "labels": null}},
      "google_updated": {"locations/114": {"title": "Harbour Bookshop"}},
      "voice_of_merchant": {"locations/113": {"hasVoiceOfMerchant": true, "hasBusinessAuthority": true}},

@@ -16,6 +16,7 @@ from profilesvc.emulator.consent import AUTHORIZE
 from profilesvc.emulator.guard import Guard
 from profilesvc.provider.connect import emulator_login
 from profilesvc.provider.port import Provider
+from profilesvc.provider.quota import Counters
 from profilesvc.provider.remote import RemoteProvider
 from profilesvc.provider.transport import Observe, Transport, unobserved
 from profilesvc.settings import Settings
@@ -34,6 +35,7 @@ async def open_emulator(
     world: JsonObject | None,
     guard: Guard | None = None,
     observe: Observe = unobserved,
+    counters: Counters | None = None,
 ) -> AsyncIterator[tuple[Provider, Quart]]:
     """Open the emulator and a client of it. The app's lifespan is already running, so serve the app without one.
 
@@ -44,7 +46,7 @@ async def open_emulator(
         transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
         client = httpx.AsyncClient(transport=transport, trust_env=False)
         login = emulator_login(settings.provider)
-        port = Transport(client, login, origin=_ORIGIN, clock=clock, observe=observe)
+        port = Transport(client, login, origin=_ORIGIN, clock=clock, observe=observe, counters=counters)
         page = f"{settings.base_url}{PATH}{AUTHORIZE}"
         provider = RemoteProvider(port, port.consent(transport, page))
         try:

@@ -1,6 +1,7 @@
 """Errors in the provider's envelope: google.rpc.Status with details by `@type`."""
 
 import re
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -71,19 +72,37 @@ def post_error(code: int, field: str, message: str) -> ApiError:
     return ApiError(400, INVALID, {"@type": kind, "errorDetails": [detail]})
 
 
-def quota_exceeded(service: str, metric: str, limit: int) -> ApiError:
-    """Return the error for too many requests or edits in a minute."""
+class Limit(NamedTuple):
+    """A limit of the provider, as its errors name it. Only that of requests has been recorded."""
+
+    metric: str
+    name: str
+    shown: str
+    quota: str
+    unit: str
+
+
+REQUESTS = Limit(
+    "default_requests", "Requests", "Requests per minute", "DefaultRequestsPerMinutePerProject", "1/min/{project}"
+)
+EDITS = Limit("edits", "Edits", "Edits per minute", "EditsPerMinutePerLocation", "1/min/{project}/{location}")
+UPDATES = Limit("updates", "Updates", "Updates per day", "UpdatesPerDayPerProject", "1/d/{project}")
+
+
+def quota_exceeded(service: str, limit: Limit, value: int) -> ApiError:
+    """Return the error for too many requests."""
     metadata = {
         "service": service,
-        "quota_metric": f"{service}/{metric.lower()}",
-        "quota_limit": f"{metric}PerMinute",
+        "quota_metric": f"{service}/{limit.metric}",
+        "quota_limit": limit.quota,
         "quota_location": "global",
-        "quota_limit_value": str(limit),
+        "quota_limit_value": str(value),
+        "quota_unit": limit.unit,
         "consumer": "projects/1",
     }
     detail = {"@type": _ERROR_INFO, "reason": "RATE_LIMIT_EXCEEDED", "domain": "googleapis.com", "metadata": metadata}
     message = (
-        f"Quota exceeded for quota metric '{metric}' and limit '{metric} per minute' of service '{service}'"
+        f"Quota exceeded for quota metric '{limit.name}' and limit '{limit.shown}' of service '{service}'"
         " for consumer 'project_number:1'."
     )
     return ApiError(429, message, detail)

@@ -12,7 +12,7 @@ from profilesvc.emulator.errors import bad_request, not_found
 from profilesvc.emulator.filters import location_filter, location_order
 from profilesvc.emulator.masks import Path, applied, read_mask, trimmed, update_mask
 from profilesvc.emulator.rules import check_blocked, check_location, check_service_area, settled
-from profilesvc.emulator.state import count_edit, emulator, login, now, switches
+from profilesvc.emulator.state import count_edit, count_update, emulator, login, now, switches
 from profilesvc.emulator.store import dump
 from profilesvc.emulator.tables import EmulatorAccountRow, EmulatorLocationRow
 from profilesvc.emulator.wire import page, pruned, read_message, read_query
@@ -117,6 +117,7 @@ async def patch_location(location: str) -> JsonObject:
         if query.get("validateOnly") == "true":
             return {}
         await count_edit(row.name)
+        await count_update()
         _store(row, before, settled(after, mask) if strict else after, mask)
         session.add(row)
         response = _visible(row, _WHOLE)

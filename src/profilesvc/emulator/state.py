@@ -15,8 +15,8 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.entropy import Entropy
 from profilesvc.domain.rates import Window
-from profilesvc.domain.time import MINUTE, Clock, SystemClock
-from profilesvc.emulator.errors import quota_exceeded
+from profilesvc.domain.time import DAY, MINUTE, Clock, SystemClock
+from profilesvc.emulator.errors import EDITS, REQUESTS, UPDATES, Limit, quota_exceeded
 from profilesvc.emulator.faults import Faults
 from profilesvc.emulator.guard import Guard
 from profilesvc.emulator.store import Store
@@ -33,7 +33,8 @@ SERVICES = {
 
 
 class Switches(BaseModel):
-    """The emulator's behaviour, stored in its file. A limit of 0 is off; the provider's limits are 10 and 300.
+    """The emulator's behaviour, stored in its file. A limit of 0 is off; the provider's limits are 10, 300 and
+    10,000. Requests are counted per API, for all logins together.
 
     `strict` applies the provider's business rules and oddities; without it only the format is checked.
     Posts and replies whose text contains `reject_phrase` become REJECTED after `review_seconds`. Consumers see an edit
@@ -64,6 +65,7 @@ class Switches(BaseModel):
     push_times: int = Field(1, ge=1, le=10)
     push_shuffled: bool = False
     push_delay_seconds: float = Field(0, ge=0)
+    updates_per_day: int = Field(0, ge=0)
     clock_offset_ms: int = 0
 
 
@@ -148,13 +150,13 @@ def login() -> Login:
     return current
 
 
-async def _count(key: str, metric: str, limit: int) -> None:
+async def _count(key: str, limit: Limit, value: int, length: int = MINUTE) -> None:
     service = f"{SERVICES.get(request.blueprint or '', 'mybusinessbusinessinformation')}.googleapis.com"
-    if not limit:
+    if not value:
         return
-    granted, _ = await emulator().limiter.take(key.format(service), Window(limit, MINUTE))
+    granted, _ = await emulator().limiter.take(key.format(service), Window(value, length))
     if not granted:
-        raise quota_exceeded(service, metric, limit)
+        raise quota_exceeded(service, limit, value)
 
 
 async def count_request() -> None:
@@ -163,7 +165,7 @@ async def count_request() -> None:
     Raises:
         ApiError: 429, over the limit.
     """
-    await _count("requests to {}", "Requests", switches().requests_per_minute)
+    await _count("requests to {}", REQUESTS, switches().requests_per_minute)
 
 
 async def count_edit(location: str) -> None:
@@ -172,4 +174,13 @@ async def count_edit(location: str) -> None:
     Raises:
         ApiError: 429, over the limit.
     """
-    await _count(f"edits of {location}", "Edits", switches().edits_per_minute)
+    await _count(f"edits of {location}", EDITS, switches().edits_per_minute)
+
+
+async def count_update() -> None:
+    """Count one update of a location.
+
+    Raises:
+        ApiError: 429, over the limit.
+    """
+    await _count("updates", UPDATES, switches().updates_per_day, DAY)

@@ -1,13 +1,19 @@
-"""Circuit breaker: while the provider is down, calls fail in milliseconds instead of timing out."""
+"""Circuit breakers: while the provider is down, calls fail in milliseconds instead of timing out.
 
-from collections.abc import Iterator
+Each API has one breaker for everything, and one for each party: a connected login, or a location that the
+installation's login reaches. Calls that fail for one party pause only that party (D-113).
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 
 from profilesvc.domain.time import SECOND, Clock
 from profilesvc.provider.port import ProviderError, Reason
 
 FAILURES = 5
+PARTIES = 3
 COOL_DOWN_MS = 10 * SECOND
+_KEPT = 4_096
 
 
 class Unreachable(ProviderError):
@@ -18,15 +24,19 @@ class Unreachable(ProviderError):
 
 
 class Breaker:
-    """The breaker of one API. It opens after 5 consecutive operations without a response, and probes after 10 s."""
+    """A breaker. It opens after 5 consecutive operations without a response, and probes after 10 s.
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    The failures must be of `parties` different parties, because one that is slow is no outage.
+    """
+
+    def __init__(self, clock: Clock, parties: int = 1) -> None:
+        self._clock, self._parties = clock, parties
         self._failures, self._open_until, self._probing = 0, 0, False
+        self._failed: set[Hashable] = set()
 
     @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Guard one operation.
+    def guard(self, party: Hashable) -> Iterator[None]:
+        """Guard one operation of a party.
 
         Raises:
             ProviderError: The breaker is open.
@@ -36,20 +46,31 @@ class Breaker:
             yield
         except Unreachable:
             self._failures += 1
-            if self._failures >= FAILURES:
+            if len(self._failed) < self._parties:
+                self._failed.add(party)
+            if self._is_tripped:
                 self._open_until = self._clock.now() + COOL_DOWN_MS
             raise
         except ProviderError as error:
-            self._failures = 0 if error.reached else self._failures
+            if error.reached:
+                self._reset()
             raise
         else:
-            self._failures = 0
+            self._reset()
         finally:
             self._probing = self._probing and not probe
 
+    @property
+    def _is_tripped(self) -> bool:
+        return self._failures >= FAILURES and len(self._failed) >= self._parties
+
+    def _reset(self) -> None:
+        self._failures = 0
+        self._failed.clear()
+
     def _admit(self) -> bool:
         """Return whether this operation is the probe. Setting the clock back does not keep the breaker open longer."""
-        if self._failures < FAILURES:
+        if not self._is_tripped:
             return False
         wait = self._open_until - self._clock.now()
         if self._probing or 0 < wait <= COOL_DOWN_MS:
@@ -62,3 +83,27 @@ class Breaker:
             )
         self._probing = True
         return True
+
+
+class Breakers:
+    """The breakers of all APIs and parties in this process."""
+
+    def __init__(self, clock: Clock, apis: Iterable[str]) -> None:
+        self._clock = clock
+        self._wide = {api: Breaker(clock, PARTIES) for api in apis}
+        self._narrow: dict[tuple[str, Hashable], Breaker] = {}  # the least recently used first
+
+    @contextmanager
+    def guard(self, api: str, party: Hashable) -> Iterator[None]:
+        """Guard one operation.
+
+        Raises:
+            ProviderError: A breaker is open.
+        """
+        slot = api, party
+        narrow = self._narrow.pop(slot, None) or Breaker(self._clock)
+        while len(self._narrow) >= _KEPT:
+            del self._narrow[next(iter(self._narrow))]
+        self._narrow[slot] = narrow
+        with self._wide[api].guard(party), narrow.guard(party):
+            yield

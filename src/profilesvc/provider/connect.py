@@ -8,8 +8,9 @@ from pydantic import SecretStr
 
 from profilesvc.domain.time import Clock
 from profilesvc.provider.port import Provider
+from profilesvc.provider.quota import Counters
 from profilesvc.provider.remote import RemoteProvider
-from profilesvc.provider.transport import CountEdit, Observe, Transport, unobserved
+from profilesvc.provider.transport import Observe, Transport, unobserved
 from profilesvc.settings import ProviderSettings, Settings
 
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30)
@@ -17,16 +18,14 @@ _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepali
 
 @asynccontextmanager
 async def open_provider(
-    settings: Settings, *, clock: Clock, observe: Observe = unobserved, count_edit: CountEdit | None = None
+    settings: Settings, *, clock: Clock, observe: Observe = unobserved, counters: Counters | None = None
 ) -> AsyncIterator[Provider]:
-    """Open the client of the provider at the configured address; without `count_edit` this process counts edits."""
+    """Open the client of the provider at the configured address; without `counters` this process counts on its own."""
     seconds = settings.provider.timeout_seconds
     timeout = httpx.Timeout(seconds, connect=seconds / 4)  # so that a connection can be retried within the timeout
     client = httpx.AsyncClient(timeout=timeout, limits=_LIMITS)
     login = settings.provider if settings.production else _with_login(settings.provider)
-    transport = Transport(
-        client, login, origin=settings.provider.url, clock=clock, observe=observe, count_edit=count_edit
-    )
+    transport = Transport(client, login, origin=settings.provider.url, clock=clock, observe=observe, counters=counters)
     remote = RemoteProvider(transport)
     try:
         yield remote
@@ -37,12 +36,12 @@ async def open_provider(
 def emulator_login(settings: ProviderSettings) -> ProviderSettings:
     """Return the settings with a login for an emulator, which accepts any that is not empty.
 
-    Edits are counted only if `edits_per_minute` is set explicitly.
+    A limit of the provider applies only if it is set explicitly.
     """
     login = {name: SecretStr("emulator") for name in ("client_secret", "refresh_token")}
     own = dict.fromkeys(("token_url", "authorize_url", "revoke_url", "userinfo_url"), "")
-    edits = settings.edits_per_minute if "edits_per_minute" in settings.model_fields_set else 0
-    return settings.model_copy(update={**login, "client_id": "emulator", "edits_per_minute": edits, **own})
+    off = dict.fromkeys({"edits_per_minute", "requests_per_minute", "updates_per_day"} - settings.model_fields_set, 0)
+    return settings.model_copy(update={**login, "client_id": "emulator", **off, **own})
 
 
 def _with_login(settings: ProviderSettings) -> ProviderSettings:

@@ -5,11 +5,11 @@ operations whose v4 paths contain an account have it as a parameter.
 """
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from profilesvc.contract.json import JsonObject
 
-Reason = Literal["rejected", "unavailable", "timeout", "rate_limited", "reauth_required"]
+Reason = Literal["rejected", "unavailable", "timeout", "rate_limited", "quota", "reauth_required"]
 
 
 @dataclass(eq=False)
@@ -67,8 +67,26 @@ class Granted:
     refresh_token: str = field(repr=False)
 
 
+class QuotaStanding(NamedTuple):
+    """The quota of an API: requests per minute by the settings and now, those of the last minute, and those waiting.
+
+    `budget` is less than `full` after the provider has rejected requests. `full` is 0 if nothing is counted.
+    """
+
+    api: str
+    full: int
+    budget: int
+    used: int
+    waiting: int
+
+
 class Login(Protocol):
     """A login of an owner, which replaces the installation's own login."""
+
+    @property
+    def owner_id(self) -> int:
+        """Whose login it is."""
+        ...
 
     @property
     def refresh_token(self) -> str:
@@ -115,6 +133,14 @@ class Provider(Protocol):
 
     def signed_in(self, login: Login) -> "Provider":
         """Return the provider as a login of an owner sees it, with tokens and circuit breakers of its own."""
+        ...
+
+    def of_owner(self, owner_id: int) -> "Provider":
+        """Return the provider with the same login; its requests count for an owner of the service."""
+        ...
+
+    async def quota(self) -> list[QuotaStanding]:
+        """Return the quota of each API."""
         ...
 
     async def accounts(self) -> list[JsonObject]:

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.provider.location import Location
-from profilesvc.provider.port import ConsentHost, Login, Verification
+from profilesvc.provider.port import ConsentHost, Login, QuotaStanding, Verification
 from profilesvc.provider.transport import IMPORT, LIST, WRITE, Api, Request, Transport
 
 READ_MASK = ",".join(Location.model_fields)
@@ -22,6 +22,13 @@ class RemoteProvider:
     def signed_in(self, login: Login) -> "RemoteProvider":
         """Return the same provider with the login of an owner."""
         return RemoteProvider(self._transport.signed_in(login), self.consent)
+
+    def of_owner(self, owner_id: int) -> "RemoteProvider":
+        """Return the same provider, whose requests count for an owner."""
+        return RemoteProvider(self._transport.of_owner(owner_id), self.consent)
+
+    async def quota(self) -> list[QuotaStanding]:
+        return await self._transport.quota()
 
     async def accounts(self) -> list[JsonObject]:
         """Return all accounts of the connected login."""

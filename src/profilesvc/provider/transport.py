@@ -1,4 +1,4 @@
-"""Calls to an unreliable provider: timeouts, retries, tokens, edit limits and circuit breakers.
+"""Calls to an unreliable provider: timeouts, retries, tokens, its quota and circuit breakers.
 
 A call has a share of the time that one request of the service may spend at the provider, and raises only
 ProviderError. Reads, masked patches, PUT and DELETE are retried after temporary failures. A POST is retried only if the
@@ -7,24 +7,24 @@ provider did not carry it out (it was not reached, or its response was 429), bec
 
 import asyncio
 import copy
+import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from profilesvc.contract.json import JsonObject
-from profilesvc.domain.rates import Window, Windows
-from profilesvc.domain.time import MINUTE, SECOND, Clock
-from profilesvc.limits.counters import MemoryWindows
-from profilesvc.provider.breaker import Breaker, Unreachable
+from profilesvc.domain.time import Clock
+from profilesvc.provider.breaker import Breakers, Unreachable
 from profilesvc.provider.consent import Consent, Endpoints
 from profilesvc.provider.oauth import TokenSource, login_error
-from profilesvc.provider.port import Login, ProviderError
-from profilesvc.provider.responses import Received, read_document, read_response
+from profilesvc.provider.port import Login, ProviderError, QuotaStanding
+from profilesvc.provider.quota import Counters, Quota
+from profilesvc.provider.responses import Received, is_over_quota, read_document, read_response
 from profilesvc.settings import ProviderSettings
 
 Api = Literal["information", "verifications", "accounts", "posts", "notifications"]
@@ -33,6 +33,8 @@ Api = Literal["information", "verifications", "accounts", "posts", "notification
 # about one `timeout_seconds` in total. An import lists many pages, and its caller has no deadline.
 READ, LIST, WRITE, IMPORT = 0.4, 0.6, 0.6, 5.0
 _ATTEMPTS = 3
+_WAIT = 0.5  # of the remaining time of an operation, for its turn within the quota
+_LOCATION = re.compile(r"locations/[^/:]+")
 _full_jitter = wait_random_exponential(multiplier=0.2, max=2)
 
 
@@ -52,9 +54,18 @@ class Request:
     body: JsonObject | None = None
     edits: str = ""
 
+    @property
+    def location(self) -> str:
+        """The name of the location in the path; empty if there is none."""
+        found = _LOCATION.search(self.path)
+        return found[0] if found else ""
 
-# Counts an edit of a profile in a window; returns 0, or the milliseconds until there is room.
-CountEdit = Callable[[str, Window], Awaitable[int]]
+    @property
+    def is_update(self) -> bool:
+        """Whether it counts towards the limit of updates of locations per day."""
+        return self.api == "information" and self.method == "PATCH"
+
+
 # The callback for every request: API, operation, HTTP status or failure, and seconds.
 Observe = Callable[[str, str, str, float], None]
 
@@ -63,18 +74,8 @@ def unobserved(_api: str, _operation: str, _outcome: str, _seconds: float) -> No
     """Do nothing."""
 
 
-def counting(windows: Windows) -> CountEdit:
-    """Return the counter of edits for these windows."""
-
-    async def count(profile: str, window: Window) -> int:
-        granted, standing = await windows.take(f"edits-per-profile:{profile}", window)
-        return 0 if granted else max(standing.wait, 1)
-
-    return count
-
-
 class Transport:
-    """The transport to the provider's APIs, each with its own base URL and circuit breaker."""
+    """The transport to the provider's APIs, each with its own base URL, quota and circuit breakers."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class Transport:
         origin: str,
         clock: Clock,
         observe: Observe = unobserved,
-        count_edit: CountEdit | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self._client, self._clock, self._settings, self._observe = client, clock, settings, observe
         own: dict[Api, str] = {
@@ -95,20 +96,32 @@ class Transport:
             "notifications": settings.notifications_url,
         }
         self._bases = {api: (url or origin).rstrip("/") for api, url in own.items()}
-        self._breakers = {api: Breaker(clock) for api in own}
+        self._breakers = Breakers(clock, own)
         self._endpoints = Endpoints.of(settings, origin)
         self._tokens = self._token_source(None)
-        self._take_edit = count_edit or counting(MemoryWindows(clock))
+        self._quota = Quota(settings, counters or Counters.in_memory(clock), get_args(Api))
+        self._owner = 0  # the operator
+        self._party: Hashable = None  # of the circuit breakers; None: the location
 
     def _token_source(self, login: Login | None) -> TokenSource:
         return TokenSource(self._client, self._settings, url=self._endpoints.token, clock=self._clock, login=login)
 
     def signed_in(self, login: Login) -> "Transport":
         """Return a transport over the same connections, with the tokens and the circuit breakers of a login."""
-        other = copy.copy(self)
+        other = self.of_owner(login.owner_id)
         other._tokens = self._token_source(login)
-        other._breakers = {api: Breaker(self._clock) for api in self._breakers}
+        other._party = object()
         return other
+
+    def of_owner(self, owner_id: int) -> "Transport":
+        """Return a transport over the same connections, whose requests are counted for an owner."""
+        other = copy.copy(self)
+        other._owner = owner_id
+        return other
+
+    async def quota(self) -> list[QuotaStanding]:
+        """Return the quota of each API."""
+        return await self._quota.standing()
 
     def consent(self, transport: httpx.AsyncBaseTransport | None = None, authorize_url: str = "") -> Consent:
         """Return the client of the OAuth host; `authorize_url` is the consent page if browsers reach it elsewhere."""
@@ -147,7 +160,7 @@ class Transport:
     @asynccontextmanager
     async def _operation(self, request: Request) -> AsyncIterator[float]:
         """Yield the deadline by the loop's clock for all retries, pauses and pages."""
-        with self._breakers[request.api].guard():
+        with self._breakers.guard(request.api, self._party or request.location):
             try:
                 async with asyncio.timeout(self._settings.timeout_seconds * request.share) as scope:
                     yield scope.when() or 0
@@ -166,17 +179,17 @@ class Transport:
             reraise=True,
         )
         try:
-            return await retrying(self._attempt, request)
+            return await retrying(self._attempt, request, deadline)
         except ProviderError as error:
             if error.not_found and request.method == "DELETE" and retrying.statistics["attempt_number"] > 1:
                 return {}  # an earlier attempt succeeded, and its response was lost
             raise
 
-    async def _attempt(self, request: Request) -> JsonObject:
-        await self._count_edit(request.edits)
+    async def _attempt(self, request: Request, deadline: float) -> JsonObject:
+        await self._count(request, deadline)
         started, outcome = time.monotonic(), "unreachable"
         try:
-            received = await self._authorized(request)
+            received = await self._authorized(request, deadline)
             outcome = str(received.status)
         except ProviderError:
             raise
@@ -192,29 +205,28 @@ class Transport:
             raise Unreachable("unavailable", f"no connection ({type(error).__name__})") from None
         finally:
             self._observe(request.api, request.operation, outcome, time.monotonic() - started)
+        if received.status == 429 and is_over_quota(received, is_edit=bool(request.edits)):
+            await self._quota.exceeded(request.api)
         return read_document(received)
 
-    async def _count_edit(self, profile: str) -> None:
-        """Count an edit of a profile towards the provider's limit per minute."""
-        limit = self._settings.edits_per_minute
-        if not profile or not limit:
-            return
-        wait = await self._take_edit(profile, Window(limit, MINUTE))
-        if wait:
-            message = f"the limit of {limit} edits per minute of this profile is used up"
-            raise ProviderError(
-                "rate_limited",
-                retryable=True,
-                provider_message=message,
-                retry_after=min(wait, MINUTE) / SECOND,
-                reached=False,
-            )
+    async def _count(self, request: Request, deadline: float) -> None:
+        """Count a request towards the provider's limits, and wait for its turn."""
+        if request.edits:
+            await self._quota.count_edit(request.edits)
+        await self._turn(request, deadline)
+        if request.is_update:
+            await self._quota.count_update(request.api)
 
-    async def _authorized(self, request: Request) -> Received:
+    async def _turn(self, request: Request, deadline: float) -> None:
+        left = deadline - asyncio.get_running_loop().time()
+        await self._quota.turn(request.api, self._owner, left * _WAIT)
+
+    async def _authorized(self, request: Request, deadline: float) -> Received:
         """Send the request with a token. Replace a rejected token once."""
         token = await self._tokens.get()
         received = await self._send(request, token)
         if received.status == 401:
+            await self._turn(request, deadline)
             received = await self._send(request, await self._tokens.get(rejected=token))
         if received.status == 401:
             raise login_error()

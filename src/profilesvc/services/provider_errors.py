@@ -12,6 +12,7 @@ _MESSAGES = {
     "unavailable": "The external provider is not available; try again later",
     "timeout": "The external provider did not respond in time; try again",
     "reauth_required": "The owner's login at the external provider has ended and must be connected again",
+    "quota": "The quota of requests to the external provider is used up; try again later",
     "rate_limited": "The external provider accepts no more requests for now; try again later",
 }
 

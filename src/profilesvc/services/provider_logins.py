@@ -34,7 +34,7 @@ async def provider_at(services: Services, location: AllowedLocation) -> Provider
         ProviderError: `reauth_required` if the login has ended. No call is made then.
     """
     if location.connection_id is None:
-        return services.provider
+        return services.provider.of_owner(location.owner_id)
     async with services.storage.read() as session:
         row = await table.find(session, location.owner_id, location.connection_id)
     if row is None:
@@ -88,6 +88,11 @@ class _Login:
     services: Services = field(repr=False)
     row: ProviderConnection = field(repr=False)
     refresh_token: str = field(repr=False)
+
+    @property
+    def owner_id(self) -> int:
+        """Whose login it is."""
+        return self.row.owner_id
 
     async def renewed(self) -> None:
         """Store when the login was last used, which is at most once an hour, and that it works again."""

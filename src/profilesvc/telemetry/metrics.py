@@ -51,6 +51,8 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
+        text = "Calls that waited or were refused because of the provider's quota, and reductions of the budget."
+        self._quota = self._counter("provider_quota_events", text, "api", "event")
         self._rejected = self._counter("limit_refusals", "Requests rejected because of a limit, by limit.", "limit")
         self._posts = self._counter("posts_created", "Posts created.")
         self._deliveries = self._counter(
@@ -90,6 +92,11 @@ class Metrics:
     def provider_request(self, api: str, operation: str, outcome: str, seconds: float) -> None:
         """Count a request to the provider. A retried operation has several requests."""
         self._provider.labels(api, operation, outcome).observe(seconds)
+        self._events += 1
+
+    def quota_event(self, api: str, event: str) -> None:
+        """Count what the provider's quota caused: `waited`, `refused` or `shrunk`."""
+        self._quota.labels(api, event).inc()
         self._events += 1
 
     def limit_reached(self, limit: str) -> None:

@@ -1,0 +1,141 @@
+"""The provider's quota through the client: its own 429, and the refusals before it."""
+
+import time
+
+import pytest
+
+from profilesvc.domain.time import FrozenClock
+from profilesvc.provider.quota import Counters, Quota
+from profilesvc.provider.responses import Received, is_over_quota
+from profilesvc.settings import ProviderSettings
+from support.provider import Rig, refused_by
+
+PIER, OTHER, ALICE = "locations/111", "locations/112", "accounts/1"
+SAMPLE = {  # format.md, 10.3
+    "error": {
+        "code": 429,
+        "message": "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service "
+        "'mybusinessbusinessinformation.googleapis.com' for consumer 'project_number:1'.",
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [
+            {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": "RATE_LIMIT_EXCEEDED",
+                "domain": "googleapis.com",
+                "metadata": {
+                    "service": "mybusinessbusinessinformation.googleapis.com",
+                    "quota_metric": "mybusinessbusinessinformation.googleapis.com/default_requests",
+                    "quota_limit": "DefaultRequestsPerMinutePerProject",
+                    "quota_location": "global",
+                    "quota_limit_value": "300",
+                    "quota_unit": "1/min/{project}",
+                    "consumer": "projects/1",
+                },
+            }
+        ],
+    }
+}
+
+
+async def test_emulator_refuses_in_the_providers_words(emulator: Rig) -> None:
+    await emulator.put_state(switches={"requests_per_minute": 300})
+    for _ in range(300):
+        assert (await emulator.read(PIER, "title")).status_code == 200
+    refused = await emulator.read(PIER, "title")
+    assert (refused.status_code, refused.json()) == (429, SAMPLE)
+    assert (await emulator.http.get(f"/v1/{PIER}/VoiceOfMerchantState")).status_code == 200
+
+
+async def test_emulator_limits_updates_per_day(emulator: Rig) -> None:
+    await emulator.put_state(switches={"updates_per_day": 2})
+    for name in (PIER, OTHER):
+        assert (await emulator.patch(name, {"title": "New"}, "title")).status_code == 200
+    error = (await emulator.patch(PIER, {"title": "Newer"}, "title")).json()["error"]
+    assert error["details"][0]["metadata"]["quota_unit"] == "1/d/{project}"
+    assert (await emulator.read(PIER)).json()["title"] == "New"
+    await emulator.http.post("/__emulator/clock", json={"advance_seconds": 86_400})
+    await emulator.log_in()
+    assert (await emulator.patch(PIER, {"title": "Newer"}, "title")).status_code == 200
+
+
+async def budgets(rig: Rig) -> dict[str, int]:
+    return {each.api: each.budget for each in await rig.provider.quota()}
+
+
+async def test_429_of_the_project_shrinks_the_budget_of_its_api(emulator: Rig) -> None:
+    emulator.provider = emulator.adapter(requests_per_minute=300)
+    await emulator.put_state(switches={"requests_per_minute": 1})
+    await emulator.provider.location(PIER)
+    error = await refused_by(emulator.provider.location(PIER))
+    assert (error.reason, error.provider_reason) == ("rate_limited", "RATE_LIMIT_EXCEEDED")
+    others = dict.fromkeys(("verifications", "accounts", "posts", "notifications"), 300)
+    assert await budgets(emulator) == {**others, "information": 150}
+    emulator.clock.advance(minutes=10)
+    assert await budgets(emulator) == {**others, "information": 300}
+
+
+async def test_429_for_the_edits_of_a_profile_shrinks_nothing(emulator: Rig) -> None:
+    emulator.provider = emulator.adapter(requests_per_minute=300)
+    await emulator.put_state(switches={"edits_per_minute": 1})
+    await emulator.provider.patch_location(PIER, {"title": "New"}, ["title"])
+    assert (await refused_by(emulator.provider.patch_location(PIER, {"title": "A"}, ["title"]))).http_status == 429
+    assert set((await budgets(emulator)).values()) == {300}
+
+
+@pytest.mark.parametrize(
+    ("body", "is_edit", "shrinks"),
+    [
+        (b'{"error": {"status": "RESOURCE_EXHAUSTED"}}', False, True),
+        (b'{"error": {"status": "RESOURCE_EXHAUSTED"}}', True, False),
+        (b'{"error": {"status": "UNAVAILABLE"}}', False, False),
+        (b"<html>Too Many Requests", False, False),
+        (b'{"error": []}', False, False),
+    ],
+)
+def test_429_without_details(body: bytes, is_edit: bool, shrinks: bool) -> None:
+    assert is_over_quota(Received(429, body), is_edit=is_edit) is shrinks
+
+
+async def test_request_over_the_quota_does_not_reach_the_provider(emulator: Rig) -> None:
+    provider = emulator.adapter(requests_per_minute=2)
+    await provider.location(PIER)
+    await provider.of_owner(7).location(PIER)
+    sent = await emulator.calls(PIER)
+    error = await refused_by(provider.of_owner(8).location(PIER))
+    assert (error.reason, error.retryable, error.reached, error.retry_after) == ("quota", True, False, 60)
+    assert await emulator.calls(PIER) == sent
+    await provider.accounts()  # each API has its own
+    emulator.clock.advance(minutes=1)
+    await provider.location(PIER)
+
+
+async def test_refusals_do_not_open_the_breaker(emulator: Rig) -> None:
+    provider = emulator.adapter(requests_per_minute=1)
+    await provider.location(PIER)
+    for _ in range(20):
+        assert (await refused_by(provider.location(PIER))).reason == "quota"
+    emulator.clock.advance(minutes=1)
+    await provider.location(PIER)
+
+
+async def test_updates_per_day_are_refused_by_the_client(emulator: Rig) -> None:
+    provider = emulator.adapter(updates_per_day=1)
+    await provider.patch_location(PIER, {"title": "New"}, ["title"])
+    error = await refused_by(provider.patch_location(OTHER, {"title": "New"}, ["title"]))
+    assert (error.reason, error.retry_after) == ("quota", 86_400)
+    await provider.create_post(ALICE, PIER, {"topicType": "STANDARD", "summary": "a post is no update"})
+
+
+async def test_token_that_is_replaced_costs_a_second_request(emulator: Rig) -> None:
+    provider = emulator.adapter(requests_per_minute=2)
+    await emulator.fault("status", status=401, match={"path": ".*/locations/111"})
+    await provider.location(PIER)
+    assert (await refused_by(provider.location(PIER))).reason == "quota"
+
+
+async def test_turn_costs_microseconds(clock: FrozenClock) -> None:
+    quota = Quota(ProviderSettings(requests_per_minute=100_000), Counters.in_memory(clock), ("posts",))
+    started = time.perf_counter()
+    for number in range(10_000):
+        await quota.turn("posts", number % 500, 1.0)
+    assert (time.perf_counter() - started) / 10_000 < 200e-6  # a call by httpx costs 540 to 940 µs
