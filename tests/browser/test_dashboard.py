@@ -210,7 +210,7 @@ def test_it_goes_on_after_a_restart_of_the_service(chromium: Any, tmp_path: Path
             httpx.post(
                 f"{second.url}/api/v1/api-keys/heartbeat", json={}, headers=beat, trust_env=False
             ).raise_for_status()
-            page.get_by_text("Online").first.wait_for()  # the same page, not reloaded, still signed in
+            page.locator(".site .online").first.wait_for()  # the same page, not reloaded, still signed in
             assert page.locator("#sites").get_attribute("data-poll") != before
     finally:
         if opened is not None:

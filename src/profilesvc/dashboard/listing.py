@@ -51,9 +51,9 @@ class Listing:
             changed.pop("page", None)
         return f"{path or self.path}?{urlencode(changed)}" if changed else path or self.path
 
-    def here(self, path: str = "") -> str:
+    def here(self, path: str = "", **changes: object) -> str:
         """Return the URL of this page of the list, or of another form of it."""
-        return self.link(path, page=self.values.get("page"))
+        return self.link(path, page=self.values.get("page"), **changes)
 
 
 @dataclass(frozen=True, slots=True)

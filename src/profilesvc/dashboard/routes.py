@@ -18,6 +18,7 @@ from profilesvc.dashboard import (
     plan,
     posts,
     reviews,
+    selected,
     session,
     site,
     sites,
@@ -26,7 +27,7 @@ from profilesvc.dashboard import (
 )
 from profilesvc.domain.errors import ServiceError
 
-_PARTS = [session, sites, site, posts, reviews, keys, connections, alerts, webhooks, deliveries, plan, badge]
+_PARTS = [session, sites, selected, site, posts, reviews, keys, connections, alerts, webhooks, deliveries, plan, badge]
 _UNLISTED = [alert_links, mail]  # no link of the navigation
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
