@@ -80,7 +80,7 @@ async def delete(visit: Visit, alert_id: str) -> Response:
     except ServiceError as error:
         return await _one(visit, alert_id, error=error, prefix="delete-")
     await alerts.delete(visit.services, visit.caller, alert_id)
-    return pages.redirect(f"{pages.PATH}/alerts")
+    return pages.redirect(f"{pages.PATH}/alerts", "removed")
 
 
 async def _list(visit: Visit, typed: str = "", error: ServiceError | None = None) -> Response:

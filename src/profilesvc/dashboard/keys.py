@@ -84,7 +84,7 @@ async def deactivate(visit: Visit, client_id: str) -> Response:
         await keys.deactivate(visit.services, client_id, "user_requested", caller=visit.caller)
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action="deactivate")
-    return pages.redirect(f"{pages.PATH}/keys/{client_id}")
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}", "paused")
 
 
 @view(blueprint, "/keys/<client_id>/reactivate", "POST")
@@ -93,7 +93,7 @@ async def reactivate(visit: Visit, client_id: str) -> Response:
         await keys.reactivate_own(visit.services, visit.caller, client_id)
     except ServiceError as error:
         return await _one(visit, client_id, error=error)
-    return pages.redirect(f"{pages.PATH}/keys/{client_id}")
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}", "resumed")
 
 
 @view(blueprint, "/keys/<client_id>/revoke")
@@ -104,7 +104,7 @@ async def confirm(visit: Visit, client_id: str) -> Response:
 @view(blueprint, "/keys/<client_id>/revoke", "POST")
 async def revoke(visit: Visit, client_id: str) -> Response:
     await keys.revoke(visit.services, visit.caller, client_id)
-    return pages.redirect(f"{pages.PATH}/keys")
+    return pages.redirect(f"{pages.PATH}/keys", "revoked")
 
 
 @view(blueprint, "/keys/<client_id>/badge", "POST")
@@ -131,7 +131,7 @@ async def grace(visit: Visit, client_id: str) -> Response:
         await key_alerts.change(visit.services, visit.caller, client_id, change)
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action="alerts")
-    return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts")
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts", "saved")
 
 
 @view(blueprint, "/keys/<client_id>/snooze", "POST")
@@ -146,7 +146,7 @@ async def snooze(visit: Visit, client_id: str) -> Response:
         await key_alerts.change(visit.services, visit.caller, client_id, KeyAlertsChange(snoozed_until=until))
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action="alerts")
-    return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts")
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}#alerts", "saved")
 
 
 def _hours(text: str) -> float:

@@ -18,6 +18,7 @@ from profilesvc.domain.time import iso
 
 PATH = "/dashboard"
 VISIT = "profilesvc.visit"  # the key of the visit in a request's scope, for error pages
+_DONE = "notice"  # the parameter of a page after a redirect
 FRAGMENT = "X-Fragment"  # sent by live.js, which requests parts of pages
 # Only our own scripts and styles. Nothing is loaded from or sent to other origins.
 _POLICY = (
@@ -56,13 +57,22 @@ def text(template: str, **shown: object) -> str:
 
 
 def page(template: str, status: int | None = None, *, problems: Problems = NONE, **shown: object) -> Response:
-    """Return a page that only the browser may cache; its status is that of its problems, unless one is given."""
+    """Return a page that only the browser may cache; its status is that of its problems, unless one is given.
+
+    Back to a form with problems shows it as it was. A browser cannot do that if it may not store the response to a
+    POST: it would show an error page of its own.
+    """
     return Response(
-        text(template, problems=problems, **shown),
+        text(template, problems=problems, notice=_notice(), **shown),
         problems.status if status is None else status,
-        {"Cache-Control": "no-store"},
+        {"Cache-Control": "private, no-cache" if request.method == "POST" and problems else "no-store"},
         content_type="text/html; charset=utf-8",
     )
+
+
+def _notice() -> str:
+    """Return what the redirect to this page reports, in the words of `words.DONE`."""
+    return words.DONE.get(request.args.get(_DONE, ""), "")
 
 
 def is_fragment() -> bool:
@@ -70,8 +80,14 @@ def is_fragment() -> bool:
     return FRAGMENT in request.headers
 
 
-def redirect(path: str) -> Response:
-    """Redirect to a path. A script gets the path in `X-Go-To`, because it must not show a page as a part."""
+def redirect(path: str, done: str = "") -> Response:
+    """Redirect to a path, which then shows what is `done`, a name of `words.DONE`.
+
+    A script gets the path in `X-Go-To`, because it must not show a page as a part.
+    """
+    if done:
+        page_path, mark, part = path.partition("#")
+        path = f"{page_path}{'&' if '?' in page_path else '?'}{_DONE}={done}{mark}{part}"
     if is_fragment():
         return Response(status=204, headers={"X-Go-To": path, "Cache-Control": "no-store"})
     return Response(status=303, headers={"Location": path, "Cache-Control": "no-store"})

@@ -3,17 +3,23 @@
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.contract.json import JsonObject
+from profilesvc.contract.provider.post import LocalPost
 from profilesvc.dashboard.problems import NONE, Problems, of
 from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.messages import normal
 from profilesvc.domain.posts import check_create
+
+_DAY, _TIME = ("year", "month", "day"), ("hours", "minutes")
+_CHANGED = ("topicType", "summary", "languageCode", "callToAction", "event", "offer")
 
 
 def document(kind: str, form: "MultiDict[str, str]") -> JsonObject:
     """Return the post that the form describes, without empty fields."""
-    values = {name: text.strip() for name, text in form.items() if text.strip()}
+    values = {name: one_line_ends(text) for name, text in form.items() if text.strip()}
     post: JsonObject = {"topicType": kind}
-    if "summary" in values:
-        post["summary"] = values["summary"]
+    for name, of_input in (("summary", "summary"), ("languageCode", "language")):
+        if of_input in values:
+            post[name] = values[of_input]
     if "action" in values and kind != "OFFER":  # the form of an offer has no button
         post["callToAction"] = _present({"actionType": values["action"], "url": values.get("action_url")})
     if kind in {"EVENT", "OFFER"}:
@@ -26,6 +32,50 @@ def document(kind: str, form: "MultiDict[str, str]") -> JsonObject:
     return post
 
 
+def one_line_ends(text: str) -> str:
+    """Return what was typed. Browsers send two characters for the end of a line, and a limit counts one."""
+    return text.strip().replace("\r\n", "\n")
+
+
+def values(post: JsonObject) -> "MultiDict[str, str]":
+    """Return the fields of the form that describe a post: the reverse of `document`."""
+    event, offer, action = (post.get(name, {}) for name in ("event", "offer", "callToAction"))
+    schedule = event.get("schedule", {})
+    found = {
+        "kind": post.get("topicType"),
+        "summary": post.get("summary"),
+        "language": post.get("languageCode"),
+        "action": action.get("actionType"),
+        "action_url": action.get("url"),
+        "title": event.get("title"),
+        "coupon": offer.get("couponCode"),
+        "redeem_url": offer.get("redeemOnlineUrl"),
+        "terms": offer.get("termsConditions"),
+        "photo": next((item.get("sourceUrl") for item in post.get("media", [])), None),
+    }
+    for side in ("start", "end"):
+        if day := schedule.get(f"{side}Date"):
+            found[f"{side}_date"] = "{:04}-{:02}-{:02}".format(*(day.get(part, 0) for part in _DAY))
+        if (time := schedule.get(f"{side}Time")) is not None:
+            found[f"{side}_time"] = "{:02}:{:02}".format(*(time.get(part, 0) for part in _TIME))
+    return MultiDict({name: value for name, value in found.items() if value})
+
+
+def changes(existing: JsonObject, kind: str, form: "MultiDict[str, str]") -> JsonObject:
+    """Return the fields of a post that the form changes; null clears one. Parts that the form lacks stay."""
+    post = document(kind, form)
+    if "event" in post and "event" in existing:
+        others = {name: part for name, part in existing["event"].items() if name not in ("title", "schedule")}
+        post["event"] = {**others, **post["event"]}
+    return {name: post.get(name) for name in _CHANGED if not _is_same(name, post.get(name), existing.get(name))}
+
+
+def _is_same(name: str, one: object, other: object) -> bool:
+    """Return whether two values of a field are the same to the provider, which leaves out zeros."""
+    annotation = LocalPost.model_fields[name].annotation
+    return normal(annotation, one) == normal(annotation, other)
+
+
 def problems(post: JsonObject) -> Problems:
     """Return what the provider would reject, with the labels of the fields."""
     try:
@@ -36,8 +86,8 @@ def problems(post: JsonObject) -> Problems:
 
 
 def _schedule(values: dict[str, str]) -> JsonObject:
-    times = {side: _numbers(values.get(f"{side}_time", ""), ":", ("hours", "minutes")) for side in ("start", "end")}
-    days = {side: _numbers(values.get(f"{side}_date", ""), "-", ("year", "month", "day")) for side in ("start", "end")}
+    times = {side: _numbers(values.get(f"{side}_time", ""), ":", _TIME) for side in ("start", "end")}
+    days = {side: _numbers(values.get(f"{side}_date", ""), "-", _DAY) for side in ("start", "end")}
     return _present(
         {
             "startDate": days["start"],

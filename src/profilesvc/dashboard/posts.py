@@ -51,7 +51,48 @@ async def create(visit: Visit, locationId: str) -> Response:
         await posts.create(visit.services, visit.caller, location, body, once)
     except ServiceError as error:
         return await _page(visit, location, form, error)
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", "posted")
+
+
+@view(blueprint, f"{_SITE}/posts/<post:postId>/edit")
+async def edit(visit: Visit, locationId: str, postId: str) -> Response:
+    location = await visit.location(locationId)
+    ident = of_path("postId", post_id, postId, location.name)
+    existing = await posts.get(visit.services, location, ident)
+    return await _edit_page(visit, location, ident, post_form.values(existing))
+
+
+@view(blueprint, f"{_SITE}/posts/<post:postId>/edit", "POST")
+async def change(visit: Visit, locationId: str, postId: str) -> Response:
+    location, form = await visit.location(locationId), await request.form
+    ident = of_path("postId", post_id, postId, location.name)
+    try:
+        changes = post_form.changes(await posts.get(visit.services, location, ident), _kind(form), form)
+        if changes:
+            await posts.change(visit.services, location, ident, changes)
+    except ServiceError as error:
+        return await _edit_page(visit, location, ident, form, error)
+    done = "changed" if changes else "unchanged"
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", done)
+
+
+async def _edit_page(
+    visit: Visit,
+    location: AllowedLocation,
+    ident: str,
+    form: "MultiDict[str, str]",
+    error: ServiceError | None = None,
+) -> Response:
+    return pages.page(
+        "post.html",
+        visit=visit,
+        location=location,
+        title=await visit.title(location),
+        id=ident,
+        kind=_kind(form),
+        form=form,
+        problems=problems.of(error),
+    )
 
 
 @view(blueprint, f"{_SITE}/posts/<post:postId>/delete", "POST")
@@ -63,7 +104,7 @@ async def delete(visit: Visit, locationId: str, postId: str) -> Response:
         await posts.delete(visit.services, location, ident)
     except ServiceError as error:
         return await _page(visit, location, MultiDict(), error, f"delete-{ident}-")
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", "deleted")
 
 
 def _kind(form: "MultiDict[str, str]") -> str:

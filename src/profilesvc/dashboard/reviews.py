@@ -9,7 +9,7 @@ from profilesvc.api.parsing import checked
 from profilesvc.contract.common import review_id
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.reviews import ReviewListQuery
-from profilesvc.dashboard import pages, problems
+from profilesvc.dashboard import pages, post_form, problems
 from profilesvc.dashboard.visits import Visit, of_path, view
 from profilesvc.domain.errors import ServiceError
 from profilesvc.services import reviews
@@ -29,12 +29,15 @@ async def show(visit: Visit, locationId: str) -> Response:
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST")
 async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
-    ident, text = of_path("reviewId", review_id, reviewId, location.name), form.get("comment", "").strip()
+    ident, text = (
+        of_path("reviewId", review_id, reviewId, location.name),
+        post_form.one_line_ends(form.get("comment", "")),
+    )
     try:
         await reviews.reply(visit.services, location, ident, {"comment": text})
     except ServiceError as error:
         return await _page(visit, location, _FailedReply(ident, text, error))
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews", "replied")
 
 
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/withdraw", "POST")
@@ -46,7 +49,7 @@ async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
         await reviews.delete_reply(visit.services, location, ident)
     except ServiceError as error:
         return await _page(visit, location, _FailedReply(ident, None, error))
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews", "withdrawn")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """The dashboard's blueprint: its pages, static files and headers."""
 
 from pathlib import Path
+from typing import Any, cast
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, current_app, request
 
 from profilesvc.api.documents import documents
 from profilesvc.contract.errors import NOT_FOUND
@@ -29,8 +30,21 @@ from profilesvc.domain.errors import ServiceError
 
 _PARTS = [session, sites, selected, site, posts, reviews, keys, connections, alerts, webhooks, deliveries, plan, badge]
 _UNLISTED = [alert_links, mail]  # no link of the navigation
+_MISSING = "dashboard.not_found"
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+
+def _page_of(path: str) -> str | None:
+    """Return the page of an action, because a browser may request the address of a form that was sent."""
+    urls = current_app.create_url_adapter(cast(Any, request))
+    assert urls is not None, "there is a request"
+    if not urls.test(path, "POST"):
+        return None
+    while (path := path.rpartition("/")[0]) != pages.PATH:
+        if urls.test(path, "GET") and urls.match(path, "GET")[0] != _MISSING:
+            return path
+    return path
 
 
 def blueprint() -> Blueprint:
@@ -56,6 +70,8 @@ def blueprint() -> Blueprint:
     @dashboard.get("/<path:missing>")
     async def not_found(missing: str) -> Response:
         await visits.admit_if_signed_in()
+        if (page := _page_of(request.path)) is not None:
+            return pages.redirect(page)
         raise ServiceError(NOT_FOUND, "Page not found.")
 
     return dashboard

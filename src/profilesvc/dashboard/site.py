@@ -62,13 +62,15 @@ async def log(visit: Visit, locationId: str) -> Response:
 @view(blueprint, "/sites/<location:locationId>/switch", "POST")
 async def switch(visit: Visit, locationId: str) -> Response:
     location, enabled = await visit.location(locationId), (await request.form).get("sync") == "on"
-    return await _done(visit, location, locations.switch_sync(visit.services, location, enabled))
+    return await _done(
+        visit, location, locations.switch_sync(visit.services, location, enabled), "on" if enabled else "off"
+    )
 
 
 @view(blueprint, "/sites/<location:locationId>/verification", "POST")
 async def verification(visit: Visit, locationId: str) -> Response:
     location = await visit.location(locationId)
-    return await _done(visit, location, locations.refresh_verification(visit.services, location))
+    return await _done(visit, location, locations.refresh_verification(visit.services, location), "verified")
 
 
 @view(blueprint, "/sites/<location:locationId>/sync", "POST")
@@ -83,16 +85,16 @@ async def push(visit: Visit, locationId: str) -> Response:
         await sync.run(visit.services, visit.caller, location, source, once)
     except ServiceError as error:
         return await _page(visit, location, error=error)
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison", "synced")
 
 
-async def _done(visit: Visit, location: AllowedLocation, action: Awaitable[object]) -> Response:
+async def _done(visit: Visit, location: AllowedLocation, action: Awaitable[object], done: str) -> Response:
     """Run the action, then redirect to the page, or show the page with the error."""
     try:
         await action
     except ServiceError as error:
         return await _page(visit, location, error=error)
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}", done)
 
 
 async def _page(

@@ -116,7 +116,7 @@ async def delete(visit: Visit, webhook_id: str) -> Response:
     except ServiceError as error:
         return await _one(visit, webhook_id, error=error, prefix="delete-")
     await webhooks.delete(visit.services, visit.caller, webhook_id)
-    return pages.redirect(f"{pages.PATH}/webhooks")
+    return pages.redirect(f"{pages.PATH}/webhooks", "removed")
 
 
 def _values(form: "MultiDict[str, str]") -> JsonObject:

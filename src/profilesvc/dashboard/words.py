@@ -42,6 +42,24 @@ KINDS = {
     "OFFER": ("Offer", "A promotion, optionally with a coupon or terms."),
     "ALERT": ("Alert", "A special notice, such as changed opening hours in a pandemic."),
 }
+LANGUAGES = {
+    "ar": "Arabic",
+    "de": "German",
+    "en": "English",
+    "en-GB": "English (United Kingdom)",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "nl": "Dutch",
+    "pl": "Polish",
+    "pt-BR": "Portuguese (Brazil)",
+    "pt-PT": "Portuguese (Portugal)",
+    "sv": "Swedish",
+    "tr": "Turkish",
+    "zh-Hans": "Chinese (simplified)",
+}
 ACTIONS = {
     "BOOK": "Book",
     "ORDER": "Order",
@@ -104,6 +122,24 @@ _WEBHOOK_DISABLED = {
     "gone": "The endpoint responded that it no longer exists, so the webhook was disabled.",
     "failing": "Each attempt failed for 5 days, so the webhook was disabled.",
 }
+# What a page reports after an action, by the `notice` in its address.
+DONE = {
+    "posted": "The post was sent to the provider.",
+    "changed": "The post is changed.",
+    "unchanged": "Nothing was changed, so nothing was sent.",
+    "deleted": "The post is deleted.",
+    "replied": "The reply was sent to the provider.",
+    "withdrawn": "The reply is withdrawn.",
+    "on": "Sync is on.",
+    "off": "Sync is off.",
+    "synced": "The profile was sent to the provider.",
+    "verified": "The verification was read from the provider.",
+    "paused": "The key is deactivated.",
+    "resumed": "The key is active again.",
+    "revoked": "The key is revoked.",
+    "saved": "The settings are saved.",
+    "removed": "It is deleted.",
+}
 SNOOZE_DAYS = {1: "a day", 3: "three days", 7: "a week", 30: "30 days"}
 CONNECTION_STATES = {"active": "Connected", "reauth_required": "Ended by the provider"}
 REFUSALS = {
@@ -129,7 +165,8 @@ _INPUTS = {
     "offer.couponCode": ("coupon", "Coupon"),
     "offer.redeemOnlineUrl": ("redeem_url", "Link to redeem"),
     "offer.termsConditions": ("terms", "Terms"),
-    "media": ("photo", "Photo URL"),
+    "media": ("photo", "Photo"),
+    "languageCode": ("language", "Language"),
     "comment": ("comment", "Your reply"),
     "primary_domain": ("primary_domain", "Domain of the site"),
     "allowed_domains": ("allowed_domains", "Additional domains"),

@@ -243,6 +243,18 @@ async def change(services: Services, location: AllowedLocation, post_id: str, bo
     return Rendered(changed.document.encode())
 
 
+async def get(services: Services, location: AllowedLocation, post_id: str) -> JsonObject:
+    """Return a post.
+
+    Raises:
+        ServiceError: NOT_FOUND, PROVIDER_API_ERROR.
+    """
+    if (existing := await _find(services, location, post_id)) is None:
+        raise missing("post")
+    document: JsonObject = orjson.loads(existing)
+    return document
+
+
 async def _find(services: Services, location: AllowedLocation, post_id: str) -> str | None:
     """Return a post. If it is not cached, read all posts again, unless the plan is rejected next."""
     async with services.storage.read() as session:

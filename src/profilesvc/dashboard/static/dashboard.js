@@ -1,5 +1,6 @@
 // Enhancements of pages that also work without a script.
 import { startFilters } from "./filter.js";
+import { startCounters } from "./fields.js";
 import { start } from "./live.js";
 import { showTimes } from "./times.js";
 
@@ -25,7 +26,14 @@ if (secretPage) history.replaceState(null, "", secretPage.dataset.reload);
 window.addEventListener("load", () => setTimeout(() => { // for browsers that ignore `autofocus` on a section
   if (document.activeElement === document.body) document.getElementById("problems")?.focus();
 }, 100));
+// A reload or a bookmark does not repeat what the page reports.
+const here = new URL(location.href);
+if (here.searchParams.has("notice")) {
+  here.searchParams.delete("notice");
+  history.replaceState(null, "", here);
+}
 showTimes(document);
 setInterval(() => showTimes(document), 30000);
 start();
 startFilters();
+startCounters();

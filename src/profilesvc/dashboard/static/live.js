@@ -5,7 +5,9 @@ import { showTimes } from "./times.js";
 
 const EVERY = 3000;
 const LONGEST = 30000;
+const LATE = 1900; // with the time between polls, a lost connection is shown within 5 s
 const TIMEOUT = 10000;
+const ALIVE = "/dashboard/static/icon.svg";
 const notice = document.getElementById("connection");
 const timers = new Map();
 const polling = new Set();
@@ -45,6 +47,10 @@ function reportRecovery() {
 
 function reportFailure() {
   failures += 1;
+  showLost();
+}
+
+function showLost() {
   notice.textContent = "The connection to the service is lost, so this page may be out of date. Retrying.";
 }
 
@@ -53,20 +59,36 @@ function schedule(id) {
   if (!ended) timers.set(id, setTimeout(poll, Math.min(EVERY * 2 ** failures, LONGEST), id));
 }
 
+// Report whether the service answers, and return its answer, or null if there is none.
+async function watched(request) {
+  const late = setTimeout(showLost, LATE);
+  try {
+    const answer = await request();
+    reportRecovery();
+    return answer;
+  } catch {
+    reportFailure();
+    return null;
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+// A page without a part that is polled asks for a small file, so that it also shows a lost connection.
+async function ping() {
+  if (!document.hidden && !document.querySelector("[data-poll]")) {
+    await watched(() => fetch(ALIVE, { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) }));
+  }
+  setTimeout(ping, Math.min(EVERY * 2 ** failures, LONGEST));
+}
+
 async function poll(id) {
   const element = document.getElementById(id);
   if (document.hidden || polling.has(id) || !element?.dataset.poll) return;
   polling.add(id);
   const url = element.dataset.poll;
-  let next = null;
-  try {
-    next = await fetchPart(url);
-    reportRecovery();
-  } catch {
-    reportFailure();
-  } finally {
-    polling.delete(id);
-  }
+  const next = await watched(() => fetchPart(url));
+  polling.delete(id);
   if (element.dataset.poll !== url) { // another list was requested meanwhile
     poll(id);
     return;
@@ -127,6 +149,7 @@ function checkOnChange(form) {
 
 export function start() {
   eachPart(schedule);
+  if (document.body.dataset.now) setTimeout(ping, EVERY);
   document.querySelectorAll("form[data-check]").forEach(checkOnChange);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) timers.forEach(clearTimeout);

@@ -1,0 +1,20 @@
+// Count what is typed in fields with a limit (data-count; the provider counts bytes or characters). Without a script,
+// the limit is next to the field.
+const encoder = new TextEncoder();
+
+function show(field, counter) {
+  const used = field.dataset.count === "bytes" ? encoder.encode(field.value).length : [...field.value].length;
+  counter.textContent = `${used.toLocaleString("en")} of ${field.maxLength.toLocaleString("en")}`;
+  counter.classList.toggle("error", used > field.maxLength);
+}
+
+export function startCounters() {
+  document.querySelectorAll("[data-count]").forEach((field) => {
+    const counter = document.createElement("small");
+    counter.className = "counter";
+    counter.setAttribute("aria-hidden", "true"); // the limit is in the description of the field
+    field.after(counter);
+    field.addEventListener("input", () => show(field, counter));
+    show(field, counter);
+  });
+}
