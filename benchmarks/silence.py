@@ -76,7 +76,7 @@ async def _measure(server: Postgres, environment: dict[str, str], keys: int, por
 def main() -> None:
     """Generate the sites and let them fall silent."""
     parser = argparse.ArgumentParser(prog="benchmarks.silence", description=__doc__)
-    parser.add_argument("--keys", type=int, default=125_000, help="of which a fifth keeps reporting")
+    parser.add_argument("--keys", type=int, default=125_000, help="a fifth of them keeps reporting")
     options = parser.parse_args()
     receiver = _receiver()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
