@@ -317,9 +317,15 @@ async def _open_counters(
 
 
 def _open_budget(settings: Settings, clock: Clock) -> "Budget":
+    """Return the budgets of this process, or those of all processes in Redis or Valkey."""
     from profilesvc.limits.budget import MemoryBudget
 
-    return MemoryBudget(clock)
+    memory = MemoryBudget(clock)
+    if not settings.limits.shared:
+        return memory
+    from profilesvc.limits.redis_budget import SharedBudget
+
+    return SharedBudget(settings.limits.storage_url.get_secret_value(), memory)
 
 
 class _Closed:

@@ -78,43 +78,31 @@ def _client(storage: RedisStorage) -> Any:
     return bridge.get_connection()
 
 
-class SharedWindows:
-    """Windows that all processes share. While the server fails, this process counts on its own in `fallback`."""
+class Server:
+    """A server of counters. While it fails, requests go to a fallback, and only one in some seconds tries again."""
 
-    def __init__(
-        self, url: str, fallback: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
-    ) -> None:
-        storage = _open(url, timeout, retries=1)  # the server may have closed an idle connection
-        self._client = _client(storage)
-        self._shared = LibraryWindows(storage, lambda: round(time.time() * SECOND))
+    def __init__(self, url: str, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS) -> None:
+        self.storage = _open(url, timeout, retries=1)  # the server may have closed an idle connection
+        self.client = _client(self.storage)
         self._slots = asyncio.Semaphore(_CONNECTIONS)
-        self._fallback, self._pause = fallback, pause
+        self._pause = pause
         self._paused_until = self._logged_at = float("-inf")
 
-    async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
-        return await self._with_fallback(self._shared.take, self._fallback.take, bucket, window)
-
-    async def strike(self, bucket: str, window: Window) -> int:
-        return await self._with_fallback(self._shared.strike, self._fallback.strike, bucket, window)
-
-    async def close(self) -> None:
-        await self._client.aclose()
-
-    async def _with_fallback(
-        self,
-        shared: Callable[[str, Window], Awaitable[Result]],
-        fallback: Callable[[str, Window], Awaitable[Result]],
-        bucket: str,
-        window: Window,
+    async def attempt(
+        self, shared: Callable[[], Awaitable[Result]], fallback: Callable[[], Awaitable[Result]]
     ) -> Result:
+        """Return the result of `shared`, or that of `fallback` while the server fails."""
         async with self._slots:
             if asyncio.get_running_loop().time() >= self._paused_until:
                 try:
-                    await self._client.initialize()  # that of a cluster does not wait for itself in its commands
-                    return await shared(bucket, window)
+                    await self.client.initialize()  # that of a cluster does not wait for itself in its commands
+                    return await shared()
                 except _FAILURES as error:
                     self._pause_requests(error)
-        return await fallback(bucket, window)
+        return await fallback()
+
+    async def close(self) -> None:
+        await self.client.aclose()
 
     def _pause_requests(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()
@@ -122,6 +110,29 @@ class SharedWindows:
         if now >= self._logged_at + _LOG_EVERY_SECONDS:
             self._logged_at = now
             log.warning("limits: the shared counters failed (%s); each process counts on its own", type(error).__name__)
+
+
+class SharedWindows:
+    """Windows that all processes share. While the server fails, this process counts on its own in `fallback`."""
+
+    def __init__(
+        self, url: str, fallback: Windows, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
+        self._server, self._fallback = Server(url, pause, timeout), fallback
+        self._shared = LibraryWindows(self._server.storage, lambda: round(time.time() * SECOND))
+
+    async def take(self, bucket: str, window: Window) -> tuple[bool, Standing]:
+        return await self._server.attempt(
+            lambda: self._shared.take(bucket, window), lambda: self._fallback.take(bucket, window)
+        )
+
+    async def strike(self, bucket: str, window: Window) -> int:
+        return await self._server.attempt(
+            lambda: self._shared.strike(bucket, window), lambda: self._fallback.strike(bucket, window)
+        )
+
+    async def close(self) -> None:
+        await self._server.close()
 
 
 async def problem_with(url: str) -> str | None:
