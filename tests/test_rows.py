@@ -1,4 +1,4 @@
-"""Every row of docs/bad-input.md (A001 to A172) has a test that carries the row's number in its name.
+"""Every row of docs/bad-input.md has a test that carries the row's number in its name.
 
 `test_A041_…` is a test of row A041, `test_A004_A005_…` of both, `test_A058_to_A081_…` of all from one to the other.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.repository import DOCS, anchors
 
-ROWS = {f"A{number:03}" for number in range(1, 173)}
+ROWS = {anchor.upper() for anchor in anchors(DOCS / "bad-input.md") if re.fullmatch(r"a\d{3}", anchor)}
 TESTS = Path(__file__).parent
 NUMBERED = re.compile(r"test_((?:A\d{3}_(?:to_(?=A))?)+)")
 RANGE = re.compile(r"A(\d{3})(?:_to_A(\d{3}))?")
@@ -42,6 +42,5 @@ def test_every_row_is_a_test() -> None:
     assert covered == ROWS
 
 
-def test_every_row_is_described() -> None:
-    described = {anchor.upper() for anchor in anchors(DOCS / "bad-input.md") if re.fullmatch(r"a\d{3}", anchor)}
-    assert described == ROWS
+def test_rows_are_described() -> None:
+    assert {f"A{number:03}" for number in range(1, 173)} <= ROWS

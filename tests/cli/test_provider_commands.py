@@ -1,11 +1,17 @@
-"""`profilesvc provider connections`: list, check, disconnect."""
+"""`profilesvc provider`: the logins of owners, and the quota."""
+
+import json
+from contextlib import suppress
+
+import pytest
 
 from profilesvc.cli import opening
-from profilesvc.provider.port import Granted
+from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import provider_consent
 from profilesvc.services.context import Services
 from profilesvc.services.provider_consent import Attempt
 from support.command_line import Run, printed, refused
+from support.redis_server import RedisServer
 
 
 async def add(services: Services) -> None:
@@ -35,3 +41,30 @@ def test_operator_lists_checks_and_disconnects_logins(run: Run) -> None:
     assert (left["id"], left["state"], left["last_error"]) == (2, "reauth_required", "invalid_grant")
     assert "There is no such connection" in refused(run("provider", "connections", "disconnect", "1", "1"))
     assert "There is no such connection" in refused(run("provider", "connections", "check", "2", "2"))
+
+
+def test_operator_sees_the_quota(run: Run, monkeypatch: pytest.MonkeyPatch, redis_server: RedisServer) -> None:
+    rows = json.loads(run("provider", "quota", "--json").stdout)
+    assert {row["api"] for row in rows} >= {"information", "posts", "verifications", "accounts"}
+    assert {row["used"] for row in rows} == {None}
+    assert "counts on its own" in run("provider", "quota").stderr
+    monkeypatch.setenv("PROFILESVC_LIMITS__STORAGE_URL", redis_server.url)
+    monkeypatch.setenv("PROFILESVC_PROVIDER__REQUESTS_PER_MINUTE", "10")
+
+    async def spend(services: Services) -> None:
+        provider = services.provider.of_owner(1)
+        for _ in range(11):
+            with suppress(ProviderError):
+                await provider.reviews("accounts/1", "locations/111")
+
+    opening.run(spend, provider=True)
+    shown = {row["api"]: row for row in printed(run("provider", "quota", "--json"))}
+    assert shown["posts"] == {
+        "api": "posts",
+        "requests_per_minute": 10,
+        "budget": 10,
+        "used": 10,
+        "waiting": 1,
+        "reduced": False,
+    }
+    assert (shown["accounts"]["used"], shown["accounts"]["waiting"]) == (0, 0)

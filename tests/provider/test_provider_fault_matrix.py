@@ -52,6 +52,7 @@ BUDGET_SECONDS = 8 * transport.WRITE + 1
 def test_every_operation_of_the_port_is_in_the_matrix() -> None:
     assert set(OPERATIONS) == {name for name in vars(RemoteProvider) if not name.startswith("_")} - {
         "aclose",
+        "load",
         "of_owner",
         "quota",
         "signed_in",

@@ -75,7 +75,7 @@ async def test_owner_may_use_all_of_it_in_any_process(processes: tuple[SharedBud
     one, two = processes
     assert await granted(one, GREEDY, LIMIT // 2) + await granted(two, GREEDY, LIMIT) == LIMIT
     assert 0 < await one.take(Claim(API, LIMIT, GREEDY)) <= MINUTE
-    assert await two.spent(API, LIMIT) == (LIMIT, LIMIT)
+    assert await two.spent(API, LIMIT) == (LIMIT, LIMIT, 1)
 
 
 async def test_half_stays_free_for_an_owner_of_another_process(
@@ -127,7 +127,7 @@ async def test_each_process_counts_on_its_own_while_the_server_fails() -> None:
     budget = budget_at(f"redis://127.0.0.1:{free_port()}", pause=60)
     assert await granted(budget, GREEDY, LIMIT + 1) == LIMIT
     assert await budget.shrink(API, LIMIT)
-    assert await budget.spent(API, LIMIT) == (LIMIT // 2, LIMIT)
+    assert await budget.spent(API, LIMIT) == (LIMIT // 2, LIMIT, 1)
     await budget.close()
 
 

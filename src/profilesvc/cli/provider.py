@@ -15,6 +15,17 @@ def provider() -> None:
     """Show and end logins at the provider."""
 
 
+@app.command()
+def quota(as_json: AsJson = False) -> None:
+    """Show the budget of each API, the requests of the last minute, and the owners that wait."""
+    from profilesvc.operations import provider_quota
+
+    rows, is_shared = run(provider_quota.standing, provider=True)
+    show(rows, as_json)
+    if not is_shared:
+        typer.echo("Each process counts on its own, so only /metrics shows what they have used.", err=True)
+
+
 @connections.command("list")
 def list_all(as_json: AsJson = False) -> None:
     """List the logins of all users, without tokens."""

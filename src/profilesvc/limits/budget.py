@@ -30,10 +30,11 @@ class Claim(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """A budget now, and the requests of the last minute."""
+    """A budget now, the requests of the last minute, and the owners that wait or were refused a moment ago."""
 
     budget: int
     used: int
+    waiting: int
 
 
 class Budget(Protocol):
@@ -57,6 +58,10 @@ class Budget(Protocol):
 
     async def spent(self, name: str, full: int) -> Spent:
         """Return the state of a budget."""
+        ...
+
+    def known(self, name: str, full: int) -> int:
+        """Return the budget, as far as this process knows."""
         ...
 
     async def close(self) -> None: ...
@@ -150,12 +155,13 @@ class MemoryBudget:
 
     async def spent(self, name: str, full: int) -> Spent:
         """Return the state of a budget."""
-        return self.now(name, full)
+        now, ledger = self._clock.now(), self._ledger(name)
+        waiting = sum(until > now for until in ledger.wanting.values())
+        return Spent(ledger.budget(full, now), len(ledger.grants), waiting)
 
-    def now(self, name: str, full: int) -> Spent:
-        """Return the state of a budget in this process."""
-        ledger = self._ledger(name)
-        return Spent(ledger.budget(full, self._clock.now()), len(ledger.grants))
+    def known(self, name: str, full: int) -> int:
+        """Return the budget."""
+        return self._ledger(name).budget(full, self._clock.now())
 
     async def close(self) -> None:
         """Do nothing, because no connection is open."""

@@ -12,7 +12,7 @@ from profilesvc.domain.time import MINUTE
 from profilesvc.limits.budget import FLOOR, GRACE, PAUSE, RECOVERY, SPARE, Claim, MemoryBudget, Spent
 from profilesvc.limits.redis import PAUSE_SECONDS, TIMEOUT_SECONDS, Server
 
-# KEYS: the requests of the last minute (member `owner:id`, scored by the instant), the owners that want some (scored by
+# KEYS: the requests of the last minute (`owner:id` by the instant), the owners that want some (by
 # the instant until when), and the reduction. Every script starts with this.
 _OPEN = f"""
 local time = redis.call("TIME")
@@ -56,7 +56,7 @@ elseif not background then
   redis.call("ZADD", KEYS[2], now + wait + {GRACE}, owner)
   redis.call("PEXPIRE", KEYS[2], {2 * MINUTE})
 end
-return wait
+return {{wait, budget}}
 """
 )
 _SHRINK = (
@@ -69,7 +69,7 @@ redis.call("PEXPIRE", KEYS[3], {RECOVERY * MINUTE})
 return 1
 """
 )
-_SPENT = _OPEN + "return {budget, used}"
+_SPENT = _OPEN + "return {budget, used, redis.call('ZCARD', KEYS[2])}"
 
 
 class SharedBudget:
@@ -79,13 +79,14 @@ class SharedBudget:
         self, url: str, own: MemoryBudget, pause: float = PAUSE_SECONDS, timeout: float = TIMEOUT_SECONDS
     ) -> None:
         self._server, self._own = Server(url, pause, timeout), own
+        self._known: dict[str, int] = {}
 
     async def take(self, claim: Claim) -> int:
         """Grant a request if there is room for all processes."""
 
         async def shared() -> int:
             values = claim.owner, int(claim.background), secrets.token_hex(8)
-            wait = int(await self._run(_TAKE, claim.name, claim.full, *values))
+            wait, self._known[claim.name] = map(int, await self._run(_TAKE, claim.name, claim.full, *values))
             if not wait:
                 self._own.note(claim)
             return wait
@@ -100,6 +101,10 @@ class SharedBudget:
         """Return the requests of each owner that this process has sent in the last minute."""
         return self._own.used(name)
 
+    def known(self, name: str, full: int) -> int:
+        """Return the budget at the last request of this process."""
+        return min(self._known.get(name, full), full)
+
     async def shrink(self, name: str, full: int) -> bool:
         """Halve a budget."""
 
@@ -112,8 +117,7 @@ class SharedBudget:
         """Return the state of a budget."""
 
         async def shared() -> Spent:
-            budget, used = await self._run(_SPENT, name, full)
-            return Spent(int(budget), int(used))
+            return Spent(*map(int, await self._run(_SPENT, name, full)))
 
         return await self._server.attempt(shared, lambda: self._own.spent(name, full))
 

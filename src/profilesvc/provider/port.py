@@ -68,7 +68,7 @@ class Granted:
 
 
 class QuotaStanding(NamedTuple):
-    """The quota of an API: requests per minute by the settings and now, those of the last minute, and those waiting.
+    """The quota of an API: requests per minute by the settings and now, those of the last minute, and waiting owners.
 
     `budget` is less than `full` after the provider has rejected requests. `full` is 0 if nothing is counted.
     """
@@ -141,6 +141,10 @@ class Provider(Protocol):
 
     async def quota(self) -> list[QuotaStanding]:
         """Return the quota of each API."""
+        ...
+
+    def load(self) -> dict[str, tuple[int, int]]:
+        """Return the budget of each API and the requests that wait for it in this process."""
         ...
 
     async def accounts(self) -> list[JsonObject]:

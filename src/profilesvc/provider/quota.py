@@ -145,10 +145,14 @@ class Quota:
             self._counters.note(api, "shrunk")
 
     async def standing(self) -> list[QuotaStanding]:
-        """Return the budget of each API, of all processes that share it, and the requests that wait in this one."""
+        """Return the budget of each API, of all processes that share it."""
         full = self._settings.requests_per_minute
-        spent = {api: await self._budget.spent(api, full) for api in self._waiting}
-        return [QuotaStanding(api, full, *spent[api], len(line)) for api, line in self._waiting.items()]
+        return [QuotaStanding(api, full, *await self._budget.spent(api, full)) for api in self._waiting]
+
+    def load(self) -> dict[str, tuple[int, int]]:
+        """Return the budget of each API, as this process knows it, and the requests that wait in this process."""
+        full = self._settings.requests_per_minute
+        return {api: (self._budget.known(api, full), len(line)) for api, line in self._waiting.items()}
 
 
 def _exhausted(message: str, wait: int) -> ProviderError:

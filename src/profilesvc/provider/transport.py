@@ -123,6 +123,10 @@ class Transport:
         """Return the quota of each API."""
         return await self._quota.standing()
 
+    def load(self) -> dict[str, tuple[int, int]]:
+        """Return the budget of each API and the requests that wait for it."""
+        return self._quota.load()
+
     def consent(self, transport: httpx.AsyncBaseTransport | None = None, authorize_url: str = "") -> Consent:
         """Return the client of the OAuth host; `authorize_url` is the consent page if browsers reach it elsewhere."""
         endpoints = replace(self._endpoints, authorize=authorize_url or self._endpoints.authorize)

@@ -12,6 +12,7 @@ from profilesvc.contract.locations import MAX_LIMIT, LocationListQuery, SyncSwit
 from profilesvc.domain import profiles, verification
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.problems import counted
+from profilesvc.domain.request import in_background
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.provider.port import ProviderError, Verification
@@ -26,6 +27,7 @@ from profilesvc.storage.locations import ListedLocation, LocationState, Place
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
 
+_TURNS = 10  # waits for the quota during the import of one location
 _DETAIL = ("title", "storefrontAddress", "phoneNumbers", "regularHours")
 
 
@@ -198,7 +200,8 @@ async def import_account(services: Services, email: str, account: str) -> list[s
     async with services.storage.read() as session:
         user = await find_user(session, email)
     try:
-        imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
+        with in_background():
+            imported = [await _read(services, profile) for profile in await services.provider.locations(account)]
     except ProviderError as error:
         raise provider_failure(error) from error
     async with services.storage.write() as session:
@@ -207,8 +210,21 @@ async def import_account(services: Services, email: str, account: str) -> list[s
     return [profile["name"] for profile, _ in imported]
 
 
+async def _verification(services: Services, name: str) -> Verification:
+    """Read a verification. Wait for the quota, because it may be less per minute than an account has locations."""
+    for _ in range(_TURNS):
+        try:
+            return await services.provider.verification(name)
+        except ProviderError as error:
+            if error.reason != "quota":
+                raise
+            wait = error.retry_after
+        await services.clock.sleep(wait or 1)
+    return await services.provider.verification(name)
+
+
 async def _read(services: Services, profile: JsonObject) -> tuple[JsonObject, JsonObject]:
-    current = await services.provider.verification(profile["name"])
+    current = await _verification(services, profile["name"])
     is_verified, state = verification.derive(current.voice_of_merchant, current.verifications)
     return profile, {"is_verified": is_verified, "verification_state": state}
 

@@ -20,6 +20,7 @@ from profilesvc.contract.provider_connections import (
     RefusedLocation,
 )
 from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.request import in_background
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import audit, events
@@ -148,7 +149,8 @@ async def import_locations(
     """
     _require_one(body)
     row, _ = await own(services, caller, connection_id)
-    accounts = await _found(services, row)
+    with in_background():
+        accounts = await _found(services, row)
     chosen = {
         profile["name"]: (account["name"], profile)
         for account, profiles in accounts
