@@ -344,6 +344,8 @@ PAGES = ("", "/live", "/events", "/posts", "/posts/live", "/reviews")
 ACTIONS = (
     "/switch",
     "/sync",
+    "/updates",
+    "/differences",
     "/verification",
     "/posts",
     "/posts/11101/delete",
@@ -370,6 +372,8 @@ async def test_another_users_site_is_neither_shown_nor_changed(
             "once": "x",
             "summary": "Bob was here",
             "comment": "x",
+            "mask": "title",
+            "decision": "accept",
         }
         answer = await bob.http.post(f"{SITE}{action}", data=form)
         assert answer.status_code == 404, action

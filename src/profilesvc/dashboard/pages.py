@@ -45,7 +45,13 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        iso=iso, utc=words.utc, exactly=words.exactly, ago=words.ago, field=values.field, event=words.event
+        iso=iso,
+        utc=words.utc,
+        exactly=words.exactly,
+        ago=words.ago,
+        field=values.field,
+        anchor=values.anchor,
+        event=words.event,
     )
     environment.globals.update(words=words, event_words=event_words, columns=values.columns)
     return environment

@@ -13,6 +13,7 @@ from profilesvc.dashboard import (
     badge,
     connections,
     deliveries,
+    differences,
     keys,
     mail,
     pages,
@@ -28,7 +29,8 @@ from profilesvc.dashboard import (
 )
 from profilesvc.domain.errors import ServiceError
 
-_PARTS = [session, sites, selected, site, posts, reviews, keys, connections, alerts, webhooks, deliveries, plan, badge]
+_OF_A_SITE = [site, differences, posts, reviews]
+_PARTS = [session, sites, selected, *_OF_A_SITE, keys, connections, alerts, webhooks, deliveries, plan, badge]
 _UNLISTED = [alert_links, mail]  # no link of the navigation
 _MISSING = "dashboard.not_found"
 _STATIC = Path(__file__).parent / "static"

@@ -7,8 +7,8 @@ from quart import Blueprint, Response, request
 from profilesvc.api.parsing import idempotency_key
 from profilesvc.contract.connection import ConnectionStatusWithHistory, StatePeriod
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.sync import SyncComparison, SyncHistoryQuery, SyncPreview
-from profilesvc.dashboard import pages, problems
+from profilesvc.contract.sync import SyncHistoryQuery, SyncPreview
+from profilesvc.dashboard import changes, pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.connection import HISTORY
 from profilesvc.domain.errors import ServiceError, invalid
@@ -30,7 +30,7 @@ blueprint = Blueprint("site", __name__)
 
 @view(blueprint, "/sites/<location:locationId>")
 async def show(visit: Visit, locationId: str) -> Response:
-    return await _page(visit, await visit.location(locationId))
+    return await show_page(visit, await visit.location(locationId))
 
 
 @view(blueprint, "/sites/<location:locationId>/live")
@@ -80,11 +80,11 @@ async def push(visit: Visit, locationId: str) -> Response:
     try:
         source = (await comparison.compare(visit.services, location)).source
         if form.get("intent") == "preview":
-            return await _page(visit, location, await comparison.preview(visit.services, location, source))
+            return await show_page(visit, location, await comparison.preview(visit.services, location, source))
         once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name])
         await sync.run(visit.services, visit.caller, location, source, once)
     except ServiceError as error:
-        return await _page(visit, location, error=error)
+        return await show_page(visit, location, error=error)
     return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison", "synced")
 
 
@@ -93,18 +93,20 @@ async def _done(visit: Visit, location: AllowedLocation, action: Awaitable[objec
     try:
         await action
     except ServiceError as error:
-        return await _page(visit, location, error=error)
+        return await show_page(visit, location, error=error)
     return pages.redirect(f"{pages.PATH}/sites/{location.id}", done)
 
 
-async def _page(
+async def show_page(
     visit: Visit, location: AllowedLocation, preview: SyncPreview | None = None, error: ServiceError | None = None
 ) -> Response:
-    compared: SyncComparison | None = None
+    """Return the page of a site, with the preview of a sync or the problems of an error."""
+    compared, changed = None, changes.NO_CHANGES
     failure: ServiceError | None = None
     try:
         await locations.get(visit.services, location)  # updates an old cached profile from the provider
         compared = await comparison.compare(visit.services, location)
+        changed = await changes.found(visit, location, compared.provider)
     except ServiceError as unavailable:  # the rest of the page can be shown
         failure = unavailable
     row = await locations.load(visit.services, location)
@@ -121,6 +123,8 @@ async def _page(
         older=older,
         names=await _names(visit),
         readings=reading(compared) if compared else [],
+        edits={one.field: one.editStatus for one in compared.differences} if compared else {},
+        changes=changed,
         failure=failure,
         preview=preview,
         once=random_id(visit.services.entropy),

@@ -61,6 +61,11 @@ def field(path: str) -> str:
     return _short(words[:1].upper() + words[1:]) if words else _short(path)
 
 
+def anchor(path: str) -> str:
+    """Return the id of the input on the page where the field of a leaf path is edited."""
+    return path.partition(".")[0]
+
+
 def lines(value: object, path: str = "") -> list[str]:
     """Return the value as at most a dozen lines of text."""
     if isinstance(value, str) and len(value) > _WIDTH:

@@ -29,6 +29,10 @@ VERDICTS = {
     "changed_in_both": "Changed in both",
     "filtered": "Never sent (plan or format)",
 }
+EDITS = {
+    "pending": "The provider reviews an edit of this field.",
+    "overridden_by_provider": "The public sees a value that the provider has set itself.",
+}
 POST_STATES = {
     "LIVE": "Live",
     "PROCESSING": "In review",
@@ -189,6 +193,7 @@ _INPUTS = {
     "grace_seconds": ("grace", "Grace"),
     "snoozed_until": ("days", "Snooze"),
     "sure": ("sure", "Confirmation"),
+    "updateMask": ("", "Change"),
 }
 _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 

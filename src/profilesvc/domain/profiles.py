@@ -102,6 +102,13 @@ def replaced(document: JsonObject, values: JsonObject, mask: list[str]) -> JsonO
     return result
 
 
+def only(document: JsonObject, path: str) -> JsonObject:
+    """Return the value at a dotted path in a document of its own, with null for the first part that is missing."""
+    name, _, rest = path.partition(".")
+    value = document.get(name)
+    return {name: only(value, rest) if rest and isinstance(value, dict) else value if not rest else None}
+
+
 def plan_patch(current: JsonObject, sendable: JsonObject) -> Patch:
     """Return the smallest patch that gives the provider's `current` location the values of `sendable`.
 

@@ -88,6 +88,12 @@ def require_changed(mask: list[str], masks: Masks) -> None:
         raise invalid_many(problems)
 
 
+def settled_together(path: str, *locations: JsonObject) -> list[str]:
+    """Return the mask that settles a field: its path, for the service area also the address if there is one."""
+    has_address = path == _AREA and any(location.get(_ADDRESS) for location in locations)
+    return [path, _ADDRESS] if has_address else [path]
+
+
 def require_address(mask: list[str], masks: Masks, location: JsonObject) -> None:
     """Require that a mask with the service area has the address too, if the location has one.
 

@@ -44,10 +44,16 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
     )
 
 
+def has_edits(provider: JsonObject) -> bool:
+    """Return whether consumers see other values than the owner's, by the metadata of a profile."""
+    metadata = provider.get("metadata")
+    flags = metadata if isinstance(metadata, dict) else {}
+    return bool(flags.get("hasGoogleUpdated") or flags.get("hasPendingEdits"))
+
+
 async def _edits(remote: Provider, location: AllowedLocation, provider: JsonObject) -> Masks:
     """Return the states of edits, by a second call only if the profile's metadata shows that there are any."""
-    metadata = provider.get("metadata")
-    if not isinstance(metadata, dict) or not (metadata.get("hasGoogleUpdated") or metadata.get("hasPendingEdits")):
+    if not has_edits(provider):
         return NO_EDITS
     return Masks.of(await remote.google_updated(location.name))
 
