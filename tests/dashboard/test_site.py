@@ -340,12 +340,13 @@ async def test_an_error_has_the_navigation(alice_there: Browser, signed_in: Sign
     assert "<nav" not in (await visitor.http.get("/dashboard/nothing")).text
 
 
-PAGES = ("", "/live", "/events", "/posts", "/posts/live", "/reviews")
+PAGES = ("", "/live", "/profile", "/events", "/posts", "/posts/live", "/reviews")
 ACTIONS = (
     "/switch",
     "/sync",
     "/updates",
     "/differences",
+    "/profile",
     "/verification",
     "/posts",
     "/posts/11101/delete",

@@ -19,6 +19,7 @@ from profilesvc.dashboard import (
     pages,
     plan,
     posts,
+    profile,
     reviews,
     selected,
     session,
@@ -29,7 +30,7 @@ from profilesvc.dashboard import (
 )
 from profilesvc.domain.errors import ServiceError
 
-_OF_A_SITE = [site, differences, posts, reviews]
+_OF_A_SITE = [site, differences, profile, posts, reviews]
 _PARTS = [session, sites, selected, *_OF_A_SITE, keys, connections, alerts, webhooks, deliveries, plan, badge]
 _UNLISTED = [alert_links, mail]  # no link of the navigation
 _MISSING = "dashboard.not_found"

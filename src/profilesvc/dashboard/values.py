@@ -1,6 +1,5 @@
 """A profile's values as a few short lines: hours as a week, addresses as lines, categories by name."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -43,7 +42,11 @@ _FIELDS = {
     "openInfo.openingDate.month": "Opened: month",
     "openInfo.openingDate.day": "Opened: day",
     "adWordsLocationExtensions.adPhone": "Phone in ads",
+    "profile": "Description",
     "profile.description": "Description",
+    "openInfo": "Open or closed",
+    "categories": "Categories",
+    "specialHours": "Special hours",
     "latlng.latitude": "Latitude",
     "latlng.longitude": "Longitude",
     "serviceItems": "Services",
@@ -110,7 +113,7 @@ def _by_field(value: object, path: str) -> Iterable[str]:
     if isinstance(value, str):
         if path in _ENUMS:
             return [_sentence(value)]
-        return [_category({"name": value})] if value.startswith("categories/") else _any(value)
+        return [category({"name": value})] if value.startswith("categories/") else _any(value)
     if not isinstance(value, dict | list):
         return _any(value)
     if path == "regularHours.periods" or (last == "regularHours" and isinstance(value, dict)):
@@ -122,9 +125,9 @@ def _by_field(value: object, path: str) -> Iterable[str]:
     if last == "storefrontAddress":
         return _address(value)
     if last == "primaryCategory":
-        return [_category(value)]
+        return [category(value)]
     if last == "additionalCategories":
-        return [_category(one) for one in value]
+        return [category(one) for one in value]
     if last == "serviceItems":
         return [_service(one) for one in value]
     if last == "placeInfos":
@@ -169,7 +172,7 @@ def _address(value: Any) -> list[str]:
     return address + list(_any(rest))
 
 
-def _category(value: Any) -> str:
+def category(value: Any) -> str:
     """Return the display name, or `Coffee shop` for `categories/gcid:coffee_shop`."""
     name: str = value.get("displayName") or ""
     return name or _sentence(value["name"].rpartition("/")[2].removeprefix("gcid:"))
@@ -217,7 +220,7 @@ def _any(value: object, depth: int = _DEPTH) -> Iterator[str]:
     elif not isinstance(value, dict | list):
         yield str(value)
     elif depth == 0:
-        yield json.dumps(value, ensure_ascii=False)[: _WIDTH + 1]
+        yield from _scalars(value)
     elif isinstance(value, list):
         for item in value[: 2 * _LINES]:
             yield ", ".join(_any(item, depth - 1)) or NOTHING
@@ -225,3 +228,12 @@ def _any(value: object, depth: int = _DEPTH) -> Iterator[str]:
     else:
         for name, item in value.items():
             yield f"{field(name)}: {', '.join(_any(item, depth - 1)) or NOTHING}"
+
+
+def _scalars(value: object) -> Iterator[str]:
+    """Return the values at any depth, without the names of their fields, one after the other."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _scalars(item)
+    elif value not in (None, ""):
+        yield str(value)

@@ -33,6 +33,11 @@ EDITS = {
     "pending": "The provider reviews an edit of this field.",
     "overridden_by_provider": "The public sees a value that the provider has set itself.",
 }
+OPEN_STATES = {
+    "OPEN": "Open",
+    "CLOSED_TEMPORARILY": "Closed temporarily",
+    "CLOSED_PERMANENTLY": "Closed permanently",
+}
 POST_STATES = {
     "LIVE": "Live",
     "PROCESSING": "In review",
