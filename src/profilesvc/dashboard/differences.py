@@ -26,7 +26,7 @@ async def settle(visit: Visit, locationId: str) -> Response:
         await updates.settle(visit.services, visit.caller, location, (decision, mask), once)
     except ServiceError as error:
         return await site.show_page(visit, location, error=error)
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison", f"{decision}ed")
 
 
 @view(blueprint, "/sites/<location:locationId>/differences", "POST")
@@ -35,14 +35,14 @@ async def settle_difference(visit: Visit, locationId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
     path, choice = form.get("field", ""), form.get("choice", "")
     try:
+        if choice not in ("ours", "theirs"):
+            raise invalid("body", "choice", "must be ours or theirs")
         compared = await comparison.compare(visit.services, location)
         if path in {difference.field for difference in compared.differences}:  # else someone has settled it
-            values = {"ours": compared.source, "theirs": compared.provider}.get(choice)
-            if values is None:
-                raise invalid("body", "choice", "must be ours or theirs")
+            values = compared.source if choice == "ours" else compared.provider
             once = idempotency_key([[form.get("once", "")]], ["dashboard", location.name, path, choice])
             body = profiles.only(values, path)
             await sync.run(visit.services, visit.caller, location, body, once)
     except ServiceError as error:
         return await site.show_page(visit, location, error=error)
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison", choice)

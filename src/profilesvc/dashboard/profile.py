@@ -41,7 +41,7 @@ async def save(visit: Visit, locationId: str) -> Response:
             await sync.run(visit.services, visit.caller, location, body, once)
     except ServiceError as error:
         return await _page(visit, location, form, error)
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}#comparison", "synced" if body else "unchanged")
 
 
 async def _form(visit: Visit, location: AllowedLocation) -> ProfileForm:
