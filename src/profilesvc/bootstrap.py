@@ -32,6 +32,7 @@ from profilesvc.telemetry.metrics import Metrics
 from profilesvc.telemetry.watching import Watcher, open_watcher
 from profilesvc.tokens.id_tokens import TrustedIssuer
 from profilesvc.tokens.keys import SigningKey, generate, read_key
+from profilesvc.tokens.push_tokens import PushTokens
 from profilesvc.tokens.signer import Keyring, Signer
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
     ):
         identity, clock, entropy = open_identity(settings, runtime), runtime.clock, runtime.entropy
         services = Services(settings, clock, entropy, storage, client, signer, plans, limiter, identity, metrics)
-        services = replace(services, resolver=runtime.resolver)
+        services = replace(services, resolver=runtime.resolver, push_tokens=open_push_tokens(settings, runtime))
         if settings.production:
             await _reject_demo_data(services)
         await _open_signing_keys(services)
@@ -204,6 +205,21 @@ async def _delivering(services: Services) -> AsyncIterator[None]:
         operator.in_background(services),
     ):
         yield
+
+
+def open_push_tokens(settings: Settings, runtime: Runtime) -> PushTokens | None:
+    """Return the verifier of the change feed's tokens, or None without a feed."""
+    feed = settings.notifications
+    if not feed.enabled:
+        return None
+    from profilesvc.tokens.jwks import RemoteKeys
+
+    keys = RemoteKeys(feed.jwks_url, runtime.clock)
+    if runtime.emulator is not None:
+        from profilesvc.emulator.embedded import CERTS_URL, transport_of
+
+        keys = RemoteKeys(CERTS_URL, runtime.clock, transport=transport_of(runtime.emulator))
+    return PushTokens(feed.issuer, settings.effective_audience, feed.service_account, keys)
 
 
 def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:

@@ -70,6 +70,11 @@ class TestUpkeep:
             "deliveries": [
                 {"owner_id": 1, "channel_id": 1, "created_at": at, "state": "delivered"} for at in old(30 * DAY)
             ],
+            "mirrors": [
+                {"owner_id": 1, "location_name": "locations/111", "query": str(at), "read_at": at, "document": "{}"}
+                for at in old(DAY)
+            ],
+            "notifications": [{"message_id": str(at), "received_at": at} for at in old(8 * DAY)],
             "families": [
                 {
                     **of_key,

@@ -1,6 +1,8 @@
 """Every statement of a request finds its rows by an index, on both databases, however many rows there are."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -10,14 +12,16 @@ from sqlalchemy import select
 from conftest import START, AsService
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.operations import counts, generate, housekeeping, readings, sweep
+from profilesvc.operations import counts, feed, generate, housekeeping, readings, sweep
 from profilesvc.operations.generate import Amounts
+from profilesvc.services import feed as receiving
 from profilesvc.services import keys
 from profilesvc.services.context import Services
 from profilesvc.storage import bulk, tables
 from support.api import assert_ok
 from support.citus import on_one_server
 from support.every_operation import beside_the_api, every_operation
+from support.feed import FEED, message
 from support.query_plans import postgres_scans, sqlite_scans, statements
 from support.surface import Record, Surface
 
@@ -28,6 +32,9 @@ TRANSIENT = [
     (tables.idempotency, "scope owner_id fingerprint fence lease_until created_at", (1, "f", 1, START, START)),
     (tables.revocations, "id owner_id kind revoked_at expires_at", (1, "token", START, START + DAY)),
     (tables.exchanges, "digest expires_at", (START + DAY,)),
+    (tables.notifications, "message_id received_at", (START,)),
+    (tables.mirrors, "query owner_id location_name read_at document", (1, "locations/111", START, "{}")),
+    (tables.changed_locations, "location_name what owner_id due_at times", ("profile", 1, START + 60_000, 1)),
 ]
 
 
@@ -117,6 +124,7 @@ async def test_the_sweep_and_the_readings_read_no_whole_table(
 ) -> None:
     """They are about all owners, so they read pages by a primary key."""
     site = await as_service()
+    with_feed = replace(services, settings=services.settings.model_copy(update={"notifications": FEED}))
     assert_ok(await alice.post("/api/v1/alerts", json={}), 201)
     with statements(services) as seen:
         assert_ok(await site.http.post("/api/v1/api-keys/heartbeat", json={}))
@@ -125,6 +133,9 @@ async def test_the_sweep_and_the_readings_read_no_whole_table(
             await sweep.catch_up(services)
             await sweep.run_once(services)
             await readings.run_once(services)
-    for table in ("watches", "readings", "channels", "events", "connections"):
+            await receiving.receive(with_feed, json.dumps(message(str(hours))).encode())
+            clock.advance(seconds=10)
+            await feed.run_once(with_feed)
+    for table in ("watches", "readings", "channels", "events", "connections", "changed_locations", "notifications"):
         assert any(f" {table} " in statement or f" {table}\n" in statement for statement in seen), table
     assert await found(scans, seen) == {}

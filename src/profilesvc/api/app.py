@@ -23,6 +23,7 @@ from profilesvc.api.routes import (
     health,
     keys,
     locations,
+    notifications,
     oauth2,
     posts,
     provider_connections,
@@ -92,7 +93,13 @@ def build(
     the app's configuration (see `RequestGuard`).
     """
     app = _configured_app()
-    for blueprint in (health.blueprint, guides.blueprint, *(noun.routes.blueprint for noun in _NOUNS), *more):
+    for blueprint in (
+        health.blueprint,
+        guides.blueprint,
+        notifications.blueprint,
+        *(noun.routes.blueprint for noun in _NOUNS),
+        *more,
+    ):
         app.register_blueprint(blueprint)
 
     guard = RequestGuard(around(app.asgi_app), entropy, app.config, partial(app.extensions.get, "profilesvc"))

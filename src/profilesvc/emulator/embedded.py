@@ -14,6 +14,7 @@ from profilesvc.emulator.app import create_emulator
 from profilesvc.emulator.browser import PATH
 from profilesvc.emulator.consent import AUTHORIZE
 from profilesvc.emulator.guard import Guard
+from profilesvc.emulator.notifications import CERTS
 from profilesvc.provider.connect import emulator_login
 from profilesvc.provider.port import Provider
 from profilesvc.provider.quota import Counters
@@ -24,6 +25,26 @@ from profilesvc.settings import Settings
 EMULATOR_FILE = "emulator.db"
 _ORIGIN = "http://emulator"
 _PATIENCE_SECONDS = 60  # Quart gives up a start after 6 s, and a busy machine has needed longer
+
+
+CERTS_URL = f"{_ORIGIN}{CERTS}"
+
+
+def transport_of(app: Quart) -> httpx.ASGITransport:
+    """Return the transport that calls an emulator in this process."""
+    return httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
+
+
+def _push_to(app: Quart, settings: Settings) -> None:
+    """Let the emulator push notifications to this service, unless its switches name another endpoint."""
+    feed, shared = settings.notifications, app.extensions["emulator"]
+    if feed.enabled:
+        endpoint = f"{settings.base_url}/provider/notifications"
+        shared.pushing = {
+            "push_endpoint": endpoint,
+            "push_audience": settings.effective_audience,
+            "push_service_account": feed.service_account,
+        }
 
 
 @asynccontextmanager
@@ -43,7 +64,8 @@ async def open_emulator(
     """
     app = create_emulator(settings.data_dir / EMULATOR_FILE, clock=clock, entropy=entropy, world=world, guard=guard)
     async with TestApp(app, _PATIENCE_SECONDS, _PATIENCE_SECONDS):
-        transport = httpx.ASGITransport(app=app)  # type: ignore[arg-type]  # httpx types ASGI scopes as plain mappings
+        transport = transport_of(app)
+        _push_to(app, settings)
         client = httpx.AsyncClient(transport=transport, trust_env=False)
         login = emulator_login(settings.provider)
         port = Transport(client, login, origin=_ORIGIN, clock=clock, observe=observe, counters=counters)

@@ -110,7 +110,7 @@ async def _signing_key(session: AsyncSession) -> tuple[str, rsa.RSAPrivateKey]:
 async def published(session: AsyncSession, changes: Sequence[Change]) -> list[JsonObject]:
     """Return the pushes of changes in accounts that have a topic for them. `push` sends them after the transaction."""
     messages = []
-    shared, current = emulator(), switches()
+    shared, current = emulator(), _pushing()
     now = shared.clock.now() + current.clock_offset_ms
     for change in changes:
         row = await session.get(EmulatorNotificationRow, change.account)
@@ -126,10 +126,16 @@ async def published(session: AsyncSession, changes: Sequence[Change]) -> list[Js
 
 def push(pushes: list[JsonObject]) -> None:
     """Record pushes, and send them to the endpoint if there is one."""
-    shared, current = emulator(), switches()
+    shared, current = emulator(), _pushing()
     shared.pushes.extend(pushes)
     if current.push_endpoint and pushes:
         shared.start(_deliver(shared, current, pushes))
+
+
+def _pushing() -> Switches:
+    """Return the switches; without an endpoint, those of the service in the same process."""
+    current = switches()
+    return current if current.push_endpoint else current.model_copy(update=emulator().pushing)
 
 
 def _message(change: Change, topic: str, now: int) -> JsonObject:

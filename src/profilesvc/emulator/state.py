@@ -91,6 +91,7 @@ class Emulator:
     calls: deque[JsonObject] = field(default_factory=lambda: deque(maxlen=1000))
     pushes: deque[JsonObject] = field(default_factory=lambda: deque(maxlen=20_000))
     push_transport: httpx.AsyncBaseTransport | None = None
+    pushing: dict[str, str] = field(default_factory=dict)  # switches of the service in the same process
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def start(self, work: Coroutine[object, None, None]) -> None:

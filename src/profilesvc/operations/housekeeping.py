@@ -5,11 +5,12 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from profilesvc.domain import request
 from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, month_start
-from profilesvc.operations import counts, readings, sweep
-from profilesvc.services import audit, events, idempotency, provider_connections
+from profilesvc.operations import counts, feed, readings, sweep
+from profilesvc.services import audit, events, idempotency, mirrors, provider_connections
 from profilesvc.services.context import Services
 from profilesvc.storage import housekeeping, partitions
 from profilesvc.storage.housekeeping import Kind
@@ -34,6 +35,8 @@ KEPT: dict[Kind, int] = {
     "leases": HOUR,
     "deliveries": events.KEPT,
     "events": events.KEPT,
+    "mirrors": mirrors.VALID,
+    "notifications": 8 * DAY,  # Pub/Sub repeats a message for at most seven
 }
 
 
@@ -82,7 +85,8 @@ async def run(
     while not await stopped(pause):
         pause = then
         try:
-            await work(services)
+            with request.in_background():
+                await work(services)
         except ServiceError as error:
             log.warning("housekeeping: %s", error.kind.code)
         except Exception:  # a defect must not end the rounds
@@ -104,6 +108,7 @@ async def in_background(services: Services) -> AsyncIterator[None]:
         run(services, stopped, counts.renew, COUNTS_PAUSES),
         run(services, stopped, sweep.run_once, sweep.PAUSES),
         run(services, stopped, readings.run_once, readings.PAUSES),
+        run(services, stopped, feed.run_once, feed.PAUSES),
         run(services, stopped, revoke_consents, COUNTS_PAUSES),
     )
     try:

@@ -1,5 +1,6 @@
 """Compare a site's data with the provider's, and preview a sync; nothing is changed."""
 
+import contextlib
 import json
 
 from profilesvc.contract.json import JsonObject
@@ -35,6 +36,8 @@ async def compare(services: Services, location: AllowedLocation) -> SyncComparis
         raise provider_failure(error) from error
     await keep(services, location, provider, now)
     await drift.note(services, location, row, provider)
+    with contextlib.suppress(ProviderError):  # the background check reads it later
+        await drift.note_google(services, location, remote, provider)
     return SyncComparison(
         source=source,
         provider=provider,

@@ -27,6 +27,7 @@ from profilesvc.storage.connection import Beat, recording
 from profilesvc.storage.keys import KeyState
 from profilesvc.telemetry.metrics import Load, Metrics
 from profilesvc.tokens.id_tokens import TrustedIssuer
+from profilesvc.tokens.push_tokens import PushTokens
 from profilesvc.tokens.signer import Signer
 from profilesvc.tokens.signing_keys import SigningKeys
 from profilesvc.tokens.single_flight import SingleFlight
@@ -91,6 +92,7 @@ class Services:
     pending_events: PendingEvents = field(default_factory=PendingEvents)
     resolver: Resolver = resolve
     logins: Logins = field(default_factory=Logins)
+    push_tokens: PushTokens | None = None  # None: there is no change feed
     due: asyncio.Event = field(default_factory=asyncio.Event)  # set when a delivery is queued, to wake the worker
 
     @cached_property

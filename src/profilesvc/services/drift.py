@@ -4,14 +4,17 @@ import hashlib
 import json
 
 import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import ProfileDrifted
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.sync import Difference
 from profilesvc.domain import profiles
+from profilesvc.provider.port import Provider
 from profilesvc.services import events
 from profilesvc.services.context import AllowedLocation, Services
-from profilesvc.storage import locations
+from profilesvc.services.provider_logins import require_kept
+from profilesvc.storage import feed, locations
 from profilesvc.storage.locations import LocationState
 
 
@@ -27,7 +30,57 @@ async def note(services: Services, location: AllowedLocation, row: LocationState
         return
     async with services.storage.write() as session:
         if await locations.drifted(session, row, digest) and found:
-            differences = [Difference(**difference) for difference in found]
-            data = ProfileDrifted(location_id=row.name, differences=differences)
-            event = events.new("profile.drifted", data, location_name=row.name)
-            events.publish(services, session, row.owner_id, event)
+            _publish(services, session, row.owner_id, row.name, found)
+
+
+def _publish(services: Services, session: AsyncSession, owner_id: int, name: str, found: list[JsonObject]) -> None:
+    differences = [Difference(**difference) for difference in found]
+    event = events.new("profile.drifted", ProfileDrifted(location_id=name, differences=differences), location_name=name)
+    events.publish(services, session, owner_id, event)
+
+
+async def note_google(
+    services: Services, location: AllowedLocation, remote: Provider, profile: JsonObject, *, is_check: bool = False
+) -> int:
+    """Publish what the provider itself has changed, once per change, and return how many calls that took.
+
+    The profile only shows that there is something. It is read if nothing was published of it yet, or for a check.
+
+    Raises:
+        ProviderError: The provider's version could not be read.
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
+    metadata = profile.get("metadata")
+    is_updated = isinstance(metadata, dict) and metadata.get("hasGoogleUpdated") is True
+    async with services.storage.read() as session:
+        before = await feed.google_update(session, location.owner_id, location.name)
+    if not is_updated and before is None:
+        return 0
+    found, calls = list[JsonObject](), 0
+    if is_updated:
+        if before is not None and not is_check:
+            return 0
+        found, calls = _of_google(profile, await remote.google_updated(location.name)), 1
+    digest = hashlib.sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest() if found else None
+    if digest != before:
+        async with services.storage.write() as session:
+            await require_kept(session, location)
+            owner_id, name = location.owner_id, location.name
+            if await feed.note_google_update(session, owner_id, name, before, digest) and found:
+                _publish(services, session, owner_id, name, found)
+    return calls
+
+
+def _of_google(profile: JsonObject, updated: JsonObject) -> list[JsonObject]:
+    """Return the fields that the provider shows consumers with another value; those in review are the owner's own."""
+    shown, pending = updated.get("location") or {}, set(str(updated.get("pendingMask") or "").split(","))
+    paths = [path for path in str(updated.get("diffMask") or "").split(",") if path and path not in pending]
+    values = [(path, _at(profile, path), _at(shown, path)) for path in sorted(paths)]
+    return [{"field": path, "source": ours, "provider": theirs} for path, ours, theirs in values if ours != theirs]
+
+
+def _at(document: JsonObject, path: str) -> object:
+    value: object = document
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -1,5 +1,6 @@
 """Locations: the cache of the provider's data, the sync switch, verification and import."""
 
+import contextlib
 import json
 
 import orjson
@@ -16,13 +17,13 @@ from profilesvc.domain.request import in_background
 from profilesvc.domain.sync_ids import new_sync_id
 from profilesvc.domain.time import SECOND
 from profilesvc.provider.port import ProviderError, Verification
-from profilesvc.services import drift, events
+from profilesvc.services import drift, events, mirrors
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.provider_errors import provider_failure
 from profilesvc.services.provider_logins import provider_at
 from profilesvc.services.users import find_user
-from profilesvc.storage import locations, provider_connections, sync, users
+from profilesvc.storage import feed, locations, provider_connections, sync, users
 from profilesvc.storage.locations import ListedLocation, LocationState, Place
 from profilesvc.storage.sync import SyncRow
 from profilesvc.storage.users import UserState
@@ -63,7 +64,7 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
     now = services.clock.now()
     cached = await load(services, location)
     profile, age = json.loads(cached.profile), None
-    if now - cached.profile_read_at > services.settings.cache_max_age_seconds * SECOND:
+    if not await _is_fresh(services, location, cached, profile, now):
         try:
             remote = await provider_at(services, location)
             profile = await remote.location(location.name)
@@ -72,8 +73,24 @@ async def get(services: Services, location: AllowedLocation) -> Rendered:
         else:
             await keep(services, location, profile, now)
             await drift.note(services, location, cached, profile)
+            with contextlib.suppress(ProviderError):  # the background check reads it later
+                await drift.note_google(services, location, remote, profile)
     detail = {"name": location.name, **{name: profile[name] for name in _DETAIL if name in profile}}
     return Rendered(orjson.dumps(detail | {"locationState": {"isVerified": cached.is_verified}}), data_age=age)
+
+
+async def _is_fresh(
+    services: Services, location: AllowedLocation, cached: LocationState, profile: JsonObject, now: int
+) -> bool:
+    """Return whether the cached profile may be returned: for a day, while the change feed announces what changes."""
+    if now - cached.profile_read_at <= services.settings.cache_max_age_seconds * SECOND:
+        return True
+    metadata = profile.get("metadata")
+    in_review = isinstance(metadata, dict) and metadata.get("hasPendingEdits") is True  # no notification ends it
+    if not services.settings.notifications.enabled or in_review or now - cached.profile_read_at > mirrors.VALID:
+        return False
+    async with services.storage.read() as session:
+        return cached.profile_read_at > await feed.valid_from(session, location.owner_id, location.name, "profile")
 
 
 async def keep(services: Services, location: AllowedLocation, profile: JsonObject, read_at: int) -> None:

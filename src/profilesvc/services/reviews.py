@@ -14,7 +14,7 @@ from profilesvc.contract.reviews import MAX_PAGE_SIZE, ReplyDeleted, ReviewListQ
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.reviews import check_reply
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import events, review_news
+from profilesvc.services import events, mirrors, review_news
 from profilesvc.services.access import require_plan
 from profilesvc.services.context import AllowedLocation, Rendered, Services
 from profilesvc.services.page_tokens import seal, unseal
@@ -38,10 +38,7 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
     require_plan(location, "reviews")
     size = min(query.pageSize, MAX_PAGE_SIZE)
     try:
-        remote = await provider_at(services, location)
-        page = await remote.reviews(
-            location.account, location.name, page_size=size, page_token=token, order_by=query.orderBy
-        )
+        page = await _listed(services, location, size, token, query.orderBy)
         reviews = _page(location, page.get("reviews", []))
     except ProviderError as error:
         raise provider_failure(error) from error
@@ -54,6 +51,24 @@ async def list_page(services: Services, location: AllowedLocation, query: Review
     return Rendered(orjson.dumps({"reviews": reviews, **totals, "nextPageToken": sealed}))
 
 
+async def _listed(
+    services: Services, location: AllowedLocation, size: int, token: str, order_by: str, *, is_live: bool = False
+) -> JsonObject:
+    """Return a page of the provider, from its mirror if there is a valid one."""
+    if not is_live and (stored := await mirrors.find(services, location, size, token, order_by)) is not None:
+        return stored
+    remote, started = await provider_at(services, location), services.clock.now()
+    page = await remote.reviews(location.account, location.name, page_size=size, page_token=token, order_by=order_by)
+    await _keep(services, location, page, started, size, token, order_by)
+    return page
+
+
+async def _keep(services: Services, location: AllowedLocation, page: JsonObject, started: int, *query: object) -> None:
+    """Store a response; while it cannot be stored, the next read asks the provider again."""
+    with contextlib.suppress(ServiceError):
+        await mirrors.store(services, location, page, started, *query)
+
+
 async def read(services: Services, location: AllowedLocation) -> int:
     """Publish the reviews that are new or changed, and return how many pages were read.
 
@@ -62,9 +77,8 @@ async def read(services: Services, location: AllowedLocation) -> int:
         ServiceError: SERVICE_UNAVAILABLE.
     """
     documents, token = list[JsonObject](), ""
-    remote = await provider_at(services, location)
     for number in range(1, _MOST_PAGES + 1):
-        page = await remote.reviews(location.account, location.name, page_token=token, order_by=_LAST_CHANGED_FIRST)
+        page = await _listed(services, location, MAX_PAGE_SIZE, token, _LAST_CHANGED_FIRST, is_live=True)
         documents += _page(location, page.get("reviews", []))
         token = str(page.get("nextPageToken") or "")
         is_last = number == _MOST_PAGES
@@ -81,8 +95,12 @@ async def get(services: Services, location: AllowedLocation, review_id: str) -> 
     """
     require_plan(location, "reviews")
     try:
-        remote = await provider_at(services, location)
-        review = _ours(location, await remote.review(location.account, location.name, review_id))
+        document = await mirrors.find(services, location, review_id)
+        if document is None:
+            remote, started = await provider_at(services, location), services.clock.now()
+            document = await remote.review(location.account, location.name, review_id)
+            await _keep(services, location, document, started, review_id)
+        review = _ours(location, document)
     except ProviderError as error:
         raise _failure(error, "There is no such review.") from error
     return Rendered(orjson.dumps(review))
@@ -126,6 +144,7 @@ async def _publish(services: Services, location: AllowedLocation, review_id: str
     data = ReplyChanged(location_id=location.name, review_name=f"{location.name}/reviews/{review_id}", reply=reply)
     kind: EventType = "review.reply_deleted" if reply is None else "review.replied"
     event = events.new(kind, data, key_id=location.key_id, location_name=location.name)
+    await mirrors.expire(services, location, "reviews")
     async with services.storage.write() as session:
         await require_kept(session, location)
         events.publish(services, session, location.owner_id, event)

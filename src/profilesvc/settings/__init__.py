@@ -23,6 +23,7 @@ from profilesvc.settings.groups import (
     LabSettings,
     MailSettings,
     MetricsSettings,
+    NotificationSettings,
     ProviderSettings,
     TokenSettings,
     TracingSettings,
@@ -37,6 +38,7 @@ __all__ = [
     "LabSettings",
     "MailSettings",
     "MetricsSettings",
+    "NotificationSettings",
     "ProviderSettings",
     "Settings",
     "SettingsError",
@@ -126,6 +128,7 @@ class Settings(BaseSettings):
     database_pool_size: Annotated[int, Field(ge=1, le=200)] = 10
     """Connections in each of the two pools of a process."""
     provider: ProviderSettings = ProviderSettings()
+    notifications: NotificationSettings = NotificationSettings()
     tokens: TokenSettings = TokenSettings()
     limits: LimitSettings = LimitSettings()
     identity: IdentitySettings = IdentitySettings()
@@ -196,6 +199,11 @@ class Settings(BaseSettings):
         return folder if os.access(folder, os.R_OK | os.X_OK) else None  # is_dir() raises PermissionError
 
     @property
+    def effective_audience(self) -> str:
+        """The audience of the tokens with which Pub/Sub pushes notifications."""
+        return self.notifications.audience or f"{self.base_url}/provider/notifications"
+
+    @property
     def effective_upgrade_url(self) -> str:
         """The address where owners change their plan."""
         return self.upgrade_url or f"{self.base_url}/dashboard"
@@ -216,6 +224,12 @@ class Settings(BaseSettings):
     def _identity_is_whole(self) -> Self:
         if problem := self.identity.problem(self.production):
             raise ValueError(f"{PREFIX}IDENTITY__{problem}")
+        return self
+
+    @model_validator(mode="after")
+    def _feed_is_whole(self) -> Self:
+        if problem := self.notifications.problem(self.production):
+            raise ValueError(f"{PREFIX}NOTIFICATIONS__{problem}")
         return self
 
     @model_validator(mode="after")

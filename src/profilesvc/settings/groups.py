@@ -97,6 +97,41 @@ class ProviderSettings(_Group):
         return None
 
 
+_TOPIC = re.compile(r"projects/[A-Za-z0-9:._-]{1,100}/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}\Z")
+
+
+class NotificationSettings(_Group):
+    """The provider's change feed by Pub/Sub (docs/notifications.md)."""
+
+    topic: str = ""
+    """Topic to which the provider publishes, `projects/P/topics/T`. Empty: no change feed."""
+    service_account: Annotated[str, Field(max_length=320, pattern=r"^([^@\s<>]+@[^@\s<>]+)?$")] = ""
+    """E-mail of the service account that the push subscription signs with. Required with a `TOPIC`."""
+    audience: str = ""
+    """Audience of the tokens of the push subscription. Empty: `{BASE_URL}/provider/notifications`."""
+    issuer: str = "https://accounts.google.com"
+    """Issuer of these tokens, exactly as in their `iss`."""
+    jwks_url: str = "https://www.googleapis.com/oauth2/v3/certs"
+    """URL of the issuer's public keys. With the embedded emulator: its own."""
+    reads_per_minute: Annotated[int, Field(ge=12, le=1000)] = 120
+    """Requests per minute that read what notifications have named, part of the provider's quota."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the provider announces what changes, so that caches are valid for a day."""
+        return bool(self.topic)
+
+    def problem(self, production: bool) -> str | None:
+        """Return which value is invalid, as the end of a sentence that starts with the setting's name."""
+        if self.topic and not _TOPIC.match(self.topic):
+            return "TOPIC must be projects/P/topics/T"
+        if self.topic and not self.service_account:
+            return "SERVICE_ACCOUNT is required with a TOPIC, because it is in the tokens of its pushes"
+        if self.topic and not _is_jwks_url(self.jwks_url, production):
+            return "JWKS_URL must be https:// (in development also http:// on loopback)"
+        return None
+
+
 class TokenSettings(_Group):
     """Lifetimes of tokens, and the keys that sign them (docs/operations.md)."""
 

@@ -20,6 +20,8 @@ DIRECTORIES = {
     "key_domains": "domain",
     "exchanges": "digest",
     "leases": "name",
+    "notifications": "message_id",
+    "changed_locations": "location_name",
 }
 REFERENCES = frozenset({"signing_keys", "census", "sweep_marks"})
 
@@ -112,6 +114,31 @@ class SweepMarkRow(Table, table=True):
 
     name: str = Field(sa_column=Column(String(32), primary_key=True))
     at: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class NotificationRow(Table, table=True):
+    """A message of the provider's change feed that was received. It is handled once."""
+
+    __tablename__ = "notifications"
+
+    message_id: str = Field(sa_column=Column(String(64), primary_key=True))
+    received_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+
+
+class ChangedLocationRow(Table, table=True):
+    """What a notification has named, until it is read again (`operations/feed.py`).
+
+    `times` counts the notifications, so that one that arrives during the reading is not lost.
+    """
+
+    __tablename__ = "changed_locations"
+    __table_args__ = (CheckConstraint("what IN ('profile', 'reviews')", name="what"),)
+
+    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
+    what: str = Field(sa_column=Column(String(16), primary_key=True))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+    due_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    times: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
 class LeaseRow(Table, table=True):

@@ -98,6 +98,24 @@ class ReadingRow(Table, table=True):
     posts_at: int | None = Field(default=None, sa_column=Column(BigInteger))
     seen: str | None = Field(default=None, sa_column=Column(Text))
     floor: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    # Nothing that was read before these instants may be returned from a cache: a notification came since then.
+    profile_from: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    reviews_from: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    # The digest of the provider's own changes that were published last; None while there are none.
+    google_update: str | None = Field(default=None, sa_column=Column(String(64)))
+
+
+class MirrorRow(Table, table=True):
+    """A response of the provider about a location's reviews, by the digest of the query. Deleted after a day."""
+
+    __tablename__ = "mirrors"
+    __table_args__ = (of_owner("location_name", "locations.name"),)
+
+    owner_id: int = Field(sa_column=owner())
+    location_name: str = Field(sa_column=Column(String(80), primary_key=True))
+    query: str = Field(sa_column=Column(String(64), primary_key=True))
+    read_at: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    document: str = Field(sa_column=Column(Text, nullable=False))
 
 
 class ChannelRow(Table, table=True):

@@ -20,6 +20,8 @@ Kind = Literal[
     "leases",
     "deliveries",
     "events",
+    "mirrors",
+    "notifications",
 ]
 _AGES: dict[Kind, Column[int]] = {
     "audit": tables.audit.c.at,
@@ -34,6 +36,8 @@ _AGES: dict[Kind, Column[int]] = {
     "leases": tables.leases.c.until,
     "deliveries": tables.deliveries.c.created_at,
     "events": tables.events.c.created_at,
+    "mirrors": tables.mirrors.c.read_at,
+    "notifications": tables.notifications.c.received_at,
 }
 PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 

@@ -13,6 +13,7 @@ from profilesvc.storage.tables import (
     idempotency,
     location_owners,
     locations,
+    mirrors,
     posts,
     provider_connections,
     readings,
@@ -141,7 +142,8 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     # First, so that it waits for requests that store something of these locations; later ones store nothing.
     await session.execute(update(locations).where(*is_location).values(**empty, **state, **apart, **ended))
     of_locations = {
-        table: (table.c.owner_id == owner_id, table.c.location_name.in_(names)) for table in (posts, syncs, readings)
+        table: (table.c.owner_id == owner_id, table.c.location_name.in_(names))
+        for table in (posts, syncs, readings, mirrors)
     }
     for table, conditions in of_locations.items():
         await session.execute(delete(table).where(*conditions))

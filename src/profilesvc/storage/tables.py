@@ -60,6 +60,9 @@ class BusinessRow(Table, table=True):
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
+_IS_REACHED = text("disconnected_at IS NULL")
+
+
 class LocationRow(Table, table=True):
     """A cached location of the provider, and the settings and state that the service adds."""
 
@@ -70,6 +73,7 @@ class LocationRow(Table, table=True):
         CheckConstraint("NOT sync_enabled OR is_verified", name="sync_needs_verification"),
         CheckConstraint("(business_id IS NULL) = (assigned_at IS NULL)", name="assignment_whole"),
         Index("ix_locations_list", "owner_id", "title", "name"),
+        Index("ix_locations_checked", "checked_at", sqlite_where=_IS_REACHED, postgresql_where=_IS_REACHED),
     )
 
     owner_id: int = Field(sa_column=owner())
@@ -93,6 +97,8 @@ class LocationRow(Table, table=True):
     # The owner's login that reaches it; None: the installation's own login.
     connection_id: int | None = Field(default=None, sa_column=Column(ID))
     disconnected_at: int | None = Field(default=None, sa_column=Column(BigInteger))
+    # When the background check read the provider last (`operations/readings.py`).
+    checked_at: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
 
 
 _NOT_REVOKED = text("revoked_at IS NULL")  # an index of the live keys stays small, however many keys are revoked
@@ -373,6 +379,9 @@ events = metadata.tables["events"]
 watches = metadata.tables["watches"]
 sweep_marks = metadata.tables["sweep_marks"]
 readings = metadata.tables["readings"]
+mirrors = metadata.tables["mirrors"]
+notifications = metadata.tables["notifications"]
+changed_locations = metadata.tables["changed_locations"]
 channels = metadata.tables["channels"]
 deliveries = metadata.tables["deliveries"]
 provider_connections = metadata.tables["provider_connections"]

@@ -61,6 +61,9 @@ class Metrics:
         self._deliveries = self._counter(
             "deliveries", "Attempts to deliver events, by kind of channel and outcome.", "kind", "outcome"
         )
+        self._notifications = self._counter(
+            "provider_notifications", "Notifications of the provider's change feed, by result.", "result"
+        )
         self._in_flight = self._gauge("requests_in_flight", "Requests being handled.")
         self._pool = tuple(
             self._gauge(f"database_pool_{name}", text, "pool")
@@ -70,12 +73,15 @@ class Metrics:
                 ("waiting", "Requests that wait for a connection of a pool."),
             )
         )
+        self._look: Callable[[], Load] = lambda: Load(0, {}, {})
+        self._events = 0
+        self._show_version()
+
+    def _show_version(self) -> None:
         build = ["version", "python"]
         text = "The running version. The value is always 1."
         build_info = Gauge("profilesvc_build_info", text, build, registry=self._registry, multiprocess_mode="livemax")
         build_info.labels(__version__, platform.python_version()).set(1)
-        self._look: Callable[[], Load] = lambda: Load(0, {}, {})
-        self._events = 0
 
     def _count_quota(self) -> None:
         text = "Calls that waited or were refused because of the provider's quota, and reductions of the budget."
@@ -124,6 +130,11 @@ class Metrics:
     def delivery(self, kind: str, outcome: str) -> None:
         """Count an attempt to deliver an event."""
         self._deliveries.labels(kind, outcome).inc()
+        self._events += 1
+
+    def notification(self, result: str) -> None:
+        """Count a notification of the provider's change feed."""
+        self._notifications.labels(result).inc()
         self._events += 1
 
     @contextlib.asynccontextmanager

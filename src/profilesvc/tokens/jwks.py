@@ -42,21 +42,30 @@ class _Key:
         return has_kid and has_curve and self.kty == _TYPES[alg[:2]] and self.alg in (None, alg)
 
 
-async def read_keys(url: str, seconds: float = TIMEOUT_SECONDS) -> list[_Key]:
+async def read_keys(
+    url: str, seconds: float = TIMEOUT_SECONDS, transport: httpx.AsyncBaseTransport | None = None
+) -> list[_Key]:
     """Read the usable keys at a JWKS URL.
 
     Raises:
         Exception: The connection, the response or the JSON failed in any way.
     """
     async with asyncio.timeout(seconds):
-        return _keys(json_object(await _read(url)))
+        return _keys(json_object(await _read(url, transport)))
 
 
 class RemoteKeys:
     """The keys at a JWKS URL, read on demand, in one request for all callers that wait."""
 
-    def __init__(self, url: str, clock: Clock, seconds: float = TIMEOUT_SECONDS) -> None:
-        self._url, self._clock, self._seconds = url, clock, seconds
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        seconds: float = TIMEOUT_SECONDS,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._url, self._clock, self._seconds, self._transport = url, clock, seconds, transport
         self._keys: list[_Key] = []
         self._read_at: int | None = None
         self._tried_at: int | None = None
@@ -107,7 +116,7 @@ class RemoteKeys:
 
     async def _reread(self) -> None:
         try:
-            self._keys = await read_keys(self._url, self._seconds)
+            self._keys = await read_keys(self._url, self._seconds, self._transport)
         except Exception as error:  # whatever failed, the cached keys stay in use
             self._failed = True
             log.warning("the identity provider's keys cannot be read: %s: %s", type(error).__name__, error)
@@ -117,10 +126,10 @@ class RemoteKeys:
             self._tried_at = self._clock.now()  # now, because the pause starts after a slow failure
 
 
-async def _read(url: str) -> bytes:
+async def _read(url: str, transport: httpx.AsyncBaseTransport | None) -> bytes:
     """Return the body of the response."""
     async with (
-        httpx.AsyncClient(follow_redirects=False, timeout=TIMEOUT_SECONDS) as client,
+        httpx.AsyncClient(follow_redirects=False, timeout=TIMEOUT_SECONDS, transport=transport) as client,
         # Reject compressed responses, because their size is unknown before they are decompressed.
         client.stream("GET", url, headers={"Accept": "application/json", "Accept-Encoding": "identity"}) as response,
     ):

@@ -1,0 +1,99 @@
+"""Every few seconds: read again what the provider's change feed has named.
+
+One process at a time reads, at most as much as `NOTIFICATIONS__READS_PER_MINUTE` allows: each round waits until the
+time of the calls of the round before it has passed. However many notifications name a location, it is read once.
+"""
+
+import logging
+
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.time import MINUTE
+from profilesvc.provider.port import ProviderError
+from profilesvc.services import access, checking, reviews
+from profilesvc.services.context import Caller, Services
+from profilesvc.storage import feed, users, watches
+from profilesvc.storage.feed import Changed
+
+log = logging.getLogger("profilesvc")
+PAUSES = (5.0, 5.0)  # seconds before the first round, and between rounds
+_PER_MINUTE = 12  # rounds
+_RETRY = MINUTE  # after a failure of the provider
+_FAILURES = 3  # of the provider one after the other, which end a round
+_MARK = "feed"
+
+
+async def run_once(services: Services) -> None:
+    """Read what is due, unless a process does, or the calls of the last round are not paid for.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE; the next round reads the rest.
+    """
+    if not services.settings.notifications.enabled:
+        return
+    async with services.storage.leases.hold("feed", patience=0) as was_free:
+        if was_free:
+            await _round(services)
+
+
+async def _round(services: Services) -> None:
+    limit, started = services.settings.notifications.reads_per_minute, services.clock.now()
+    most = limit // _PER_MINUTE
+    found, spent, failures = await _due(services, started, most), 0, 0
+    for changed in found:
+        if spent >= most or failures == _FAILURES:
+            break
+        services.storage.renew()
+        calls, has_failed = await _read(services, changed)
+        spent += calls
+        failures = failures + 1 if has_failed else 0
+    if spent > most:
+        async with services.storage.write() as session:
+            await watches.mark(session, **{_MARK: started + spent * MINUTE // limit})
+
+
+async def _due(services: Services, now: int, limit: int) -> list[Changed]:
+    """Return what this round reads, and reserve its calls; nothing while those of the last round are not paid for."""
+    async with services.storage.read() as session:
+        found = await feed.due(session, now, limit)
+    if not found:
+        return []
+    async with services.storage.write() as session:
+        until = (await watches.marks(session)).get(_MARK, 0)
+        if 0 < until - now <= MINUTE:  # a clock may be set back
+            return []
+        await watches.mark(session, **{_MARK: now + MINUTE // _PER_MINUTE})
+    return found
+
+
+async def _read(services: Services, changed: Changed) -> tuple[int, bool]:
+    """Read what has changed; return how many calls that took, and whether the provider failed."""
+    calls, failed = 0, False
+    try:
+        calls = await _calls(services, changed)
+    except ProviderError as error:
+        log.info("feed: %s of %s: %s", changed.what, changed.location_name, error)
+        calls, failed = int(error.reached), error.retryable
+    except ServiceError as error:
+        if error.kind.status >= 500:
+            raise
+    except Exception:  # a defect with one location must not keep all others from being read
+        log.exception("feed: unexpected")
+    services.storage.renew()
+    async with services.storage.write() as session:
+        if failed:
+            await feed.postpone(session, changed, services.clock.now() + _RETRY)
+        else:
+            await feed.done(session, changed)
+    return calls, failed
+
+
+async def _calls(services: Services, changed: Changed) -> int:
+    async with services.storage.read() as session:
+        user = await users.user(session, changed.owner_id)
+    if user is None or user.suspended_at is not None:
+        return 0
+    owner = Caller(user.id, services.plans[user.plan], frozenset())
+    location = await access.require_location(services, owner, changed.location_name)
+    if changed.what == "profile":
+        return await checking.profile(services, location)
+    return await reviews.read(services, location) if location.plan.reviews else 0

@@ -1,0 +1,56 @@
+"""The provider's responses about reviews, stored for as long as the change feed announces what changes (D-114)."""
+
+import hashlib
+import json
+
+from profilesvc.contract.json import JsonObject
+from profilesvc.domain.time import DAY, SECOND
+from profilesvc.services.context import AllowedLocation, Services
+from profilesvc.services.provider_logins import require_kept
+from profilesvc.storage import feed
+from profilesvc.storage.feed import What
+
+VALID = DAY
+# The clocks of processes differ, and a change of ours may be visible at the provider only a moment later.
+_MARGIN = 2 * SECOND
+
+
+async def find(services: Services, location: AllowedLocation, *query: object) -> JsonObject | None:
+    """Return the provider's response to a query, if it is stored and still valid."""
+    if not services.settings.notifications.enabled:
+        return None
+    after = services.clock.now() - VALID
+    async with services.storage.read() as session:
+        found = await feed.mirrored(session, location.owner_id, location.name, _digest(query), after)
+    return None if found is None else dict(json.loads(found))
+
+
+async def store(
+    services: Services, location: AllowedLocation, document: JsonObject, read_at: int, *query: object
+) -> None:
+    """Store a response to a query; the reading started at `read_at`.
+
+    One with a reply in review is not stored, because no notification says how its review ends.
+    """
+    if not services.settings.notifications.enabled or _is_in_review(document):
+        return
+    text = json.dumps(document)
+    async with services.storage.write() as session:
+        await require_kept(session, location)
+        await feed.mirror(session, location.owner_id, location.name, _digest(query), read_at, text)
+
+
+async def expire(services: Services, location: AllowedLocation, what: What) -> None:
+    """Let the next read of what has changed go to the provider."""
+    if services.settings.notifications.enabled:
+        async with services.storage.write() as session:
+            await feed.expire(session, location.owner_id, location.name, what, services.clock.now() + _MARGIN)
+
+
+def _digest(query: tuple[object, ...]) -> str:
+    return hashlib.sha256(json.dumps(query).encode()).hexdigest()
+
+
+def _is_in_review(document: JsonObject) -> bool:
+    reviews = document.get("reviews", [document])
+    return any((review.get("reviewReply") or {}).get("reviewReplyState") == "PENDING" for review in reviews)
