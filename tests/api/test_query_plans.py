@@ -10,17 +10,18 @@ from quart import Quart
 from sqlalchemy import select
 
 from conftest import START, AsService
+from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.operations import counts, feed, generate, housekeeping, readings, sweep
 from profilesvc.operations.generate import Amounts
 from profilesvc.services import feed as receiving
 from profilesvc.services import keys
-from profilesvc.services.context import Services
+from profilesvc.services.context import Caller, Services
 from profilesvc.storage import bulk, tables
 from support.api import assert_ok
 from support.citus import on_one_server
-from support.every_operation import beside_the_api, every_operation
+from support.every_operation import beside_the_api, every_operation, of_the_dashboard
 from support.feed import FEED, message
 from support.query_plans import postgres_scans, sqlite_scans, statements
 from support.surface import Record, Surface
@@ -104,6 +105,17 @@ async def test_no_request_reads_a_whole_table(
         await beside_the_api(http, sites["other"].tokens, sites["other"].credentials)
         await every_operation(Surface(http, record, alice, sites, emulator))
     assert len(seen) > 60
+    assert await found(scans, seen) == {}
+
+
+@pytest.mark.in_process("records the statements of the process")
+async def test_no_page_of_the_dashboard_reads_a_whole_table(
+    services: Services, as_service: AsService, scans: Scans
+) -> None:
+    owner = Caller(1, services.plans["pro"], frozenset(ALL))
+    with statements(services) as seen:
+        await of_the_dashboard(services, owner, await as_service())
+    assert any(" contacts" in statement for statement in seen)
     assert await found(scans, seen) == {}
 
 

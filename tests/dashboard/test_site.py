@@ -383,6 +383,10 @@ async def test_another_users_site_is_neither_shown_nor_changed(
         "/dashboard",
         "/dashboard/keys",
         "/dashboard/keys?state=all",
+        "/dashboard/keys/live",
+        "/dashboard/keys/locations",
+        "/dashboard/audit",
+        "/dashboard/sites/selected?act=sync&site=111",
         "/dashboard/plan",
         "/dashboard/sites/live",
     ):

@@ -6,9 +6,11 @@ from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.keys import KeyRoll
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryListQuery, WebhookCreate
 from profilesvc.delivery import requests
+from profilesvc.domain.audit import Wanted
 from profilesvc.operations import operator
-from profilesvc.services import access, alerts, audit, badges, credentials, events, keys, overview, webhooks
+from profilesvc.services import access, alerts, audit, badges, credentials, events, keys, overview, several, webhooks
 from profilesvc.services.context import Caller, Services
+from profilesvc.services.idempotency import IdempotencyKey
 from profilesvc.storage import deliveries, identities
 from support.api import Site, assert_ok
 from support.surface import REQUESTS, Surface
@@ -64,6 +66,13 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     client_id = site.key["client_id"]
     for page in (overview.keys_of, overview.sites, overview.choices, overview.usage, overview.person, keys.businesses):
         await page(services, caller)
+    sites = await overview.sites(services, caller)
+    await overview.histories(services, caller, sites)
+    await overview.all_keys(services, caller, ended=True)
+    await audit.search(services, caller.owner_id, Wanted(["key.created"], [1, 2], 1, 2**60), None, 1)
+    for act in several.ACTS:
+        chosen = [one for one in await overview.sites(services, caller) if one.keys][:1]
+        await several.run(services, caller, act, chosen, IdempotencyKey(f"page {act}", act))
     link = await badges.show(services, caller, client_id, shown=True)
     await badges.read(services, link or "")
     await keys.deactivate(services, client_id, "user_requested", caller=caller)

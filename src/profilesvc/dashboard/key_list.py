@@ -29,23 +29,42 @@ def listing_of(given: Mapping[str, str]) -> Listing:
     return Listing.of(PATH, given, CHOICES)
 
 
-async def shown(visit: Visit, listing: Listing, choices: list[Choice]) -> JsonObject:
-    """Return what the template of the list needs."""
+async def found(visit: Visit, listing: Listing, choices: list[Choice]) -> list[KeyEntry]:
+    """Return the keys that a list finds, in its order."""
     titles = {choice.name: choice.title for choice in choices}
     state = listing.get("state")
     entries = await overview.all_keys(visit.services, visit.caller, ended=state in ("revoked", "all"))
-    found = [key for key in entries if _has_state(key, state) and _matches(key, listing.get("q"), titles)]
+    matching = [key for key in entries if _has_state(key, state) and _matches(key, listing.get("q"), titles)]
     if listing.get("sort") in _ORDERS:
-        found.sort(key=_ORDERS[listing.get("sort")](titles))
+        matching.sort(key=_ORDERS[listing.get("sort")](titles))
+    return matching
+
+
+async def shown(visit: Visit, listing: Listing, choices: list[Choice]) -> JsonObject:
+    """Return what the template of the list needs."""
+    page = page_of(await found(visit, listing, choices), listing)
     return {
         "listing": listing,
-        "shown": page_of(found, listing),
-        "total": len(entries),
-        "titles": titles,
+        "shown": page,
+        "titles": {choice.name: choice.title for choice in choices},
         "key_states": STATES,
         "sorts": SORTS,
-        "few": FEW,
+        "has_search": page.found > FEW or listing.values.keys() - {"state"} or listing.get("state") not in ("", "all"),
     }
+
+
+HEADER = (
+    *("Name", "Client id", "Location", "Location id", "State", "Reason", "Domain"),
+    *("Created", "Last used", "Valid until"),
+)
+
+
+def row(key: KeyEntry, titles: dict[str, str]) -> tuple[object, ...]:
+    """Return a key as a row of the file."""
+    where = key.assigned_location_id
+    state = STATES[key.status], key.deactivation_reason
+    times = key.created_at, key.last_used_at, key.expires_at
+    return key.name, key.client_id, titles.get(where), where, *state, key.primary_domain, *times
 
 
 def _has_state(key: KeyEntry, state: str) -> bool:

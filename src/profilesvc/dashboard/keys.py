@@ -9,7 +9,7 @@ from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
 from profilesvc.contract.keys import KeyEntry, KeyRoll
-from profilesvc.dashboard import key_form, key_list, pages, problems, words
+from profilesvc.dashboard import exports, key_form, key_list, pages, problems, words
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY, iso
@@ -34,6 +34,15 @@ async def live(visit: Visit) -> Response:
     choices = await overview.choices(visit.services, visit.caller)
     shown = await key_list.shown(visit, key_list.listing_of(request.args), choices)
     return pages.page("_keys.html", visit=visit, **shown)
+
+
+@view(blueprint, "/keys.csv")
+async def export(visit: Visit) -> Response:
+    """Return the keys that the list finds, on all its pages; never a secret."""
+    choices = await overview.choices(visit.services, visit.caller)
+    found = await key_list.found(visit, key_list.listing_of(request.args), choices)
+    titles = {choice.name: choice.title for choice in choices}
+    return exports.file(visit, "keys", key_list.HEADER, [key_list.row(key, titles) for key in found])
 
 
 @view(blueprint, "/keys/locations")

@@ -10,6 +10,7 @@ from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import (
     alert_links,
     alerts,
+    audit,
     badge,
     connections,
     deliveries,
@@ -31,7 +32,7 @@ from profilesvc.dashboard import (
 from profilesvc.domain.errors import ServiceError
 
 _OF_A_SITE = [site, differences, profile, posts, reviews]
-_PARTS = [session, sites, selected, *_OF_A_SITE, keys, connections, alerts, webhooks, deliveries, plan, badge]
+_PARTS = [session, sites, selected, *_OF_A_SITE, keys, connections, alerts, webhooks, deliveries, audit, plan, badge]
 _UNLISTED = [alert_links, mail]  # no link of the navigation
 _MISSING = "dashboard.not_found"
 _STATIC = Path(__file__).parent / "static"

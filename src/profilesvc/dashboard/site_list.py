@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.dashboard import pages, words
-from profilesvc.dashboard.listing import Choices, Listing, Shown, matches, page_of
+from profilesvc.dashboard.listing import Choices, Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit
 from profilesvc.domain import connection
 from profilesvc.domain.connection import HISTORY, Period
@@ -104,11 +104,11 @@ def state_of(site: SiteView) -> str:
     return next((name for name in STATES if name in states), "none")
 
 
-def chosen(sites: list[SiteView], listing: Listing) -> Shown[SiteView]:
-    """Return the page of sites that a list shows."""
-    found = [site for site in sites if _is_found(site, listing)]
+def found(sites: list[SiteView], listing: Listing) -> list[SiteView]:
+    """Return the sites that a list finds, in its order."""
+    matching = [site for site in sites if _is_found(site, listing)]
     order = _ORDERS.get(listing.get("sort"))
-    return page_of(found if order is None else sorted(found, key=order), listing)
+    return matching if order is None else sorted(matching, key=order)
 
 
 def _is_found(site: SiteView, listing: Listing) -> bool:
@@ -155,9 +155,13 @@ def bar(periods: list[Period], now: int) -> Bar:
     for one in periods:
         start, end = ((at - (now - HISTORY)) * _WIDTH // HISTORY for at in (one.from_, one.to))
         paths[one.state] = paths.get(one.state, "") + f"M{start} 0h{max(end - start, 1)}v9H{start}z"
+    return Bar(percent(periods), paths)
+
+
+def percent(periods: list[Period]) -> float | None:
+    """Return the online part, rounded down, so that 100 % is never shown for a site that was away."""
     share = connection.online_share(periods)
-    # Rounded down, so that 100 % is never shown for a site that was away.
-    return Bar(None if share is None else int(share * 1000) / 10, paths)
+    return None if share is None else int(share * 1000) / 10
 
 
 def tags(site: SiteView) -> list[str]:
@@ -189,7 +193,7 @@ async def shown(visit: Visit, listing: Listing, seen: str = "") -> JsonObject:
     `seen` has the digests of the rows that the reader has; these rows are not sent again.
     """
     sites = await overview.sites(visit.services, visit.caller)
-    page, numbers, is_dense = chosen(sites, listing), Numbers.of(sites), len(sites) > FEW
+    page, numbers, is_dense = page_of(found(sites, listing), listing), Numbers.of(sites), len(sites) > FEW
     form = f"{is_dense} {listing.get('select')}"
     digests = {site.id: row_digest(site, form, visit.now) for site in page.rows}
     now_seen = ".".join((_digest(numbers, page.found, page.page, list(digests)), *digests.values()))

@@ -2,9 +2,12 @@
 
 from quart import Blueprint, Response, request
 
-from profilesvc.dashboard import pages, site_list
+from profilesvc.dashboard import exports, pages, site_list, words
 from profilesvc.dashboard.visits import Visit, view
+from profilesvc.domain.connection import Period
+from profilesvc.domain.time import iso
 from profilesvc.services import overview, provider_connections
+from profilesvc.services.overview import SiteView
 
 blueprint = Blueprint("sites", __name__)
 
@@ -25,3 +28,28 @@ async def live(visit: Visit) -> Response:
     if shown["is_same"]:
         return Response(status=204, headers={"Cache-Control": "no-store"})
     return pages.page("_sites.html", visit=visit, **shown)
+
+
+@view(blueprint, "/sites.csv")
+async def export(visit: Visit) -> Response:
+    """Return the sites that the list finds, on all its pages."""
+    sites = await overview.sites(visit.services, visit.caller)
+    found = site_list.found(sites, site_list.listing_of(request.args))
+    histories = await overview.histories(visit.services, visit.caller, found)
+    return exports.file(visit, "sites", _HEADER, [_row(site, histories.get(site.id, [])) for site in found])
+
+
+_HEADER = (
+    *("Name", "Location", "Business", "State", "Online in 30 days (%)", "Last heartbeat", "Keys", "Sync"),
+    *("Verified", "Fields that differ", "Rejected posts", "Read from the provider", "Problems"),
+)
+
+
+def _row(site: SiteView, periods: list[Period]) -> tuple[object, ...]:
+    beats = [key.row.last_heartbeat_at for key in site.keys if key.row.last_heartbeat_at is not None]
+    return (
+        *(site.title, site.row.name, site.row.business_name, words.STATES[site_list.state_of(site)]),
+        *(site_list.percent(periods), iso(max(beats)) if beats else "", ", ".join(key.row.name for key in site.keys)),
+        *("on" if site.row.sync_enabled else "off", "yes" if site.row.is_verified else "no"),
+        *(len(site.drift), site.rejected, iso(site.checked_at), "; ".join(site_list.tags(site))),
+    )

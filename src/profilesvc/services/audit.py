@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.contract.audit import MAX_LIMIT, AuditEntry, AuditQuery, AuditTrail, Event
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
+from profilesvc.domain.audit import Wanted
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request, network
 from profilesvc.domain.time import DAY, HOUR, iso
@@ -200,6 +201,17 @@ async def of_user(services: "Services", owner_id: int | None, query: AuditQuery)
     return await _page(services, {} if owner_id is None else {"owner_id": owner_id}, query)
 
 
+async def search(
+    services: "Services", owner_id: int, wanted: Wanted, before: str | None, limit: int
+) -> tuple[list[AuditEntry], str | None]:
+    """Return the events of an owner that a search finds, newest first, and where the next ones start.
+
+    `before` is a value that this function returned, or one that `AuditQuery` accepts.
+    """
+    await services.pending_events.write(services)
+    return await _found(services, {"owner_id": owner_id}, before, limit, wanted)
+
+
 async def record_expired(services: "Services", owner_id: int | None = None) -> None:
     """Record each expired key of an owner (None: of all) once."""
     now = services.clock.now()
@@ -209,15 +221,22 @@ async def record_expired(services: "Services", owner_id: int | None = None) -> N
 
 async def _page(services: "Services", filters: dict[str, int], query: AuditQuery) -> AuditTrail:
     limit = min(query.limit, MAX_LIMIT)
-    before = None
-    if query.before is not None:
-        at, _, event_id = query.before.partition("-")
-        before = int(at), int(event_id)
+    events, next_before = await _found(services, filters, query.before, limit, Wanted())
+    return AuditTrail(events=events, limit=limit, next_before=next_before)
+
+
+async def _found(
+    services: "Services", filters: dict[str, int], before: str | None, limit: int, wanted: Wanted
+) -> tuple[list[AuditEntry], str | None]:
+    place = None
+    if before is not None:
+        at, _, event_id = before.partition("-")
+        place = int(at), int(event_id)
     async with services.storage.read() as session:
-        rows = await audit.page(session, filters, before, limit + 1)
+        rows = await audit.page(session, filters, place, limit + 1, wanted)
     shown = rows[:limit]
     next_before = f"{shown[-1].at}-{shown[-1].id}" if len(rows) > limit else None
-    return AuditTrail(events=[_entry(row) for row in shown], limit=limit, next_before=next_before)
+    return [_entry(row) for row in shown], next_before
 
 
 def _entry(row: StoredEvent) -> AuditEntry:

@@ -2,12 +2,13 @@
 
 from typing import NamedTuple, TypedDict
 
-from sqlalchemy import String, and_, case, cast, exists, insert, literal, select, tuple_
+from sqlalchemy import ColumnElement, String, and_, case, cast, exists, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.audit import Event
 from profilesvc.database.statements import Executor, Insert, PreparedWrite, insert_by, insert_into
 from profilesvc.database.writers import Executions
+from profilesvc.domain.audit import Wanted
 from profilesvc.domain.time import DAY, month_start
 from profilesvc.storage.tables import audit, keys
 
@@ -104,14 +105,28 @@ class StoredEvent(NamedTuple):
     client_id: str | None
 
 
-async def page(session: Executor, of: dict[str, int], before: Position | None, limit: int) -> list[StoredEvent]:
+def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
+    return [
+        *([] if wanted.events is None else [audit.c.event.in_(wanted.events)]),
+        *([] if wanted.key_ids is None else [audit.c.key_id.in_(wanted.key_ids)]),
+        *([] if wanted.since is None else [audit.c.at >= wanted.since]),
+        *([] if wanted.until is None else [audit.c.at < wanted.until]),
+    ]
+
+
+_ALL = Wanted()
+
+
+async def page(
+    session: Executor, of: dict[str, int], before: Position | None, limit: int, wanted: Wanted = _ALL
+) -> list[StoredEvent]:
     """Return events older than a position, newest first; `of` selects an `owner_id` and perhaps
     a `key_id`, or is empty for all.
     """
     query = (
         select(*(audit.c[name] for name in StoredEvent._fields[:-1]), keys.c.client_id)
         .outerjoin(keys, and_(keys.c.owner_id == audit.c.owner_id, keys.c.id == audit.c.key_id))
-        .where(*(audit.c[name] == value for name, value in of.items()))
+        .where(*(audit.c[name] == value for name, value in of.items()), *_conditions(wanted))
         .order_by(audit.c.at.desc(), audit.c.id.desc())
         .limit(limit)
     )

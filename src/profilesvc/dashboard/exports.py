@@ -1,0 +1,43 @@
+"""Tables for spreadsheets: CSV files of sites, keys and the audit trail."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from quart import Response
+
+from profilesvc.dashboard.visits import Visit
+from profilesvc.domain.time import iso
+
+# A spreadsheet runs a cell that starts with one of these, also in full width, as a formula.
+_FORMULA = (
+    *("=", "+", "-", "@", "\t", "\r", "\n"),
+    *("\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}"),
+    *("\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}"),
+)
+_BOM = "\ufeff"  # without it, Excel does not read UTF-8
+
+
+def cell(value: object) -> object:
+    """Return a value for a spreadsheet: a text that it would run as a formula gets an apostrophe in front."""
+    if value is None:
+        return ""
+    return f"'{value}" if isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA) else value
+
+
+def file(visit: Visit, name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
+    """Return a CSV file to download, named after its content and the day."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows([cell(value) for value in row] for row in rows)
+    return Response(
+        _BOM + text.getvalue(),
+        200,
+        {
+            "Cache-Control": "no-store",
+            "Content-Disposition": f'attachment; filename="{name}-{iso(visit.now)[:10]}.csv"',
+            "X-Content-Type-Options": "nosniff",
+        },
+        content_type="text/csv; charset=utf-8",
+    )
