@@ -174,6 +174,31 @@ class TestInside:
         assert ("consent again" in provider["hint"]) == refuses
         assert ("3 accounts: accounts/1, accounts/2, accounts/3" in provider["message"]) != refuses
 
+    def test_the_change_feed_is_checked(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = create_emulator(
+            tmp_path / "provider.db", clock=SystemClock(), entropy=SystemEntropy(), world=load_world()
+        )
+
+        def feed() -> dict[str, str]:
+            rows: list[dict[str, str]] = json.loads(run("doctor", "--json").stdout)
+            return next(row for row in rows if row["name"] == "change feed")
+
+        with EmbeddedServer(app) as server:
+            monkeypatch.setenv("PROFILESVC_PROVIDER__URL", server.base_url)
+            assert feed()["status"] == "ok"
+            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__TOPIC", "projects/p/topics/profiles")
+            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__SERVICE_ACCOUNT", "push@p.iam.gserviceaccount.com")
+            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__JWKS_URL", f"{server.base_url}/nothing")
+            assert (feed()["status"], "AUDIENCE" in feed()["hint"]) == ("fail", True)
+            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__AUDIENCE", "https://profiles.example/provider/notifications")
+            assert (feed()["status"], "JWKS_URL" in feed()["hint"]) == ("fail", True)
+            monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__JWKS_URL", f"{server.base_url}/oauth2/v3/certs")
+            assert (feed()["status"], "enable" in feed()["hint"]) == ("warn", True)
+            run("provider", "notifications", "enable")
+            assert feed()["status"] == "ok"
+            monkeypatch.setenv("PROFILESVC_PROVIDER__NOTIFICATIONS_URL", "http://127.0.0.1:9")
+            assert (feed()["status"], "NOTIFICATIONS_URL" in feed()["hint"]) == ("warn", True)
+
 
 PRODUCTION = {
     "ENVIRONMENT": "production",

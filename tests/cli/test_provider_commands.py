@@ -10,6 +10,7 @@ from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import provider_consent
 from profilesvc.services.context import Services
 from profilesvc.services.provider_consent import Attempt
+from profilesvc.storage import locations
 from support.command_line import Run, printed, refused
 from support.redis_server import RedisServer
 
@@ -68,3 +69,25 @@ def test_operator_sees_the_quota(run: Run, monkeypatch: pytest.MonkeyPatch, redi
         "reduced": False,
     }
     assert (shown["accounts"]["used"], shown["accounts"]["waiting"]) == (0, 0)
+
+
+def test_operator_enables_the_change_feed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "NOTIFICATIONS__TOPIC" in refused(run("provider", "notifications", "enable"))
+    monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__TOPIC", "projects/p/topics/profiles")
+    monkeypatch.setenv("PROFILESVC_NOTIFICATIONS__SERVICE_ACCOUNT", "push@p.iam.gserviceaccount.com")
+    before = run("provider", "notifications", "status", "--json")
+    assert (before.exit_code, {row["works"] for row in json.loads(before.stdout)}) == (1, {False})
+    rows = printed(run("provider", "notifications", "enable", "--json"))
+    assert {row["account"] for row in rows} == {"accounts/1", "accounts/2", "accounts/3"}
+    assert {(row["works"], row["topic"], row["error"]) for row in rows} == {(True, "projects/p/topics/profiles", None)}
+    assert printed(run("provider", "notifications", "status", "--json")) == rows
+    opening.run(_elsewhere)
+    failed = run("provider", "notifications", "enable", "--json")
+    assert failed.exit_code == 1
+    assert sum(not row["works"] for row in json.loads(failed.stdout)) == 1
+
+
+async def _elsewhere(services: Services) -> None:
+    """Let a location be of an account that the login does not see."""
+    async with services.storage.write() as session:
+        await locations.change(session, 1, "locations/111", account="accounts/99")

@@ -60,7 +60,7 @@ def connection_hint(error: BaseException | None, hint: str) -> str:
 
 async def inside(settings: Settings) -> AsyncIterator[Check]:
     """Check secrets, sign-in, limits, mail, database, migrations, signing keys and provider."""
-    from profilesvc.cli import checks_consent, checks_settings
+    from profilesvc.cli import checks_consent, checks_feed, checks_settings
 
     yield _environment(settings)
     for secret in checks_settings.secrets(settings):
@@ -86,6 +86,7 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
     yield await _provider_clock(settings)
     yield await checks_consent.consent(settings)
     yield await _provider(settings)
+    yield await checks_feed.feed(settings)
 
 
 def _environment(settings: Settings) -> Check:

@@ -2,12 +2,14 @@
 
 import typer
 
+from profilesvc.cli import provider_notifications
 from profilesvc.cli.opening import run
 from profilesvc.cli.show import AsJson, show
 
 app = typer.Typer(name="provider", help="Show and end logins at the provider.", no_args_is_help=True)
 connections = typer.Typer(name="connections", help="The logins that owners have connected.", no_args_is_help=True)
 app.add_typer(connections)
+app.add_typer(provider_notifications.app)
 
 
 @app.callback()

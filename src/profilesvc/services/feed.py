@@ -8,16 +8,20 @@ import base64
 import json
 import logging
 import re
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import SECOND
+from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services.access import invalid_token
 from profilesvc.services.context import Services
+from profilesvc.services.provider_logins import provider_of
 from profilesvc.storage import feed
 from profilesvc.storage.feed import What
+from profilesvc.storage.provider_connections import ProviderConnection
 from profilesvc.tokens.signer import TokenRejected
 
 log = logging.getLogger("profilesvc")
@@ -42,6 +46,24 @@ class _Message(NamedTuple):
     id: str
     location: str
     named: tuple[What, ...]
+
+
+async def turn_on(services: Services, remote: Provider, account: str) -> None:
+    """Let the provider publish the changes of an account to the topic.
+
+    Raises:
+        ProviderError: It could not be set.
+    """
+    await remote.set_notifications(account, services.settings.notifications.topic, TYPES)
+
+
+async def turn_on_all(services: Services, row: ProviderConnection, accounts: Collection[str]) -> None:
+    """Let the provider publish the changes of accounts from which locations were imported."""
+    for account in accounts:
+        try:
+            await turn_on(services, provider_of(services, row), account)
+        except ProviderError as error:
+            log.warning("the change feed of %s could not be enabled: %s", account, error)
 
 
 async def authenticate(services: Services, token: str) -> None:

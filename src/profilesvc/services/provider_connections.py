@@ -23,7 +23,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.request import in_background
 from profilesvc.domain.time import DAY, HOUR, MINUTE, iso
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import audit, events
+from profilesvc.services import audit, events, feed
 from profilesvc.services.access import missing
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan, hold
@@ -165,6 +165,8 @@ async def import_locations(
         if problem:
             refused[name] = problem
     imported = [name for name in chosen if refused.get(name) != "unavailable"]
+    if services.settings.notifications.enabled:
+        services.background.spawn(feed.turn_on_all(services, row, sorted({chosen[name][0] for name in imported})))
     async with services.storage.write() as session:
         count = len(imported)
         await audit.record(services, session, "provider.imported", caller.owner_id, connection_id=row.id, count=count)

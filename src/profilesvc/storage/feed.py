@@ -1,6 +1,5 @@
 """Queries on the provider's change feed: messages that were received, what they have named, and mirrors."""
 
-from collections.abc import Collection
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import and_, delete, select, update
@@ -129,11 +128,11 @@ async def note_google_update(
     return (await session.execute(changed.returning(readings.c.location_name))).first() is not None
 
 
-async def accounts(session: Executor, owners: Collection[int]) -> list[tuple[int, int | None, str]]:
-    """Return (owner, login, account) of the locations of these owners that are reached, each once."""
+async def accounts(session: Executor) -> list[tuple[int, int | None, str]]:
+    """Return (owner, login, account) of the locations of all owners, each once, for the operator."""
     query = (
         select(locations.c.owner_id, locations.c.connection_id, locations.c.account)
-        .where(locations.c.owner_id.in_(owners), locations.c.disconnected_at.is_(None))
+        .where(locations.c.disconnected_at.is_(None))
         .distinct()
         .order_by(locations.c.owner_id, locations.c.account)
     )
