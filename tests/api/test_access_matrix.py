@@ -31,6 +31,7 @@ EMPTY: dict[str, Any] = {}
 SENT = {
     "POST /api/v1/provider-connections/<connection_id>/import": {"locations": []},  # read before the id
     "POST /api/v1/webhooks/<webhook_id>/recover": {"since": "2026-01-02T00:00:00Z"},  # read before the id
+    "PATCH /api/v1/developer/credentials/<client_id>": {"name": "Renamed"},
     "POST /api/v1/alerts": {"address": "nobody"},  # an empty body would create one
 }
 
@@ -76,6 +77,9 @@ POLICY: dict[str, Row] = {
     "POST /api/v1/webhooks/<webhook_id>/deliveries/<delivery_id>/resend": Row("user", "delivery", 200),
     "POST /api/v1/webhooks/<webhook_id>/recover": Row("user", "webhook", 200),
     "DELETE /api/v1/webhooks/<webhook_id>": Row("user", "webhook", 200),
+    "GET /api/v1/developer/credentials/<client_id>": Row("user", "key", 200),
+    "PATCH /api/v1/developer/credentials/<client_id>": Row("user", "key", 200),
+    "POST /api/v1/developer/credentials/<client_id>/end-previous-secret": Row("user", "key", 200),
     "POST /api/v1/developer/credentials/<client_id>/roll": Row("user", "key", 200),
     "POST /api/v1/developer/credentials/<client_id>/deactivate": Row("user", "key", 200),
     "POST /api/v1/developer/credentials/<client_id>/reactivate": Row("user", "key", 200),

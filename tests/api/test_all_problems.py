@@ -29,6 +29,16 @@ ROUTES: dict[str, Route] = {
             "expires_at": {"expires_at": "2020-01-01T00:00:00Z"},
         },
     ),
+    "a changed key": (
+        "PATCH",
+        "/api/v1/developer/credentials/svcid_1_1_x",
+        {},
+        {
+            "name": {"name": 5},
+            "primary_domain": {"primary_domain": "10.0.0.1"},
+            "allowed_domains.1": {"allowed_domains": ["ok.example", "*.example.com"]},
+        },
+    ),
     "a heartbeat": (
         "POST",
         "/api/v1/api-keys/heartbeat",

@@ -38,6 +38,7 @@ JSON = {"Content-Type": "application/json"}
 BODIES = [
     ("user", "POST", KEYS),
     ("user", "POST", f"{KEYS}/svcid_1_1_x/roll"),
+    ("user", "PATCH", f"{KEYS}/svcid_1_1_x"),
     ("key", "POST", HEARTBEAT),
     ("nobody", "POST", TOKEN),
     ("nobody", "POST", VALIDATE),

@@ -13,21 +13,7 @@ from profilesvc.services import keys
 from profilesvc.services.context import Services
 from support.api import ALICE, BOB, assert_ok
 from support.dashboard_browser import Browser, SignIn, as_agency
-
-
-def secret_of(browser: Browser) -> dict[str, str]:
-    fields = next(form["fields"] for form in browser.page.forms if "client_secret" in form["fields"])
-    return {name: values[0] for name, values in fields.items()}
-
-
-async def token_of(http: httpx.AsyncClient, pair: dict[str, str]) -> httpx.Response:
-    return await http.post("/api/v1/auth/token", json={"grant_type": "client_credentials", **pair})
-
-
-async def made(browser: Browser, **changes: Any) -> dict[str, str]:
-    await browser.open("/dashboard/keys")
-    await browser.send("/keys", **{"name": "Website", "location": "locations/111", **changes})
-    return secret_of(browser)
+from support.key_pages import made, secret_of, shown_problems, token_of
 
 
 async def test_a_key_is_made_and_its_secret_shown_once(alice_there: Browser, http: httpx.AsyncClient) -> None:
@@ -194,22 +180,6 @@ async def test_wrong_secrets_are_listed_in_order_of_time(
         "secret,", "secret ,"
     )
     assert text.index("Wrong secret") < text.index("Key created")
-
-
-def shown_problems(browser: Browser) -> list[str]:
-    """The list at the top of the page; each problem is next to its field, too, and the link leads there."""
-    html = browser.answer.text
-    top = html.partition('id="problems"')[2].partition("</section>")[0]
-    found = re.findall(r"<li>(?:<a href=\"#([^\"]+)\">)?([^<]+)", top)
-    for target, text in found:
-        if target:
-            tag = re.search(rf'<(?:input|select|textarea)[^>]* id="{target}"[^>]*>', html)
-            assert tag, target
-            assert 'aria-invalid="true"' in tag[0]
-            assert f"{target}-error" in tag[0].partition('aria-describedby="')[2].partition('"')[0].split()
-            assert text in html.partition(f'id="{target}-error">')[2].partition("</small>")[0]
-    assert html.count('aria-invalid="true"') == len({target for target, _ in found if target})
-    return [text for _, text in found]
 
 
 async def test_all_problems_of_a_form_are_shown_at_the_top_and_at_their_fields(

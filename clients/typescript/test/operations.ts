@@ -220,6 +220,9 @@ async function connections(): Promise<void> {
 
 async function lastOfKey(key: api.KeyCreated): Promise<void> {
   const path = { client_id: key.client_id };
+  assert.equal((await data(api.changeKey({ client: owner, path, body: { name: "Renamed" } }))).name, "Renamed");
+  assert.equal((await data(api.getKey({ client: owner, path }))).name, "Renamed");
+  assert.equal((await data(api.endPreviousSecret({ client: owner, path }))).previous_secret_expires_at, null);
   assert.equal((await data(api.deactivateKey({ client: owner, path }))).status, "deactivated");
   assert.equal((await data(api.reactivateKey({ client: owner, path }))).status, "active");
   const events: string[] = [];

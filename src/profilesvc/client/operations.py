@@ -19,7 +19,7 @@ from profilesvc.contract.connection import (
 )
 from profilesvc.contract.envelope import Success
 from profilesvc.contract.events import EventList, EventType, PublishedEvent
-from profilesvc.contract.keys import BusinessList, KeyCreated, KeyList, KeyRevoked, KeyRolled, KeyStanding
+from profilesvc.contract.keys import BusinessList, KeyCreated, KeyDetails, KeyList, KeyRevoked, KeyRolled, KeyStanding
 from profilesvc.contract.tokens import Token, UserToken
 
 TOKEN_PATH = f"{PREFIX}/auth/token"
@@ -42,6 +42,14 @@ class NewKey(TypedDict, total=False):
     allowed_domains: list[str] | None
     permissions: list[str] | None
     expires_at: str | None
+
+
+class KeyFields(TypedDict, total=False):
+    """What can be changed of a key (docs/api-contract.md#change_key)."""
+
+    name: str
+    primary_domain: str | None
+    allowed_domains: list[str] | None
 
 
 class Report(TypedDict, total=False):
@@ -76,6 +84,25 @@ def list_keys(include_revoked: bool = False, limit: int | None = None, before: s
     params |= {} if limit is None else {"limit": str(limit)}
     params |= {} if before is None else {"before": before}
     return Operation("GET", _KEYS, Success[KeyList], params, repeatable=True)
+
+
+def get_key(client_id: str) -> Operation[KeyDetails]:
+    """Read a key, live or not, with its domains and the end of its previous secret."""
+    return Operation("GET", _key(client_id), Success[KeyDetails], repeatable=True)
+
+
+def change_key(client_id: str, **fields: Unpack[KeyFields]) -> Operation[KeyDetails]:
+    """Change the name or the domains of a key; the other fields keep their values.
+
+    Raises:
+        ValidationFailed: A field is invalid, or there is none.
+    """
+    return Operation("PATCH", _key(client_id), Success[KeyDetails], body=fields, repeatable=True)
+
+
+def end_previous_secret(client_id: str) -> Operation[KeyDetails]:
+    """End the secret before the last roll now. Tokens stay valid."""
+    return Operation("POST", _key(client_id, "/end-previous-secret"), Success[KeyDetails], repeatable=True)
 
 
 def revoke_key(client_id: str) -> Operation[KeyRevoked]:

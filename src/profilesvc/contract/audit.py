@@ -10,7 +10,9 @@ from profilesvc.contract.json import JsonObject
 MAX_LIMIT = 100
 Event = Literal[
     "key.created",
+    "key.changed",
     "key.rolled",
+    "key.secret_ended",
     "key.deactivated",
     "key.reactivated",
     "key.revoked",

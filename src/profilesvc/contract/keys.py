@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from profilesvc.contract.common import (
     STORABLE,
@@ -49,6 +49,26 @@ class KeyCreate(Body):
     ] = None
 
 
+class KeyChange(Body):
+    """What to change; a missing field keeps its value. An addition of this service."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+    name: Annotated[
+        Text | None,
+        Field(
+            description="1 to 100 characters; surrounding spaces are removed. The client id does not change.",
+            examples=["Website plugin"],
+        ),
+    ] = None
+    primary_domain: Annotated[
+        Domain | None, Field(examples=["harbour.example"], description="`null` removes it and its www twin.")
+    ] = None
+    allowed_domains: Annotated[
+        list[Domain] | None,
+        Field(max_length=50, description="Replaces the domains besides the primary one; `null` and `[]` remove them."),
+    ] = None
+
+
 class KeyCreated(Data):
     """The new key with its secret, which is never returned again."""
 
@@ -81,6 +101,15 @@ class KeyEntry(Data):
     status: Literal["active", "deactivated", "revoked"] = Field(description="An addition of this service.")
     deactivation_reason: DeactivationReason | None = Field(description="An addition of this service.")
     expires_at: UtcTime | None = Field(description="An addition of this service.")
+
+
+class KeyDetails(KeyEntry):
+    """One key, without its secrets. An addition of this service."""
+
+    allowed_domains: list[str] = Field(description="The primary domain, its www twin and the others; none means all.")
+    previous_secret_expires_at: UtcTime | None = Field(
+        description="Until then the secret before the last roll is valid too; null if there is none."
+    )
 
 
 class KeyList(Data):

@@ -7,12 +7,13 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import checked
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.keys import KeyCreate
+from profilesvc.contract.keys import KeyCreate, KeyDetails
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import ServiceError, invalid, invalid_many
 from profilesvc.domain.keys import clean_name
 from profilesvc.domain.time import parse_iso
 from profilesvc.services.context import Services
+from profilesvc.services.key_changes import others
 from profilesvc.services.overview import Choice
 
 _ANY = 1
@@ -42,16 +43,34 @@ def body_of(services: Services, form: "MultiDict[str, str]", choices: list[Choic
     return checked(KeyCreate, values, "body")
 
 
+def changes_of(form: "MultiDict[str, str]") -> JsonObject:
+    """Return the values of a KeyChange that the form of an existing key describes."""
+    return {
+        "name": form.get("name", ""),
+        "primary_domain": form.get("primary_domain", "").strip() or None,
+        "allowed_domains": _split(form.get("allowed_domains", "")),
+    }
+
+
+def values_of(services: Services, key: KeyDetails) -> dict[str, str]:
+    """Return the values that the form of an existing key shows."""
+    extras = others(key.primary_domain, key.allowed_domains, development=not services.settings.production)
+    return {"name": key.name, "primary_domain": key.primary_domain or "", "allowed_domains": " ".join(extras)}
+
+
+def _split(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
 def _values(form: "MultiDict[str, str]", choices: list[Choice]) -> JsonObject:
     location = form.get("location", "")
     business = next((choice.business_id for choice in choices if choice.name == location), None)
-    domains = [part for part in form.get("allowed_domains", "").replace(",", " ").split() if part]
     values: JsonObject = {
         "name": form.get("name", ""),
         "business_id": business or form.get("business_id", type=int),
         "assigned_location_id": location,
         "primary_domain": form.get("primary_domain", "").strip() or None,
-        "allowed_domains": domains or None,
+        "allowed_domains": _split(form.get("allowed_domains", "")) or None,
         "permissions": form.getlist("permissions"),
     }
     if day := form.get("expires_on", ""):

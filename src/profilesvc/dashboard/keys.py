@@ -8,12 +8,13 @@ from quart import Blueprint, Response, request
 from profilesvc.api.parsing import checked
 from profilesvc.contract.alerts import KeyAlertsChange
 from profilesvc.contract.audit import AuditQuery
-from profilesvc.contract.keys import KeyEntry, KeyRoll
+from profilesvc.contract.errors import NOT_FOUND
+from profilesvc.contract.keys import KeyChange, KeyDetails, KeyRoll
 from profilesvc.dashboard import exports, key_form, key_list, pages, problems, words
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.time import DAY, iso
-from profilesvc.services import audit, badges, credentials, key_alerts, keys, overview
+from profilesvc.services import audit, badges, credentials, key_alerts, key_changes, keys, overview
 from profilesvc.services.overview import KeyView
 
 _EVENTS = 30
@@ -83,6 +84,29 @@ async def roll(visit: Visit, client_id: str) -> Response:
     except ServiceError as error:
         return await _one(visit, client_id, error=error, action="leaked" if overlap == 0 else "roll")
     return pages.page("secret.html", visit=visit, created=created, new=False)
+
+
+@view(blueprint, "/keys/<client_id>/change", "POST")
+async def change(visit: Visit, client_id: str) -> Response:
+    await _own(visit, client_id)
+    form = await request.form
+    try:
+        body = checked(KeyChange, key_form.changes_of(form), "body")
+        await key_changes.change(visit.services, visit.caller, client_id, body)
+    except ServiceError as error:
+        return await _one(visit, client_id, error=error, action="change", form=form)
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}", "key_changed")
+
+
+@view(blueprint, "/keys/<client_id>/end-secret")
+async def confirm_end(visit: Visit, client_id: str) -> Response:
+    return pages.page("end_secret.html", visit=visit, key=await _own(visit, client_id))
+
+
+@view(blueprint, "/keys/<client_id>/end-secret", "POST")
+async def end_secret(visit: Visit, client_id: str) -> Response:
+    await key_changes.end_previous_secret(visit.services, visit.caller, client_id)
+    return pages.redirect(f"{pages.PATH}/keys/{client_id}", "secret_ended")
 
 
 @view(blueprint, "/keys/<client_id>/deactivate", "POST")
@@ -181,9 +205,19 @@ async def _list(visit: Visit, form: Mapping[str, str], error: ServiceError | Non
     )
 
 
-async def _own(visit: Visit, client_id: str) -> KeyEntry:
+async def _own(visit: Visit, client_id: str) -> KeyDetails:
     """Return a key of the user, revoked or not, or raise NOT_FOUND."""
     return await keys.get(visit.services, visit.caller, client_id)
+
+
+async def _site(visit: Visit, key: KeyDetails) -> str | None:
+    """Return the name of the site of a key, or None if its location is disconnected."""
+    try:
+        return await visit.title(await visit.location(key.assigned_location_id))
+    except ServiceError as error:
+        if error.kind is not NOT_FOUND:
+            raise
+        return None
 
 
 async def _live(visit: Visit, client_id: str) -> KeyView | None:
@@ -197,11 +231,17 @@ async def _has_badge(visit: Visit, client_id: str) -> bool:
 
 
 async def _one(
-    visit: Visit, client_id: str, badge_url: str | None = None, error: ServiceError | None = None, action: str = ""
+    visit: Visit,
+    client_id: str,
+    badge_url: str | None = None,
+    error: ServiceError | None = None,
+    action: str = "",
+    form: Mapping[str, str] | None = None,
 ) -> Response:
     """Return the page of a key. `badge_url` is shown once, after the badge was switched on.
 
-    `action` is the form that failed with `error`; the ids of its inputs start with it.
+    `action` is the form that failed with `error`; the ids of its inputs start with it. `form` is what it contained, if
+    that was typed.
     """
     key, live = await _own(visit, client_id), await _live(visit, client_id)
     trail = await audit.of_key(visit.services, visit.caller, client_id, AuditQuery(limit=_EVENTS))
@@ -209,6 +249,8 @@ async def _one(
         "key.html",
         visit=visit,
         key=key,
+        site=await _site(visit, key),
+        values=form or key_form.values_of(visit.services, key),
         live=live,
         alerts=None if live is None else await key_alerts.get(visit.services, visit.caller, client_id),
         events=trail.events,

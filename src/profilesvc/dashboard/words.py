@@ -79,7 +79,9 @@ ACTIONS = {
 }
 EVENTS = {
     "key.created": "Key created",
+    "key.changed": "Key changed",
     "key.rolled": "New secret",
+    "key.secret_ended": "Previous secret ended",
     "key.deactivated": "Deactivated",
     "key.reactivated": "Reactivated",
     "key.revoked": "Revoked",
@@ -133,6 +135,8 @@ _WEBHOOK_DISABLED = {
 }
 # What a page reports after an action, by the `notice` in its address.
 DONE = {
+    "key_changed": "The key is changed.",
+    "secret_ended": "The previous secret has ended.",
     "posted": "The post was sent to the provider.",
     "changed": "The post is changed.",
     "unchanged": "Nothing was changed, so nothing was sent.",

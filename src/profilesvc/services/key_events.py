@@ -5,12 +5,12 @@ from typing import Literal
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType, KeyChanged
-from profilesvc.contract.keys import KeyEntry
+from profilesvc.contract.keys import KeyDetails, KeyEntry
 from profilesvc.domain.time import iso
 from profilesvc.services import events
 from profilesvc.services.context import Services
 from profilesvc.storage import keys
-from profilesvc.storage.keys import ListedKey
+from profilesvc.storage.keys import ListedKey, domains_of
 
 
 def _status(row: ListedKey, now: int) -> Literal["active", "deactivated", "revoked"]:
@@ -31,6 +31,15 @@ def entry(row: ListedKey, now: int) -> KeyEntry:
         status=_status(row, now),
         deactivation_reason=row.hold_reason,
         expires_at=None if row.expires_at is None else iso(row.expires_at),
+    )
+
+
+def details(row: ListedKey, retiring_until: int | None, now: int) -> KeyDetails:
+    """Return a key with its domains; `retiring_until` is the end of its previous secret."""
+    return KeyDetails(
+        **entry(row, now).model_dump(),
+        allowed_domains=domains_of(row.allowed_domains),
+        previous_secret_expires_at=None if retiring_until is None else iso(retiring_until),
     )
 
 

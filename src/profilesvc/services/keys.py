@@ -9,7 +9,7 @@ from profilesvc.contract.keys import (
     MAX_LIMIT,
     BusinessEntry,
     BusinessList,
-    KeyEntry,
+    KeyDetails,
     KeyList,
     KeyListQuery,
     KeyRevoked,
@@ -23,7 +23,7 @@ from profilesvc.services.access import missing, own_key
 from profilesvc.services.context import Caller, Services, deactivated
 from profilesvc.services.credentials import renew
 from profilesvc.services.holds import covered, hold, lift
-from profilesvc.services.key_events import entry, publish
+from profilesvc.services.key_events import details, entry, publish
 from profilesvc.storage import holds, keys, locations, users
 from profilesvc.storage.keys import KeyState
 
@@ -64,17 +64,18 @@ async def list_all(services: Services, caller: Caller | None, query: KeyListQuer
     )
 
 
-async def get(services: Services, caller: Caller, client_id: str) -> KeyEntry:
+async def get(services: Services, caller: Caller, client_id: str) -> KeyDetails:
     """Return a key of the caller, live or not.
 
     Raises:
         ServiceError: NOT_FOUND.
     """
+    now = services.clock.now()
     async with services.storage.read() as session:
         row = await keys.listed(session, caller.owner_id, client_id)
-    if row is None:
-        raise missing("API key")
-    return entry(row, services.clock.now())
+        if row is None:
+            raise missing("API key")
+        return details(row, await keys.retiring_until(session, caller.owner_id, row.id, now), now)
 
 
 async def revoke(services: Services, caller: Caller | None, client_id: str) -> KeyRevoked:

@@ -211,7 +211,7 @@ def _of_key(owner_id: int, key_id: int) -> ColumnElement[bool]:
     return and_(secrets.c.owner_id == owner_id, secrets.c.key_id == key_id)
 
 
-async def retiring_until(session: AsyncSession, owner_id: int, key_id: int, now: int) -> int | None:
+async def retiring_until(session: Executor, owner_id: int, key_id: int, now: int) -> int | None:
     """Return when the previous secret ends, or None if it has ended or there is none."""
     query = select(func.max(secrets.c.expires_at)).where(_of_key(owner_id, key_id), secrets.c.expires_at > now)
     until = (await session.execute(query)).scalar_one()
@@ -223,6 +223,13 @@ async def replace_secret(session: AsyncSession, owner_id: int, key_id: int, dige
     older = or_(secrets.c.expires_at.is_(None), secrets.c.expires_at > until)
     await session.execute(update(secrets).where(_of_key(owner_id, key_id), older).values(expires_at=until))
     await session.execute(insert(secrets).values(owner_id=owner_id, key_id=key_id, digest=digest, created_at=now))
+
+
+async def end_retiring(session: AsyncSession, owner_id: int, key_id: int, now: int) -> bool:
+    """End the previous secret now; return whether there was one."""
+    retiring = (_of_key(owner_id, key_id), secrets.c.expires_at > now)
+    ended = await session.execute(update(secrets).where(*retiring).values(expires_at=now).returning(secrets.c.digest))
+    return bool(ended.all())
 
 
 async def client_id_taken(session: Executor, client_id: str) -> bool:
@@ -250,6 +257,7 @@ class ListedKey(NamedTuple):
     name: str
     location_name: str
     primary_domain: str | None
+    allowed_domains: str
     created_at: int
     last_used_at: int | None
     expires_at: int | None
@@ -301,6 +309,19 @@ def listing_query(
     if before is not None:
         query = query.where(keys.c.id < before)
     return query if live_at is None else query.where(live(live_at))
+
+
+async def rename(session: AsyncSession, owner_id: int, key_id: int, name: str) -> None:
+    await session.execute(update(keys).where(_is(owner_id, key_id)).values(name=name))
+
+
+async def set_domains(session: AsyncSession, key: KeyState, primary: str | None, allowed: list[str]) -> None:
+    """Replace the domains of a key, also in the directory of preflights."""
+    values = {"primary_domain": primary, "allowed_domains": json.dumps(allowed)}
+    await session.execute(update(keys).where(_is(key.owner_id, key.id)).values(values))
+    entry = Entry(key.owner_id, key.id, key.expires_at)
+    await domains.drop(session, entry, domains_of(key.allowed_domains))
+    await domains.add(session, entry, allowed)
 
 
 async def revoke(session: AsyncSession, key: KeyState, now: int) -> None:

@@ -6,8 +6,10 @@ from profilesvc.api.endpoint import Routes
 from profilesvc.contract.errors import CONFLICT, NOT_FOUND, PLAN_RESTRICTION
 from profilesvc.contract.keys import (
     BusinessList,
+    KeyChange,
     KeyCreate,
     KeyCreated,
+    KeyDetails,
     KeyList,
     KeyListQuery,
     KeyRevoked,
@@ -15,7 +17,7 @@ from profilesvc.contract.keys import (
     KeyRolled,
     KeyStanding,
 )
-from profilesvc.services import credentials, keys
+from profilesvc.services import credentials, key_changes, keys
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
 
@@ -52,6 +54,37 @@ async def list_keys(services: Services, caller: Caller, query: KeyListQuery) -> 
     return await keys.list_all(services, caller, query)
 
 
+@routes.endpoint(f"GET {KEY}", access=USER, data=KeyDetails, no_store=True, errors=(NOT_FOUND,))
+async def get_key(services: Services, caller: Caller, client_id: str) -> KeyDetails:
+    """Read an API key.
+
+    It may be revoked. Secrets are never returned; `previous_secret_expires_at` shows whether two are valid.
+
+    An addition of this service.
+    """
+    return await keys.get(services, caller, client_id)
+
+
+@routes.endpoint(
+    f"PATCH {KEY}",
+    access=USER,
+    body=KeyChange,
+    rules=key_changes.problems,
+    data=KeyDetails,
+    no_store=True,
+    errors=(NOT_FOUND,),
+)
+async def change_key(services: Services, caller: Caller, client_id: str, body: KeyChange) -> KeyDetails:
+    """Change an API key.
+
+    Fields that the body does not have keep their values; the rules are those of a new key. The next request with a
+    token of the key is checked against the new domains.
+
+    An addition of this service.
+    """
+    return await key_changes.change(services, caller, client_id, body)
+
+
 @routes.endpoint(f"DELETE {KEY}", access=USER, data=KeyRevoked, no_store=True, errors=(NOT_FOUND,))
 async def revoke_key(services: Services, caller: Caller, client_id: str) -> KeyRevoked:
     """Revoke an API key.
@@ -74,6 +107,17 @@ async def roll_key(services: Services, caller: Caller, client_id: str, body: Key
     An addition of this service.
     """
     return await credentials.roll(services, caller, client_id, body)
+
+
+@routes.endpoint(f"POST {KEY}/end-previous-secret", access=USER, data=KeyDetails, no_store=True, errors=(NOT_FOUND,))
+async def end_previous_secret(services: Services, caller: Caller, client_id: str) -> KeyDetails:
+    """End the previous secret.
+
+    Only the newest secret of the key is valid from then on. Tokens stay valid. Repeating it has no effect.
+
+    An addition of this service.
+    """
+    return await key_changes.end_previous_secret(services, caller, client_id)
 
 
 @routes.endpoint(f"POST {KEY}/deactivate", access=USER, data=KeyStanding, no_store=True, errors=(NOT_FOUND,))
