@@ -233,7 +233,7 @@ def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:
     if not settings.with_dev_issuer:
         return None
     key_file, client_id = settings.data_dir / DEV_ISSUER_KEY_FILE, identity.client_id or CLIENT_ID
-    runtime.issuer = DevIssuer(settings.base_url, client_id, key_file, load_world()["users"])
+    runtime.issuer = DevIssuer(settings.base_url, client_id, key_file, load_world())
     return TrustedIssuer(runtime.issuer.url, client_id, ("RS256",), runtime.issuer)
 
 

@@ -148,7 +148,12 @@ PAGES = (
         "/dashboard/sites/111",
         "/dashboard/sites/111/posts",
     ),
-    *("/dashboard/sites/111/events", "/dashboard/sites/111/posts?kind=OFFER", "/dashboard/sites/111/reviews"),
+    *(
+        "/dashboard/sites/111/profile",
+        "/dashboard/sites/111/events",
+        "/dashboard/sites/111/posts?kind=OFFER",
+        "/dashboard/sites/111/reviews",
+    ),
 )
 
 

@@ -144,7 +144,30 @@ def _locations(tour: Tour) -> None:
     assert patched["metadata"]["hasPendingEdits"]
     seen = tour.run(place.getGoogleUpdated(name=PIER, readMask="title"))
     assert seen["pendingMask"] == seen["diffMask"] == "title"
-    assert seen["location"]["title"] == "Harbour Coffee, Pier"
+    assert seen["location"]["title"] == "Harbour Coffee"  # the provider's own change, until the review ends
+    _settle_changes(tour)
+
+
+def _settle_changes(tour: Tour) -> None:
+    """Accept one change of the provider and reject another; only the rejected one is reviewed."""
+    place, mask = tour.information.locations(), "websiteUri,storeCode,metadata"
+    own = tour.run(place.get(name=PIER, readMask=mask))
+    theirs = {"websiteUri": "https://theirs.example/", "storeCode": "THEIRS"}
+    tour.control("state", google_updated={PIER: theirs})
+    seen = tour.run(place.getGoogleUpdated(name=PIER, readMask=mask))
+    assert set(seen["diffMask"].split(",")) == {*theirs, "title"}
+    assert {name: seen["location"][name] for name in theirs} == theirs
+    tour.run(place.patch(name=PIER, updateMask="storeCode", body={"storeCode": "THEIRS"}))
+    tour.run(place.patch(name=PIER, updateMask="websiteUri", body={"websiteUri": own["websiteUri"]}))
+    seen = tour.run(place.getGoogleUpdated(name=PIER, readMask=mask))
+    assert seen["pendingMask"] == "title,websiteUri"
+    assert seen["location"]["websiteUri"] == theirs["websiteUri"]
+    tour.control("state", switches={"edit_review_seconds": 0})
+    tour.control("clock", method="POST", advance_seconds=60)
+    seen = tour.run(place.getGoogleUpdated(name=PIER, readMask=mask))
+    assert "diffMask" not in seen
+    assert (seen["location"]["websiteUri"], seen["location"]["storeCode"]) == (own["websiteUri"], "THEIRS")
+    assert "hasGoogleUpdated" not in seen["location"]["metadata"]
 
 
 def _attributes_and_categories(tour: Tour) -> None:

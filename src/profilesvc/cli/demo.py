@@ -59,6 +59,8 @@ def demo(port: Port = 8000) -> None:
 
     forbid_in_production("the demo")
     settings = load()
+    newcomers = {"create_users": True} if settings.with_dev_issuer else {}  # who sign in with an account that is empty
+    settings = settings.model_copy(update={"identity": settings.identity.model_copy(update=newcomers)})
     with until_stopped(), bound(HOST, port) as listener, exclusive_server(settings):
         settings = with_base_url(settings, HOST, listener)
         key = asyncio.run(_prepare(settings))

@@ -41,10 +41,11 @@ class Login:
 class DevIssuer:
     """The issuer at {base_url}/dev/issuer. Its key is created on first use."""
 
-    def __init__(self, base_url: str, client_id: str, key_file: Path, demo_users: list[JsonObject]) -> None:
+    def __init__(self, base_url: str, client_id: str, key_file: Path, world: JsonObject) -> None:
         self.base_url, self.client_id = base_url, client_id
         self.url = f"{base_url}{PATH}"
-        self._key_file, self._demo_users = key_file, demo_users
+        self._key_file, self._demo_users = key_file, world["users"]
+        self._newcomers = [Linked(f"new-{each['id']}", each["email"], each["name"]) for each in world["newcomers"]]
 
     @cached_property
     def _key(self) -> RsaKey:
@@ -60,7 +61,15 @@ class DevIssuer:
         return self._key.public if alg == "RS256" and kid == self._key.kid else None
 
     async def users(self, services: Services) -> list[Linked]:
-        """Return the users who can sign in: all linked users. The first call links the demo users."""
+        """Return the people who can sign in: all linked users, and newcomers if their first login creates a user."""
+        linked = await self._linked(services)
+        if not services.settings.identity.create_users:
+            return linked
+        subjects = {user.subject for user in linked}
+        return linked + [each for each in self._newcomers if each.subject not in subjects]
+
+    async def _linked(self, services: Services) -> list[Linked]:
+        """Return all linked users. The first call links the demo users."""
         async with services.storage.read() as session:
             linked = await identities.of_issuer(session, self.url)
             subjects, demo_users = {user.subject for user in linked}, {}

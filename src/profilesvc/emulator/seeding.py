@@ -36,6 +36,8 @@ def fill(session: AsyncSession, world: JsonObject, now: int) -> None:
     for user in world.get("users", []):
         own = [account["name"] for account in world["accounts"] if account.get("user_id") == user["id"]]
         session.add(EmulatorLoginRow(subject=f"10000{user['id']}", email=user["email"], accounts=dump(own)))
+    for person in world.get("newcomers", []):
+        _add_newcomer(session, person)
     review_ends = now + round(world.get("seed_review_seconds", 0) * 1000)
     for location in world["locations"]:
         name = location["profile"]["name"]
@@ -43,6 +45,19 @@ def fill(session: AsyncSession, world: JsonObject, now: int) -> None:
         parent = f"{location['account']}/{name}"
         session.add_all(post_row(parent, post, review_ends) for post in location["posts"])
         session.add_all(review_row(review) for review in world.get("reviews", {}).get(name, []))
+
+
+def _add_newcomer(session: AsyncSession, person: JsonObject) -> None:
+    """Add a login with an account of its own, which the installation's login does not see."""
+    account, number = person["account"]["name"], person["id"]
+    session.add(EmulatorAccountRow(name=account, position=number, document=dump(person["account"])))
+    session.add(EmulatorLoginRow(subject=f"10000{number}", email=person["email"], accounts=dump([account])))
+    for own in person["locations"]:
+        verified = {"hasVoiceOfMerchant": True, "hasBusinessAuthority": True}
+        document = dump({**person["shared"], **own})
+        session.add(
+            EmulatorLocationRow(name=own["name"], account=account, document=document, voice_of_merchant=dump(verified))
+        )
 
 
 def _location_row(location: JsonObject, attributes: list[JsonObject]) -> EmulatorLocationRow:

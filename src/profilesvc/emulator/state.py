@@ -5,6 +5,7 @@ import contextvars
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import httpx
@@ -94,6 +95,11 @@ class Emulator:
     pushing: dict[str, str] = field(default_factory=dict)  # switches of the service in the same process
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
+    @cached_property
+    def private_accounts(self) -> frozenset[str]:
+        """The accounts of the demo data that only their own logins see."""
+        return frozenset(person["account"]["name"] for person in self.world.get("newcomers", []))
+
     def start(self, work: Coroutine[object, None, None]) -> None:
         """Start what a response does not wait for."""
         task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
@@ -142,7 +148,9 @@ class Login(NamedTuple):
 
     def sees(self, account: str) -> bool:
         """Return whether the login has access to an account."""
-        return self.accounts is None or account in self.accounts
+        if self.accounts is None:
+            return account not in emulator().private_accounts
+        return account in self.accounts
 
 
 def login() -> Login:
