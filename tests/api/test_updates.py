@@ -93,11 +93,12 @@ class TestAccept:
         assert await patches(emulator) == []
 
     async def test_publishes_no_drift(self, alice: httpx.AsyncClient) -> None:
-        assert_ok(await alice.post(ACCEPT, json={"updateMask": "title"}))
+        mask = {"updateMask": "title,phoneNumbers,websiteUri"}
+        assert_ok(await alice.post(ACCEPT, json=mask))
         assert_ok(await alice.get(COMPARISON))
         published = assert_ok(await alice.get("/api/v1/events"))["events"]
         assert [each["type"] for each in published] == ["sync.succeeded", "sync.succeeded"]
-        assert published[-1]["data"]["fields_updated"] == ["title"]
+        assert published[-1]["data"]["fields_updated"] == mask["updateMask"].split(",")
 
     async def test_of_a_removed_field_clears_it(self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient) -> None:
         await override(emulator, websiteUri=None)
@@ -321,6 +322,8 @@ class TestComparison:
     async def test_asks_only_if_the_metadata_shows_a_reason(
         self, alice: httpx.AsyncClient, emulator: httpx.AsyncClient
     ) -> None:
+        assert assert_ok(await alice.get(COMPARISON))["differences"] == []  # publishes the provider's changes
+        await forget_calls(emulator)
         assert assert_ok(await alice.get(COMPARISON))["differences"] == []
         assert len(await calls(emulator)) == 1, "there is no difference to ask about"
         await override(emulator)
@@ -330,6 +333,7 @@ class TestComparison:
         assert (difference["field"], difference["editStatus"]) == ("title", "live")
         assert len(await calls(emulator)) == 1
         await override(emulator, labels=["theirs"])
+        assert_ok(await alice.get(COMPARISON))
         await forget_calls(emulator)
         (difference,) = assert_ok(await alice.get(COMPARISON))["differences"]
         assert difference["editStatus"] == "live"
