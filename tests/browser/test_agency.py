@@ -1,0 +1,129 @@
+"""The dashboard of an agency with 300 sites, in a real Chromium."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.chromium_tab import DESK, PHONE, PICTURES, Tab
+from support.dashboard_browser import COOKIE
+from support.program import Server, command, serving
+
+DENSE = (
+    "/dashboard",
+    "/dashboard?needs=drift&select=all",
+    "/dashboard?q=nothing",
+    "/dashboard/keys",
+    "/dashboard/audit",
+    "/dashboard/audit?kind=webhooks",
+)
+
+
+@pytest.fixture(scope="module")
+def agency(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
+    """A service with 300 sites of one owner, and the owner's session."""
+    folder = tmp_path_factory.mktemp("agency")
+    amounts = ("--keys", "300", "--posts", "0", "--history", "0", "--sites-per-user", "300")
+    for words in (("db", "upgrade"), ("db", "generate", *amounts), ("users", "list")):
+        done = command(folder, *words)
+        assert done.returncode == 0, done.stderr
+    email = next(word for word in done.stdout.split() if "@" in word)
+    with serving(folder, "serve", "--port", "0") as server:
+        yield server, command(folder, "users", "token", email, BASE_URL=server.url).stdout.strip()
+
+
+@contextlib.contextmanager
+def owner(chromium: Any, agency: tuple[Server, str], **options: Any) -> Iterator[Tab]:
+    server, session = agency
+    opened = Tab(chromium, server.url, **options)
+    opened.context.add_cookies([{"name": COOKIE, "value": session, "url": server.url}])
+    yield opened
+    opened.context.close()
+    assert opened.outside == []
+    assert opened.console == []
+
+
+def test_the_sites_that_drifted_are_found_while_typing_and_after_back(
+    chromium: Any, agency: tuple[Server, str]
+) -> None:
+    with owner(chromium, agency) as tab:
+        page = tab.page
+        page.goto(f"{tab.url}/dashboard")
+        page.get_by_text("1 to 50 of 300").wait_for()
+        page.get_by_label("Needs").select_option("drift")
+        page.get_by_text("3 of 300 sites match.").wait_for()  # without the button
+        assert page.url.endswith("?needs=drift&sort=attention")
+        box = page.get_by_role("searchbox", name="Search")
+        box.press_sequentially("shop 101")
+        page.get_by_text("1 of 300 sites match.").wait_for()
+        assert page.evaluate("document.activeElement.id") == "q"
+        page.locator("tbody th a").click()
+        page.get_by_role("heading", level=1).wait_for()
+        page.go_back()
+        page.get_by_text("1 of 300 sites match.").wait_for()
+        assert box.input_value() == "shop 101"
+        with page.expect_response("**/sites/live*") as polled:  # the list goes on
+            pass
+        assert polled.value.status == 204
+
+
+def test_a_selection_survives_an_update(chromium: Any, agency: tuple[Server, str]) -> None:
+    with owner(chromium, agency) as tab:
+        page = tab.page
+        page.goto(f"{tab.url}/dashboard?q=shop+10")
+        first = page.locator("tbody input[type=checkbox]").first
+        first.check()
+        page.evaluate("document.getElementById('sites').dataset.poll = '/dashboard/sites/live?q=shop+10'")
+        with page.expect_response("**/sites/live*") as polled:
+            pass
+        assert polled.value.status == 200
+        assert first.is_checked()
+        page.get_by_role("button", name="Pause keys").click()
+        page.get_by_text("This is what would happen to 1 of 1 site").wait_for()
+        page.get_by_role("button", name="Pause these keys").click()
+        page.get_by_text("1 done, none failed.").wait_for()
+        page.reload()  # shows the list, and does not send the form again
+        page.get_by_role("heading", name="Sites", exact=True).wait_for()
+
+
+def test_the_location_of_a_key_is_found_while_typing(chromium: Any, agency: tuple[Server, str]) -> None:
+    with owner(chromium, agency) as tab:
+        page = tab.page
+        page.goto(f"{tab.url}/dashboard/keys")
+        page.get_by_label("Name", exact=True).fill("Second key")
+        page.get_by_label("Find the location").press_sequentially("shop 250")
+        page.get_by_role("radio", name="Shop 250").check()
+        assert page.get_by_role("radio").count() == 1
+        page.get_by_role("button", name="Create the key").click()
+        assert len(page.get_by_label("Client secret").input_value()) == 64
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_lists_of_many_are_accessible(
+    chromium: Any, agency: tuple[Server, str], scheme: str, viewport: dict[str, int]
+) -> None:
+    with owner(chromium, agency, color_scheme=scheme, viewport=viewport) as tab:
+        for number, path in enumerate(DENSE):
+            tab.page.goto(f"{tab.url}{path}")
+            tab.assert_accessible()
+            width = "phone" if viewport is PHONE else "desk"
+            picture = PICTURES / f"agency-{number}-{scheme}-{width}.png"
+            tab.page.screenshot(path=picture, full_page="needs" in path or "nothing" in path)
+
+
+def test_the_list_is_drawn_soon_on_a_slow_network(chromium: Any, agency: tuple[Server, str]) -> None:
+    """300 ms and 400 kbit/s: the page is compressed, so that it arrives within a second and a half."""
+    with owner(chromium, agency) as tab:
+        network = tab.context.new_cdp_session(tab.page)
+        network.send("Network.enable")
+        slow = {"offline": False, "latency": 300, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
+        network.send("Network.emulateNetworkConditions", slow)
+        tab.page.goto(f"{tab.url}/dashboard")
+        size, loaded = tab.page.evaluate(
+            "performance.getEntriesByType('navigation').flatMap(one => [one.encodedBodySize, one.responseEnd])"
+        )
+        print(f"slow network: {size} bytes after {loaded:.0f} ms")
+        assert size < 20_000
+        assert loaded < 1_500
