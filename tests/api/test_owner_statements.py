@@ -9,7 +9,7 @@ from quart import Quart
 from conftest import AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import counts, housekeeping, operator, readings, sweep
+from profilesvc.operations import counts, housekeeping, operator, publishing, readings, sweep
 from profilesvc.services import keys
 from profilesvc.services.context import Caller, Services
 from support.api import assert_ok
@@ -74,7 +74,14 @@ async def test_only_background_work_and_the_operator_span_owners(
     assert spanning(named, dialect) == {}
     assert_ok(await alice.post("/api/v1/alerts", json={}), 201)
     operators = operator.list_users, operator.list_businesses
-    for work in (housekeeping.run_round, counts.count, sweep.run_once, readings.run_once, *operators):
+    for work in (
+        housekeeping.run_round,
+        counts.count,
+        sweep.run_once,
+        readings.run_once,
+        publishing.run_once,
+        *operators,
+    ):
         with recorded(services) as statements:
             await work(services)
         assert spanning(statements, dialect) != {}, work.__name__

@@ -13,7 +13,7 @@ from conftest import START, AsService
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.time import DAY, FrozenClock
 from profilesvc.fixtures import load_world
-from profilesvc.operations import counts, feed, generate, housekeeping, readings, sweep
+from profilesvc.operations import counts, feed, generate, housekeeping, publishing, readings, sweep
 from profilesvc.operations.generate import Amounts
 from profilesvc.services import feed as receiving
 from profilesvc.services import keys
@@ -29,12 +29,16 @@ from support.surface import Record, Surface
 pytestmark = on_one_server
 Scans = Callable[[str], Awaitable[set[str]]]
 # Tables without generated rows, because their rows are short-lived: the first column is the primary key.
+_DRAFT = "id owner_id location_name state fields document due_at zone next_at updated_at"
+LATER = START + 365 * DAY
 TRANSIENT = [
     (tables.idempotency, "scope owner_id fingerprint fence lease_until created_at", (1, "f", 1, START, START)),
     (tables.revocations, "id owner_id kind revoked_at expires_at", (1, "token", START, START + DAY)),
     (tables.exchanges, "digest expires_at", (START + DAY,)),
     (tables.notifications, "message_id received_at", (START,)),
     (tables.mirrors, "query owner_id location_name read_at document", (1, "locations/111", START, "{}")),
+    (tables.photos, "id owner_id media_type content expires_at", (1, "image/png", b"x", START + 100 * DAY)),
+    (tables.drafts, _DRAFT, (1, "locations/111", "scheduled", "{}", "{}", LATER, "UTC", LATER, START)),
     (tables.changed_locations, "location_name what owner_id due_at times", ("profile", 1, START + 60_000, 1)),
 ]
 
@@ -145,6 +149,7 @@ async def test_the_sweep_and_the_readings_read_no_whole_table(
             await sweep.catch_up(services)
             await sweep.run_once(services)
             await readings.run_once(services)
+            await publishing.run_once(services)
             await receiving.receive(with_feed, json.dumps(message(str(hours))).encode())
             clock.advance(seconds=10)
             await feed.run_once(with_feed)

@@ -5,14 +5,16 @@ import json
 from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
-from profilesvc.api.parsing import checked, idempotency_key
+from profilesvc.api.parsing import checked
 from profilesvc.contract.common import post_id
 from profilesvc.contract.json import JsonObject
 from profilesvc.contract.posts import PostListQuery
-from profilesvc.dashboard import pages, post_form, problems, words
+from profilesvc.dashboard import drafts, pages, photos, post_form, problems, words
 from profilesvc.dashboard.visits import Visit, of_path, view
 from profilesvc.domain.errors import ServiceError
+from profilesvc.services import drafts as stored_drafts
 from profilesvc.services import overview, posts
+from profilesvc.services import photos as stored_photos
 from profilesvc.services.context import AllowedLocation
 from profilesvc.tokens.signer import random_id
 
@@ -25,7 +27,10 @@ blueprint = Blueprint("posts", __name__)
 
 @view(blueprint, f"{_SITE}/posts")
 async def show(visit: Visit, locationId: str) -> Response:
-    return await _page(visit, await visit.location(locationId), MultiDict(request.args))
+    location = await visit.location(locationId)
+    if draft := request.args.get("draft"):
+        return await _page(visit, location, await drafts.form_of(visit, location, draft))
+    return await _page(visit, location, MultiDict(request.args))
 
 
 @view(blueprint, f"{_SITE}/posts/live")
@@ -42,16 +47,17 @@ async def check(visit: Visit, locationId: str) -> Response:
     return pages.page("_check.html", 200, problems=problems_so_far)
 
 
-@view(blueprint, f"{_SITE}/posts", "POST")
+@view(blueprint, f"{_SITE}/posts", "POST", photos.LARGEST_FORM)
 async def create(visit: Visit, locationId: str) -> Response:
-    location, form = await visit.location(locationId), await request.form
-    body = post_form.document(_kind(form), form)
-    once = idempotency_key([[form.get("once", "")]], body)
+    """Send the post, or store it as a draft or for a time."""
+    location = await visit.location(locationId)
+    form: MultiDict[str, str] = MultiDict(await request.form)
     try:
-        await posts.create(visit.services, visit.caller, location, body, once)
+        form = await drafts.uploaded(visit, _kind(form), form)
+        done = await drafts.act(visit, location, _kind(form), form)
     except ServiceError as error:
         return await _page(visit, location, form, error)
-    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", "posted")
+    return pages.redirect(f"{pages.PATH}/sites/{location.id}/posts", done)
 
 
 @view(blueprint, f"{_SITE}/posts/<post:postId>/edit")
@@ -130,6 +136,8 @@ async def _page(
         problems=problems.of(error, prefix),
         usage=usage,
         once=random_id(visit.services.entropy),
+        drafts=await stored_drafts.listing(visit.services, location),
+        preview=form.get("photo", "") if stored_photos.is_ours(visit.services, form.get("photo", "")) else "",
         **await _listed(visit, location, form.get("page", ""), is_form=error is not None),
     )
 

@@ -15,9 +15,11 @@ from profilesvc.dashboard import (
     connections,
     deliveries,
     differences,
+    drafts,
     keys,
     mail,
     pages,
+    photos,
     plan,
     posts,
     profile,
@@ -31,9 +33,9 @@ from profilesvc.dashboard import (
 )
 from profilesvc.domain.errors import ServiceError
 
-_OF_A_SITE = [site, differences, profile, posts, reviews]
+_OF_A_SITE = [site, differences, profile, posts, drafts, reviews]
 _PARTS = [session, sites, selected, *_OF_A_SITE, keys, connections, alerts, webhooks, deliveries, audit, plan, badge]
-_UNLISTED = [alert_links, mail]  # no link of the navigation
+_UNLISTED = [photos, alert_links, mail]  # no link of the navigation
 _MISSING = "dashboard.not_found"
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
-from profilesvc.api.request import bearer_token, current_services, quart_request, receive
+from profilesvc.api.request import AwaitedBody, bearer_token, current_services, quart_request, receive
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.contract.json import JsonObject
@@ -113,8 +113,11 @@ async def admit_if_signed_in() -> None:
         await admit_visit()
 
 
-def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View], View]:
-    """Declare a page (GET) or an action (POST) for signed-in users. Other users are redirected to the sign-in."""
+def view(blueprint: Blueprint, rule: str, method: str = "GET", largest: int = 0) -> Callable[[View], View]:
+    """Declare a page (GET) or an action (POST) for signed-in users. Other users are redirected to the sign-in.
+
+    `largest` is the size of the largest form in bytes, if that is larger than other bodies.
+    """
 
     def register(handler: View) -> View:
         async def serve(**path: object) -> Response:
@@ -126,6 +129,10 @@ def view(blueprint: Blueprint, rule: str, method: str = "GET") -> Callable[[View
                 return _sign_in()
             if method == "GET":
                 return await handler(visit, **path)
+            if largest:
+                incoming = quart_request()
+                cast(AwaitedBody, incoming.body).allow(largest)
+                incoming.max_content_length = largest
             await _require_own_form(visit)
             return await visit.services.background.finish(_awaited(handler(visit, **path)))
 

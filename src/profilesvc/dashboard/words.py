@@ -1,12 +1,16 @@
 """The texts of the dashboard: states, problems and what to do about them."""
 
+import json
+
 from profilesvc.contract.alerts import AlertEntry
 from profilesvc.contract.events import EventType
+from profilesvc.contract.json import JsonObject
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryState, WebhookEntry
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, MINUTE
 from profilesvc.services.alerts import Failure
+from profilesvc.services.drafts import Draft
 from profilesvc.services.overview import KeyView, SiteView
 
 STATES = {
@@ -68,6 +72,12 @@ LANGUAGES = {
     "sv": "Swedish",
     "tr": "Turkish",
     "zh-Hans": "Chinese (simplified)",
+}
+DRAFT_STATES = {
+    "draft": "Draft",
+    "scheduled": "Scheduled",
+    "sending": "Being sent",
+    "failed": "Not published",
 }
 ACTIONS = {
     "BOOK": "Book",
@@ -141,6 +151,9 @@ DONE = {
     "changed": "The post is changed.",
     "unchanged": "Nothing was changed, so nothing was sent.",
     "deleted": "The post is deleted.",
+    "drafted": "The draft is stored. It is not at the provider yet.",
+    "scheduled": "The post is scheduled.",
+    "draft-deleted": "The draft is deleted.",
     "replied": "The reply was sent to the provider.",
     "withdrawn": "The reply is withdrawn.",
     "on": "Sync is on.",
@@ -183,6 +196,8 @@ _INPUTS = {
     "offer.redeemOnlineUrl": ("redeem_url", "Link to redeem"),
     "offer.termsConditions": ("terms", "Terms"),
     "media": ("photo", "Photo"),
+    "due_at": ("publish_date", "Publish at"),
+    "zone": ("zone", "Time zone"),
     "languageCode": ("language", "Language"),
     "comment": ("comment", "Your reply"),
     "primary_domain": ("primary_domain", "Domain of the site"),
@@ -351,3 +366,16 @@ def site_problems(site: SiteView) -> list[str]:
     if site.rejected:
         problems.append(f"{site.rejected} post{'s' * (site.rejected > 1)} rejected by the provider.")
     return problems
+
+
+def draft_post(draft: Draft) -> JsonObject:
+    """Return the post that a draft describes."""
+    post: JsonObject = json.loads(draft.document)
+    return post
+
+
+def draft_name(draft: Draft) -> str:
+    """Return the name of a draft for people who do not see its place on the page."""
+    post = draft_post(draft)
+    text = post.get("event", {}).get("title") or post.get("summary") or "without a text"
+    return f"{DRAFT_STATES[draft.state]}: {text[:60]}"

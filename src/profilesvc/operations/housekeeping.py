@@ -9,7 +9,7 @@ from profilesvc.domain import request
 from profilesvc.domain.connection import HISTORY, OFFLINE_AFTER
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, month_start
-from profilesvc.operations import counts, feed, readings, sweep
+from profilesvc.operations import counts, feed, publishing, readings, sweep
 from profilesvc.services import audit, events, idempotency, mirrors, provider_connections
 from profilesvc.services.context import Services
 from profilesvc.storage import housekeeping, partitions
@@ -37,6 +37,7 @@ KEPT: dict[Kind, int] = {
     "events": events.KEPT,
     "mirrors": mirrors.VALID,
     "notifications": 8 * DAY,  # Pub/Sub repeats a message for at most seven
+    "photos": HOUR,
 }
 
 
@@ -109,6 +110,7 @@ async def in_background(services: Services) -> AsyncIterator[None]:
         run(services, stopped, sweep.run_once, sweep.PAUSES),
         run(services, stopped, readings.run_once, readings.PAUSES),
         run(services, stopped, feed.run_once, feed.PAUSES),
+        run(services, stopped, publishing.run_once, publishing.PAUSES),
         run(services, stopped, revoke_consents, COUNTS_PAUSES),
     )
     try:

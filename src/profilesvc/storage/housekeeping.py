@@ -22,6 +22,7 @@ Kind = Literal[
     "events",
     "mirrors",
     "notifications",
+    "photos",
 ]
 _AGES: dict[Kind, Column[int]] = {
     "audit": tables.audit.c.at,
@@ -38,6 +39,7 @@ _AGES: dict[Kind, Column[int]] = {
     "events": tables.events.c.created_at,
     "mirrors": tables.mirrors.c.read_at,
     "notifications": tables.notifications.c.received_at,
+    "photos": tables.photos.c.expires_at,
 }
 PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.database.statements import Executor, Prepared, fetch, insert_into
 from profilesvc.storage.tables import (
     OWNER,
+    drafts,
     events,
     idempotency,
     location_owners,
@@ -143,7 +144,7 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     await session.execute(update(locations).where(*is_location).values(**empty, **state, **apart, **ended))
     of_locations = {
         table: (table.c.owner_id == owner_id, table.c.location_name.in_(names))
-        for table in (posts, syncs, readings, mirrors)
+        for table in (posts, syncs, readings, mirrors, drafts)
     }
     for table, conditions in of_locations.items():
         await session.execute(delete(table).where(*conditions))

@@ -27,6 +27,7 @@ from sqlmodel import Field
 from profilesvc.database.schema import metadata as metadata
 from profilesvc.storage import event_tables as event_tables  # completes the metadata
 from profilesvc.storage import provider_tables as provider_tables
+from profilesvc.storage import writing_tables as writing_tables
 from profilesvc.storage.columns import number, of_owner, owner
 from profilesvc.storage.directories import DIRECTORIES, ID, REFERENCES, Table
 
@@ -385,3 +386,6 @@ changed_locations = metadata.tables["changed_locations"]
 channels = metadata.tables["channels"]
 deliveries = metadata.tables["deliveries"]
 provider_connections = metadata.tables["provider_connections"]
+drafts = metadata.tables["drafts"]
+photos = metadata.tables["photos"]
+reply_templates = metadata.tables["reply_templates"]

@@ -1,6 +1,6 @@
 // Enhancements of pages that also work without a script.
 import { startFilters } from "./filter.js";
-import { startCounters } from "./fields.js";
+import { startCounters, startPreviews } from "./fields.js";
 import { start } from "./live.js";
 import { showTimes } from "./times.js";
 
@@ -37,3 +37,4 @@ setInterval(() => showTimes(document), 30000);
 start();
 startFilters();
 startCounters();
+startPreviews();

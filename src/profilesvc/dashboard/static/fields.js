@@ -18,3 +18,20 @@ export function startCounters() {
     show(field, counter);
   });
 }
+
+// Show the chosen photo before it is sent, and refuse one that is too large.
+export function startPreviews() {
+  document.querySelectorAll("input[data-preview]").forEach((input) => input.addEventListener("change", () => {
+    const picture = document.getElementById(input.dataset.preview);
+    const message = document.getElementById(`${input.id}-error`);
+    const [file] = input.files;
+    const isTooLarge = file !== undefined && file.size > Number(input.dataset.largest);
+    message.textContent = isTooLarge ? "The photo has more than 5 MB." : "";
+    if (isTooLarge) input.value = "";
+    picture.hidden = file === undefined || isTooLarge;
+    if (picture.hidden) return;
+    const reader = new FileReader();
+    reader.addEventListener("load", () => { picture.src = reader.result; });
+    reader.readAsDataURL(file);
+  }));
+}

@@ -1,0 +1,98 @@
+"""What the post form does: send a post, keep it as a draft, or schedule it; and the drafts of a location."""
+
+import contextlib
+import json
+from collections.abc import Callable
+
+from quart import Blueprint, Response, request
+from werkzeug.datastructures import MultiDict
+
+from profilesvc.api.parsing import idempotency_key
+from profilesvc.contract.json import JsonObject
+from profilesvc.dashboard import pages, photos, post_form
+from profilesvc.dashboard.visits import Visit, view
+from profilesvc.domain.errors import ServiceError, invalid_many, problems_of
+from profilesvc.domain.posts import check_create
+from profilesvc.services import drafts, posts
+from profilesvc.services import photos as stored_photos
+from profilesvc.services.context import AllowedLocation
+
+_NOT_KEPT = frozenset({"csrf", "once", "intent", "draft", "photo_file"})
+
+
+blueprint = Blueprint("drafts", __name__)
+
+
+@view(blueprint, "/sites/<location:locationId>/drafts/<draft_id>/delete", "POST")
+async def delete(visit: Visit, locationId: str, draft_id: str) -> Response:
+    """Delete a draft, after the page has asked."""
+    location = await visit.location(locationId)
+    path = f"{pages.PATH}/sites/{location.id}/posts"
+    if "sure" not in await request.form:
+        return pages.redirect(f"{path}#drafts")
+    await drafts.delete(visit.services, location, draft_id)
+    return pages.redirect(path, "draft-deleted")
+
+
+async def uploaded(visit: Visit, kind: str, form: "MultiDict[str, str]") -> "MultiDict[str, str]":
+    """Return the form with the URL of an uploaded photo.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR that names the problems of the photo and of all other fields.
+    """
+    try:
+        return await photos.with_upload(visit)
+    except ServiceError as error:
+        document = post_form.document(kind, form)
+        if found := problems_of(_raising(error), lambda: check_create(document)):
+            raise invalid_many(found) from None
+        raise
+
+
+def _raising(error: ServiceError) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDict[str, str]") -> str:
+    """Do what the button of the form says and return the notice.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR with every problem; those of `posts.create` and `drafts.save`.
+    """
+    body, draft_id = post_form.document(kind, form), form.get("draft", "")
+    if form.get("intent") in ("draft", "schedule"):
+        kept = {name: text for name, text in form.items() if name not in _NOT_KEPT} | {"kind": kind}
+        due = _due(form, body) if form["intent"] == "schedule" else None
+        await drafts.save(visit.services, location, kept, body, due, draft_id)
+        if due is not None and "photo" in kept:
+            await stored_photos.keep_until(visit.services, visit.caller, kept["photo"], due[0])
+        return "drafted" if due is None else "scheduled"
+    once = idempotency_key([[form.get("once", "")]], body)
+    await posts.create(visit.services, visit.caller, location, body, once)
+    if draft_id:
+        with contextlib.suppress(ServiceError):  # the post exists; the draft can be deleted by hand
+            await drafts.delete(visit.services, location, draft_id)
+    return "posted"
+
+
+def _due(form: "MultiDict[str, str]", body: JsonObject) -> tuple[int, str]:
+    """Return the instant at which the post is to be published and its time zone, or raise all problems of the form."""
+    day, time, zone = (form.get(name, "").strip() for name in ("publish_date", "publish_time", "zone"))
+    found = list[int]()
+    problems = problems_of(lambda: check_create(body), lambda: found.append(drafts.instant(day, time, zone or "UTC")))
+    if problems:
+        raise invalid_many(problems)
+    return found[0], zone or "UTC"
+
+
+async def form_of(visit: Visit, location: AllowedLocation, draft_id: str) -> "MultiDict[str, str]":
+    """Return the form as it was filled in for a draft.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    draft = await drafts.get(visit.services, location, draft_id)
+    return MultiDict({**json.loads(draft.fields), "draft": draft.id})

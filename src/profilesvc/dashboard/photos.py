@@ -1,0 +1,43 @@
+"""Photos that owners upload, at addresses that the provider can fetch without signing in."""
+
+from quart import Blueprint, Response, request
+from werkzeug.datastructures import MultiDict
+
+from profilesvc.api.request import current_services, quart_request, receive
+from profilesvc.dashboard.visits import Visit
+from profilesvc.services import photos
+
+LARGEST_FORM = 6 * 1024 * 1024  # a photo and the other fields
+_HEADERS = {
+    "Cache-Control": "public, max-age=86400, immutable",
+    "Content-Disposition": "inline",
+}
+
+
+blueprint = Blueprint("photos", __name__)
+
+
+@blueprint.get("/photos/<name>")
+async def photo(name: str) -> Response:
+    """Serve a photo. The client is counted by address because it has no session."""
+    services = current_services()
+    await receive(services, quart_request(), None, None)
+    found = await photos.read(services, name)
+    return Response(found.content, 200, _HEADERS, content_type=found.media_type)
+
+
+async def with_upload(visit: Visit) -> "MultiDict[str, str]":
+    """Return the form; an uploaded photo is stored, and its URL replaces the one of the form.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR; CONFLICT for too many photos.
+    """
+    form: MultiDict[str, str] = MultiDict(await request.form)
+    contents = list[bytes]()
+    for name, file in (await request.files).items(multi=True):
+        if name == "photo_file" and file.filename:
+            contents.append(file.read())
+        file.close()
+    if contents:
+        form["photo"] = await photos.store(visit.services, visit.caller, contents[0])
+    return form

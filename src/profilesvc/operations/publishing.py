@@ -1,0 +1,24 @@
+"""Twice a minute: send the scheduled posts that are due, in one process at a time."""
+
+from profilesvc.services import drafts as service
+from profilesvc.services.context import Services
+from profilesvc.storage import drafts
+
+PAUSES = (30.0, 30.0)  # seconds before the first round, and between rounds
+_ROUND = 100  # posts of one round
+
+
+async def run_once(services: Services) -> None:
+    """Send what is due, unless another process does.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE; the next round sends the rest.
+    """
+    async with services.storage.leases.hold("publishing", patience=0) as was_free:
+        if not was_free:
+            return
+        async with services.storage.read() as session:
+            found = await drafts.due(session, services.clock.now(), _ROUND)
+        for due in found:
+            services.storage.renew()
+            await service.publish(services, due)

@@ -1,0 +1,168 @@
+"""Drafts and scheduled posts: stored here, and sent to the provider when they are due."""
+
+import json
+import logging
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.json import JsonObject
+from profilesvc.domain.errors import ServiceError, invalid
+from profilesvc.domain.posts import check_create
+from profilesvc.domain.time import DAY, HOUR, MINUTE
+from profilesvc.provider.port import ProviderError
+from profilesvc.services import posts
+from profilesvc.services.access import missing, require_location, require_plan
+from profilesvc.services.context import AllowedLocation, Caller, Services
+from profilesvc.services.idempotency import IdempotencyKey
+from profilesvc.storage import drafts
+from profilesvc.storage.drafts import Draft as Draft
+from profilesvc.storage.drafts import DueDraft
+from profilesvc.tokens.signer import random_id
+
+log = logging.getLogger("profilesvc")
+MOST = 500  # of an owner
+LONGEST = 180 * DAY
+_LEASE = 2 * MINUTE  # longer than that of the idempotency key
+_RETRY = 5 * MINUTE
+_GIVE_UP = 20 * HOUR  # before the idempotency key of the first attempt is forgotten
+_UNKNOWN = "The provider did not respond for 20 hours. Look at the profile before you send the post again."
+
+
+async def listing(services: Services, location: AllowedLocation) -> list[Draft]:
+    """Return the drafts of a location, the next to be published first."""
+    async with services.storage.read() as session:
+        return await drafts.of_location(session, location.owner_id, location.name)
+
+
+async def scheduled(services: Services, caller: Caller, first: int, end: int) -> list[Draft]:
+    """Return the drafts of all locations that are due in a period."""
+    async with services.storage.read() as session:
+        return await drafts.of_owner(session, caller.owner_id, first, end)
+
+
+async def get(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
+    """Return a draft of a location.
+
+    Raises:
+        ServiceError: NOT_FOUND.
+    """
+    async with services.storage.read() as session:
+        found = await drafts.find(session, location.owner_id, draft_id)
+    if found is None or found.location_name != location.name:
+        raise missing("draft")
+    return found
+
+
+async def save(
+    services: Services,
+    location: AllowedLocation,
+    fields: JsonObject,
+    post: JsonObject,
+    due: tuple[int, str] | None = None,
+    draft_id: str = "",
+) -> str:
+    """Store a draft, or schedule it for `due`, an instant and the time zone in which it was chosen; return its id.
+
+    A scheduled post must be complete; it counts in the quota of the month in which it is published.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR, PLAN_RESTRICTION; NOT_FOUND; CONFLICT if it is being sent, or for too many.
+    """
+    now = services.clock.now()
+    require_plan(location, "posts")
+    if due is not None:
+        check_create(post)
+        if not now < due[0] <= now + LONGEST:
+            raise invalid("body", "due_at", "must be in the next 180 days")
+    if draft_id:
+        await get(services, location, draft_id)
+    ident, state = draft_id or random_id(services.entropy), "draft" if due is None else "scheduled"
+    at, zone = due or (None, "UTC")
+    texts = json.dumps(fields), json.dumps(post)
+    draft = Draft(ident, location.name, state, *texts, at, zone, None, None, now)  # type: ignore[arg-type]
+    async with services.storage.write() as session:
+        if not draft_id and await drafts.count(session, location.owner_id) >= MOST:
+            raise ServiceError(CONFLICT, f"You have {MOST} drafts. Delete some first.")
+        if not await drafts.put(session, location.owner_id, draft, at):
+            raise _being_sent()
+    return ident
+
+
+async def delete(services: Services, location: AllowedLocation, draft_id: str) -> None:
+    """Delete a draft.
+
+    Raises:
+        ServiceError: NOT_FOUND; CONFLICT if it is being sent.
+    """
+    await get(services, location, draft_id)
+    async with services.storage.write() as session:
+        if not await drafts.remove(session, location.owner_id, location.name, draft_id):
+            raise _being_sent()
+
+
+def _being_sent() -> ServiceError:
+    return ServiceError(CONFLICT, "This post is being sent to the provider, so it cannot be changed now.")
+
+
+def instant(day: str, time: str, zone: str) -> int:
+    """Return the instant of a local time in milliseconds.
+
+    Raises:
+        ServiceError: VALIDATION_ERROR.
+    """
+    try:
+        local = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise invalid("body", "zone", "is not the name of a time zone, such as Europe/Berlin") from None
+    try:
+        return round(datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=local).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise invalid("body", "due_at", "enter a day and a time") from None
+
+
+async def publish(services: Services, due: DueDraft) -> None:
+    """Send a due draft to the provider once, and delete it; keep it with the problem if that fails.
+
+    An attempt that was interrupted is repeated with the same idempotency key, so it creates no second post.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE if the database is not available; the next round continues.
+    """
+    now = services.clock.now()
+    async with services.storage.write() as session:
+        draft = await drafts.claim(session, due.owner_id, due.id, now, now + _LEASE)
+    if draft is None:
+        return
+    started_at = draft.started_at or now
+    if now - started_at > _GIVE_UP:
+        async with services.storage.write() as session:
+            await drafts.settle(session, due.owner_id, due.id, "failed", None, _UNKNOWN)
+        return
+    caller = Caller(due.owner_id, services.plans[due.plan], frozenset())
+    key = IdempotencyKey(f"draft-{draft.id}-{started_at}", "draft")
+    try:
+        location = await require_location(services, caller, draft.location_name)
+        await posts.create(services, caller, location, json.loads(draft.document), key)
+    except ServiceError as error:
+        await _failed(services, due, error)
+        return
+    async with services.storage.write() as session:
+        await drafts.sent(session, due.owner_id, due.id)
+
+
+async def _failed(services: Services, due: DueDraft, error: ServiceError) -> None:
+    """Repeat an attempt that may have had its effect or may succeed later; the owner decides about all others."""
+    cause = error.__cause__
+    if isinstance(cause, ProviderError):
+        is_unknown = cause.effect_unknown
+    else:  # another attempt runs, or the database was not available; not a rejection that is repeated
+        is_unknown = "retryable" not in error.details and (
+            error.kind.status >= 500 or error.kind.status == CONFLICT.status
+        )
+    is_temporary = is_unknown or bool(error.details.get("retryable", False))
+    next_at = services.clock.now() + _RETRY if is_temporary else None
+    state: drafts.State = "sending" if is_unknown else "failed" if next_at is None else "scheduled"
+    log.info("drafts: %s: %s", due.id, error.kind.code)
+    async with services.storage.write() as session:
+        await drafts.settle(session, due.owner_id, due.id, state, next_at, error.message[:1000])

@@ -1,0 +1,115 @@
+"""Queries on drafts and scheduled posts."""
+
+from typing import Literal, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from profilesvc.database.statements import Executor, insert_into
+from profilesvc.storage.tables import drafts, users
+
+State = Literal["draft", "scheduled", "sending", "failed"]
+_KEY = [drafts.c.owner_id, drafts.c.id]
+
+
+class Draft(NamedTuple):
+    """A post that is not sent yet; instants in milliseconds."""
+
+    id: str
+    location_name: str
+    state: State
+    fields: str
+    document: str
+    due_at: int | None
+    zone: str
+    started_at: int | None
+    problem: str | None
+    updated_at: int
+
+
+class DueDraft(NamedTuple):
+    """A draft whose next attempt is due, and the plan of its owner."""
+
+    owner_id: int
+    id: str
+    plan: str
+
+
+_COLUMNS = [drafts.c[name] for name in Draft._fields]
+
+
+def _is(owner_id: int, draft_id: str) -> ColumnElement[bool]:
+    return and_(drafts.c.owner_id == owner_id, drafts.c.id == draft_id)
+
+
+async def of_location(session: Executor, owner_id: int, location: str) -> list[Draft]:
+    """Return the drafts of a location, the next to be published first."""
+    query = select(*_COLUMNS).where(drafts.c.owner_id == owner_id, drafts.c.location_name == location)
+    order = (func.coalesce(drafts.c.due_at, 0), drafts.c.updated_at)
+    return [Draft._make(row) for row in await session.execute(query.order_by(*order))]
+
+
+async def of_owner(session: Executor, owner_id: int, first: int, end: int) -> list[Draft]:
+    """Return the drafts of all locations that are due in a period."""
+    is_due = (drafts.c.owner_id == owner_id, drafts.c.due_at >= first, drafts.c.due_at < end)
+    query = select(*_COLUMNS).where(*is_due).order_by(drafts.c.due_at)
+    return [Draft._make(row) for row in await session.execute(query)]
+
+
+async def find(session: Executor, owner_id: int, draft_id: str) -> Draft | None:
+    row = (await session.execute(select(*_COLUMNS).where(_is(owner_id, draft_id)))).first()
+    return None if row is None else Draft._make(row)
+
+
+async def count(session: Executor, owner_id: int) -> int:
+    query = select(func.count()).select_from(drafts).where(drafts.c.owner_id == owner_id)
+    return int((await session.execute(query)).scalar_one())
+
+
+async def put(session: AsyncSession, owner_id: int, draft: Draft, next_at: int | None) -> bool:
+    """Insert a draft, or replace it; return False if it is being sent."""
+    values = {**draft._asdict(), "next_at": next_at}
+    statement = insert_into(session, drafts).values(owner_id=owner_id, **values)
+    unsent = and_(drafts.c.state != "sending", drafts.c.location_name == draft.location_name)
+    changed = statement.on_conflict_do_update(index_elements=_KEY, set_=values, where=unsent)
+    return (await session.execute(changed.returning(drafts.c.id))).first() is not None
+
+
+async def remove(session: AsyncSession, owner_id: int, location: str, draft_id: str) -> bool:
+    """Delete a draft; return False if there is none, or it is being sent."""
+    unsent = (_is(owner_id, draft_id), drafts.c.location_name == location, drafts.c.state != "sending")
+    return (await session.execute(delete(drafts).where(*unsent).returning(drafts.c.id))).first() is not None
+
+
+async def due(session: Executor, now: int, limit: int) -> list[DueDraft]:
+    """Return what is due, of all owners, the longest due first."""
+    query = (
+        select(drafts.c.owner_id, drafts.c.id, users.c.plan)
+        .select_from(drafts.join(users, users.c.id == drafts.c.owner_id))
+        .where(drafts.c.next_at.is_not(None), drafts.c.next_at <= now, users.c.suspended_at.is_(None))
+        .order_by(drafts.c.next_at)
+        .limit(limit)
+    )
+    return [DueDraft(row.owner_id, row.id, row.plan) for row in await session.execute(query)]
+
+
+async def claim(session: AsyncSession, owner_id: int, draft_id: str, now: int, until: int) -> Draft | None:
+    """Mark a due draft as being sent and return it, or None if that is not due any more."""
+    values = {"state": "sending", "next_at": until, "started_at": func.coalesce(drafts.c.started_at, now)}
+    is_due = (_is(owner_id, draft_id), drafts.c.next_at <= now)
+    statement = update(drafts).where(*is_due).values(**values).returning(*_COLUMNS)
+    row = (await session.execute(statement)).first()
+    return None if row is None else Draft._make(row)
+
+
+async def sent(session: AsyncSession, owner_id: int, draft_id: str) -> None:
+    """Delete a draft that is now a post."""
+    await session.execute(delete(drafts).where(_is(owner_id, draft_id)))
+
+
+async def settle(
+    session: AsyncSession, owner_id: int, draft_id: str, state: State, next_at: int | None, problem: str
+) -> None:
+    """Store why an attempt failed, and when the next one is."""
+    values = {"state": state, "next_at": next_at, "problem": problem}
+    await session.execute(update(drafts).where(_is(owner_id, draft_id)).values(**values))

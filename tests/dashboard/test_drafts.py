@@ -1,0 +1,204 @@
+"""Drafts, scheduled posts and photos: written in the dashboard, published by the rounds."""
+
+import struct
+import zlib
+from typing import Any
+
+import httpx
+import pytest
+
+from profilesvc.domain.time import FrozenClock
+from profilesvc.operations import housekeeping, publishing
+from profilesvc.services.context import Services
+from profilesvc.storage import drafts as stored
+from support.api import BOB, Site, assert_ok
+from support.dashboard_browser import Browser, SignIn
+from support.drive import fail, heal
+
+SITE = "/dashboard/sites/111"
+LISTED = "/api/v1/posts?locationId=locations/111"
+LATER = {"publish_date": "2026-01-02", "publish_time": "14:00", "zone": "Asia/Tokyo", "intent": "schedule"}
+pytestmark = pytest.mark.in_process("runs the rounds itself")
+
+
+def png(side: int = 300, size: int = 12_000) -> bytes:
+    """A picture with random-looking bytes after its header, so that it has the size."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"tEXt", b"x" * size) + chunk(b"IEND", b"")
+
+
+async def texts(plugin: Site) -> list[str]:
+    return [post.get("summary", "") for post in assert_ok(await plugin.http.get(LISTED))["localPosts"]]
+
+
+async def schedule(browser: Browser, **fields: Any) -> None:
+    await browser.open(f"{SITE}/posts")
+    page = await browser.send("/posts", **{"summary": "On time", **LATER, **fields})
+    assert "The post is scheduled." in page.text
+
+
+async def pass_time(services: Services, clock: FrozenClock, **much: int) -> None:
+    clock.advance(**much)
+    await publishing.run_once(services)
+
+
+async def test_a_draft_is_kept_changed_and_deleted(alice_there: Browser, plugin: Site) -> None:
+    await alice_there.open(f"{SITE}/posts")
+    before = await texts(plugin)
+    page = await alice_there.send("/posts", kind="OFFER", title="Half", action_url="https://x.example/", intent="draft")
+    assert "Draft: Half" in alice_there.answer.text
+    await alice_there.open(next(link for link in page.links if "draft=" in link))
+    fields = alice_there.page.form("/posts")["fields"]
+    assert (fields["title"], fields["kind"], fields["action_url"]) == (["Half"], ["OFFER"], ["https://x.example/"])
+    page = await alice_there.send("/posts", kind="STANDARD", summary="Whole", intent="draft")
+    assert len([link for link in page.links if "draft=" in link]) == 1
+    await alice_there.open(next(link for link in page.links if "draft=" in link))
+    await alice_there.send("/posts", intent="post")
+    assert await texts(plugin) == ["Whole", *before]
+    assert "Drafts and scheduled" not in alice_there.page.text
+    await alice_there.send("/posts", summary="Another", intent="draft")
+    delete = next(form["action"] for form in alice_there.page.forms if "/drafts/" in form["action"])
+    assert "The draft is deleted." in (await alice_there.send(delete, sure="on")).text
+
+
+async def test_a_scheduled_post_is_published_once_at_its_time(
+    alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    await schedule(alice_there)
+    assert "2026-01-02T05:00:00" in alice_there.answer.text  # 14:00 in Tokyo
+    used = (await alice_there.open("/dashboard/plan")).text
+    await pass_time(services, clock, hours=1)
+    assert "On time" not in await texts(plugin)
+    await pass_time(services, clock, hours=1)
+    await pass_time(services, clock, minutes=10)
+    assert (await texts(plugin)).count("On time") == 1
+    assert "Drafts and scheduled" not in (await alice_there.open(f"{SITE}/posts")).text
+    assert used != (await alice_there.open("/dashboard/plan")).text
+
+
+async def test_an_interrupted_attempt_creates_no_second_post(
+    alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await schedule(alice_there)
+
+    async def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stored, "sent", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            await pass_time(services, clock, hours=2)
+    page = await alice_there.open(f"{SITE}/posts")
+    assert "Being sent" in page.text
+    assert not any("draft=" in link for link in page.links)
+    await pass_time(services, clock, minutes=10)
+    assert (await texts(plugin)).count("On time") == 1
+    assert "Being sent" not in (await alice_there.open(f"{SITE}/posts")).text
+
+
+async def test_a_post_that_the_provider_refuses_stays_with_the_reason(
+    alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    await schedule(alice_there, photo="https://photos.invalid/x.png")
+    await pass_time(services, clock, hours=2)
+    page = await alice_there.open(f"{SITE}/posts")
+    assert "Not published" in page.text
+    assert "Photo could not be fetched" in page.text
+    await pass_time(services, clock, hours=1)
+    await alice_there.open(next(link for link in page.links if "draft=" in link))
+    await alice_there.send("/posts", photo="", intent="post")
+    assert (await texts(plugin)).count("On time") == 1
+
+
+async def test_a_provider_that_is_down_delays_a_post(
+    alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock, emulator: httpx.AsyncClient
+) -> None:
+    await schedule(alice_there)
+    await fail(emulator, status=503)
+    await pass_time(services, clock, hours=2)
+    assert "It is tried again." in (await alice_there.open(f"{SITE}/posts")).text
+    await heal(emulator)
+    await pass_time(services, clock, minutes=30)
+    assert (await texts(plugin)).count("On time") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"publish_date": ""}, "publish_date"),
+        ({"publish_date": "2020-01-01"}, "publish_date"),
+        ({"publish_date": "2029-01-01"}, "publish_date"),
+        ({"zone": "Mars/Crater"}, "zone"),
+        ({"zone": "../../etc/passwd"}, "zone"),
+    ],
+)
+async def test_a_wrong_time_is_shown_at_its_field(alice_there: Browser, changes: dict[str, str], field: str) -> None:
+    await alice_there.open(f"{SITE}/posts")
+    page = await alice_there.send("/posts", 400, **{"summary": "Typed", **LATER, **changes})
+    assert f'href="#{field}"' in alice_there.answer.text
+    assert page.form("/posts")["fields"]["summary"] == ["Typed"]
+
+
+async def test_a_photo_is_stored_served_and_forgotten(
+    alice_there: Browser, visitor: Browser, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    page = await alice_there.open(f"{SITE}/posts")
+    fields = {**page.form("/posts")["fields"], "summary": "With a photo"}
+    file = {"photo_file": ("x.html", png(), "text/html")}
+    answer = await alice_there.http.post(f"{SITE}/posts", data=fields, files=file)
+    assert answer.status_code == 303, answer.text
+    newest = assert_ok(await plugin.http.get(LISTED))["localPosts"][0]
+    url = httpx.URL(newest["media"][0]["sourceUrl"])
+    served = await visitor.http.get(url.path)
+    assert served.content == png()
+    assert served.headers["content-type"] == "image/png"
+    assert served.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in served.headers["content-security-policy"]
+    assert (await visitor.http.get(url.path.replace("photos/1-", "photos/2-"))).status_code == 404
+    clock.advance(days=31)
+    await housekeeping.run_round(services)
+    assert (await visitor.http.get(url.path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"<svg onload='alert(1)'/>" * 1000, "must be a JPEG or PNG image"),
+        (png(side=200), "250 pixels"),
+        (png(size=100), "10 KB to 5 MB"),
+        (png(size=5 * 1024 * 1024), "10 KB to 5 MB"),
+        (b"\xff\xd8\xff" + bytes(20_000), "not a complete image"),
+    ],
+    ids=["svg", "small", "few bytes", "many bytes", "broken"],
+)
+async def test_a_photo_that_the_provider_would_refuse_is_not_stored(
+    alice_there: Browser, content: bytes, problem: str
+) -> None:
+    page = await alice_there.open(f"{SITE}/posts")
+    fields = {**page.form("/posts")["fields"], "kind": "EVENT", "summary": "Typed"}
+    answer = await alice_there.http.post(f"{SITE}/posts", data=fields, files={"photo_file": ("x.png", content)})
+    assert answer.status_code == 400
+    assert problem in answer.text
+    assert 'href="#title"' in answer.text  # all problems at once
+    assert "Typed</textarea>" in answer.text
+
+
+async def test_another_users_draft_is_neither_shown_nor_changed(
+    alice_there: Browser, signed_in: SignIn, services: Services
+) -> None:
+    await schedule(alice_there)
+    link = next(link for link in alice_there.page.links if "draft=" in link)
+    ident = link.partition("draft=")[2].partition("#")[0]
+    bob = await signed_in(BOB)
+    await bob.open(link, 404)
+    await bob.open(f"/dashboard/sites/211/posts?draft={ident}", 404)
+    await bob.open("/dashboard/sites/211/posts")
+    await bob.send("/posts", 404, summary="Mine", intent="draft", draft=ident)
+    csrf = bob.page.form("/sign-out")["fields"]["csrf"][0]
+    answer = await bob.http.post(f"/dashboard/sites/211/drafts/{ident}/delete", data={"csrf": csrf, "sure": "on"})
+    assert answer.status_code == 404
+    await alice_there.open(link)
