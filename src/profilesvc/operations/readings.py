@@ -1,4 +1,4 @@
-"""Once a minute: read reviews and posts of the locations whose owners receive events of them.
+"""Once a minute: check locations, and read reviews and posts of those whose owners receive events of them.
 
 All processes together read once a minute, the locations that were not read for the longest time first, and send at most
 `readings_per_minute` requests, so that most of the provider's quota is left to callers.
@@ -9,6 +9,7 @@ import logging
 
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import MINUTE, SECOND
+from profilesvc.operations import checks
 from profilesvc.provider.port import ProviderError
 from profilesvc.services import access, posts, reviews
 from profilesvc.services.context import Caller, Services
@@ -49,9 +50,11 @@ async def _may_start(services: Services) -> bool:
 
 async def _round(services: Services) -> None:
     provider = services.settings.provider
-    left, failures = provider.readings_per_minute, 0
+    budget, failures = provider.readings_per_minute, 0
     before = services.clock.now() - provider.reading_interval_minutes * MINUTE
-    for found in await _due(services, before, left):
+    due = await _due(services, before, budget)
+    left = budget - await checks.run(services, max(budget // 3, budget - len(due)))
+    for found in due:
         if left <= 0 or failures == _FAILURES:
             break
         services.storage.renew()

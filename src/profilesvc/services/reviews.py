@@ -1,4 +1,4 @@
-"""List reviews and reply to them. They are read live from the provider and never stored."""
+"""List reviews and reply to them. They are read live from the provider, or from mirrors while the feed is on."""
 
 import contextlib
 import re

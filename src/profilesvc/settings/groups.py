@@ -82,6 +82,9 @@ class ProviderSettings(_Group):
     reading_interval_minutes: Annotated[int, Field(ge=5, le=1440)] = 60
     """How often the reviews and posts of a location are read for events, if the requests per minute suffice."""
 
+    check_interval_minutes: Annotated[int, Field(ge=5, le=10_080)] = 180
+    """How often a location with a live key is checked for drift, reviews and posts, within the same requests."""
+
     @property
     def embedded(self) -> bool:
         """Whether the embedded emulator is used, because no provider is configured."""

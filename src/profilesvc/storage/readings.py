@@ -4,16 +4,18 @@ import json
 from collections.abc import Collection
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import EventType
 from profilesvc.database.statements import Executor, insert_into
 from profilesvc.domain.reviews import Seen
-from profilesvc.storage.tables import channels, locations, readings, users
+from profilesvc.storage.keys import live
+from profilesvc.storage.tables import channels, keys, locations, readings, users
 
-What = Literal["reviews", "posts"]
-TYPES: dict[What, tuple[EventType, ...]] = {
+Scheduled = Literal["reviews", "posts"]
+What = Literal["profile", "reviews", "posts"]
+TYPES: dict[Scheduled, tuple[EventType, ...]] = {
     "reviews": ("review.created", "review.updated"),
     "posts": ("post.published", "post.rejected", "post.deleted_at_provider"),
 }
@@ -81,11 +83,11 @@ class Due(NamedTuple):
     at: int
     owner_id: int
     location_name: str
-    what: What
+    what: Scheduled
     plan: str
 
 
-async def due(session: Executor, owners: Collection[int], what: What, before: int, limit: int) -> list[Due]:
+async def due(session: Executor, owners: Collection[int], what: Scheduled, before: int, limit: int) -> list[Due]:
     """Return verified locations of these owners that were not read since an instant, the longest unread first."""
     last = func.coalesce(readings.c.reviews_at if what == "reviews" else readings.c.posts_at, 0)
     is_old = [last <= before]
@@ -109,3 +111,50 @@ async def attempted(session: AsyncSession, found: Due, at: int) -> None:
     values = {"reviews_at" if found.what == "reviews" else "posts_at": at}
     insert = insert_into(session, readings).values(owner_id=found.owner_id, location_name=found.location_name, **values)
     await session.execute(insert.on_conflict_do_update(index_elements=_KEY, set_=values))
+
+
+class Unchecked(NamedTuple):
+    """A location to check; the instants are when each part was read last, 0 for never."""
+
+    owner_id: int
+    location_name: str
+    plan: str
+    is_verified: bool
+    profile_at: int
+    posts_at: int
+    reviews_at: int
+
+
+async def unchecked(session: Executor, now: int, before: int, limit: int) -> list[Unchecked]:
+    """Return locations with a live key that were not checked since an instant, the longest unchecked first."""
+    of_key = and_(keys.c.owner_id == locations.c.owner_id, keys.c.location_name == locations.c.name, live(now))
+    of_location = and_(readings.c.owner_id == locations.c.owner_id, readings.c.location_name == locations.c.name)
+    columns: list[ColumnElement[Any]] = [
+        locations.c.owner_id,
+        locations.c.name,
+        users.c.plan,
+        locations.c.is_verified,
+        locations.c.profile_read_at,
+        func.coalesce(locations.c.posts_read_at, 0),
+        func.coalesce(readings.c.reviews_at, 0),
+    ]
+    query = (
+        select(*columns)
+        .select_from(locations.join(users, users.c.id == locations.c.owner_id).outerjoin(readings, of_location))
+        .where(
+            locations.c.disconnected_at.is_(None),
+            locations.c.checked_at <= before,
+            users.c.suspended_at.is_(None),
+            select(keys.c.id).where(of_key).exists(),
+        )
+        .order_by(locations.c.checked_at)
+        .limit(limit)
+    )
+    rows: Any = await session.execute(query)
+    return [Unchecked(*row) for row in rows]
+
+
+async def checked(session: AsyncSession, place: Unchecked, at: int) -> None:
+    """Store when a location was checked."""
+    is_location = locations.c.owner_id == place.owner_id, locations.c.name == place.location_name
+    await session.execute(update(locations).where(*is_location).values(checked_at=at))
