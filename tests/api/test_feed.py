@@ -131,12 +131,15 @@ class TestAChange:
         for start in range(0, wanted, batch):
             clock.advance(seconds=10)
             await emulator.delete("/__emulator/pushes")
+            written = {}
             for step in range(start, start + batch - len(places)):
-                await customer_writes(emulator, f"r{step}", clock.now() + step)
+                at = iso(clock.now() + step - start)
+                written[f"{ALICE}/{PIER}/reviews/r{step}"] = {"starRating": "ONE", "createTime": at, "updateTime": at}
                 expected["review.created", PIER] += 1
             for place in places:
-                await google_edits(emulator, f"Title {start}", place)
                 expected["profile.drifted", place] += 1
+            edits = {place: {"title": f"Title {start}"} for place in places}
+            await drift(emulator, reviews=written, google_updated=edits)
             deliveries = [sent for sent in await pushes(emulator) for _ in range(2)]
             number.shuffle(deliveries)
             for sent in deliveries[: len(deliveries) // 2]:

@@ -85,8 +85,8 @@ async def inside(settings: Settings) -> AsyncIterator[Check]:
         return
     yield await _provider_clock(settings)
     yield await checks_consent.consent(settings)
-    yield await _provider(settings)
     yield await checks_feed.feed(settings)
+    yield await _provider(settings)
 
 
 def _environment(settings: Settings) -> Check:
