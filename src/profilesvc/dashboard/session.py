@@ -1,5 +1,7 @@
 """The pages that start and end a session: sign-in, callback and sign-out."""
 
+from urllib.parse import quote
+
 from quart import Blueprint, Response, current_app, request
 
 from profilesvc.api.request import current_services, quart_request, receive
@@ -31,7 +33,8 @@ async def _provider() -> Provider:
 @blueprint.get("/sign-in")
 async def sign_in() -> Response:
     services = current_services()
-    start = f"{services.settings.base_url}{pages.PATH}/sign-in/start?next={local(request.args.get('next', ''))}"
+    path = quote(local(request.args.get("next", "")), safe="/")
+    start = f"{services.settings.base_url}{pages.PATH}/sign-in/start?next={path}"
     demo = services.settings.with_dev_issuer
     return pages.page("sign_in.html", start=start, ended="ended" in request.args, demo=demo)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from quart import Blueprint, Response, request
 
@@ -22,7 +22,7 @@ from profilesvc.services import access, locations
 from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.tokens.seals import Seal
 
-_LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?\Z", re.ASCII)
+_LOCAL = re.compile(r"/dashboard(?:/[A-Za-z0-9_/-]*)?(?:\?[A-Za-z0-9_.~%+=&/-]{0,1000})?\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ View = Callable[..., Awaitable[Response]]
 
 
 def local(path: str) -> str:
-    """Return the path if it is in the dashboard, else the dashboard's first page."""
+    """Return the path, which may have a query, if it is in the dashboard, else the dashboard's first page."""
     return path if _LOCAL.match(path) and "//" not in path else pages.PATH
 
 
@@ -147,9 +147,10 @@ async def _awaited(response: Awaitable[Response]) -> Response:
 
 
 def _sign_in() -> Response:
-    path = request.path if request.method == "GET" and not pages.is_fragment() else pages.PATH
+    query = f"?{request.query_string.decode('latin1')}" if request.query_string else ""
+    path = f"{request.path}{query}" if request.method == "GET" and not pages.is_fragment() else pages.PATH
     ended = "" if cookies.get(current_services(), cookies.SESSION) is None else "&ended=1"
-    return pages.redirect(f"{pages.PATH}/sign-in?next={local(path)}{ended}")
+    return pages.redirect(f"{pages.PATH}/sign-in?next={quote(local(path), safe='/')}{ended}")
 
 
 async def _require_own_form(visit: Visit) -> None:
