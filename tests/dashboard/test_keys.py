@@ -5,12 +5,14 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import insert, select, update
 
 from conftest import AsService
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import operator
 from profilesvc.services import keys
 from profilesvc.services.context import Services
+from profilesvc.storage import tables
 from support.api import ALICE, BOB, assert_ok
 from support.dashboard_browser import Browser, SignIn, as_agency
 from support.key_pages import made, secret_of, shown_problems, token_of
@@ -283,3 +285,31 @@ async def test_the_location_of_a_key_is_found_by_a_search(agency: Browser) -> No
     part = await agency.http.get("/dashboard/keys/locations?find=shop+4")
     assert part.text.count('type="radio"') == 10
     assert " more. Enter more of the name." in part.text
+
+
+async def test_one_of_many_businesses_is_entered_by_its_name(agency: Browser, services: Services) -> None:
+    owner = await as_owner_of_businesses(agency, services, 30)
+    page = await agency.open("/dashboard/keys")
+    assert "<select" not in agency.answer.text.partition('id="create"')[2]
+    assert agency.answer.text.count('<option value="Branch ') == 30
+    location = f"locations/{owner}"
+    await agency.send("POST /keys", 400, name="Third", location=location, business_name="Branch", intent=None)
+    assert "Business:" in agency.page.text
+    assert shown_problems(agency)
+    await agency.send("POST /keys", name="Third", location=location, business_name=" branch 7", intent=None)
+    assert page.forms
+    assert secret_of(agency)["client_id"]
+
+
+async def as_owner_of_businesses(browser: Browser, services: Services, count: int) -> str:
+    """Add businesses to the owner of the page, and take one location out of its business; return the location."""
+    await browser.open("/dashboard?sort=name")
+    bare = str(re.findall(r'id="card-(\d+)"', browser.answer.text)[0])
+    async with services.storage.write() as session:
+        place = tables.locations.c.name == f"locations/{bare}"
+        owner = (await session.execute(select(tables.locations.c.owner_id).where(place))).scalar_one()
+        rows = [{"owner_id": owner, "name": f"Branch {number}", "created_at": 0} for number in range(count)]
+        await session.execute(insert(tables.businesses), rows)
+        of_owner = (tables.locations.c.owner_id == owner, place)
+        await session.execute(update(tables.locations).where(*of_owner).values(business_id=None, assigned_at=None))
+    return bare

@@ -7,7 +7,7 @@ from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.parsing import checked
 from profilesvc.contract.json import JsonObject
-from profilesvc.contract.keys import KeyCreate, KeyDetails
+from profilesvc.contract.keys import BusinessEntry, KeyCreate, KeyDetails
 from profilesvc.domain.domains import allowed_domains
 from profilesvc.domain.errors import ServiceError, invalid, invalid_many
 from profilesvc.domain.keys import clean_name
@@ -20,13 +20,17 @@ _ANY = 1
 _ORDER = tuple(KeyCreate.model_fields)
 
 
-def body_of(services: Services, form: "MultiDict[str, str]", choices: list[Choice]) -> KeyCreate:
+def body_of(
+    services: Services, form: "MultiDict[str, str]", choices: list[Choice], businesses: list[BusinessEntry]
+) -> KeyCreate:
     """Return the key that the form describes. If the location has a business, the key gets that business.
+
+    Another business is selected by its number, or by its name if there are many.
 
     Raises:
         ServiceError: VALIDATION_ERROR with every problem, including those that `credentials.create` would find.
     """
-    values = _values(form, choices)
+    values = _values(form, choices, businesses)
     development = not services.settings.production
     domains = values["primary_domain"], values["allowed_domains"] or []
     problems = _problems(
@@ -62,12 +66,14 @@ def _split(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
-def _values(form: "MultiDict[str, str]", choices: list[Choice]) -> JsonObject:
+def _values(form: "MultiDict[str, str]", choices: list[Choice], businesses: list[BusinessEntry]) -> JsonObject:
+    named = form.get("business_name", "").strip().casefold()
+    selected = next((one.id for one in businesses if one.name.casefold() == named), form.get("business_id", type=int))
     location = form.get("location", "")
     business = next((choice.business_id for choice in choices if choice.name == location), None)
     values: JsonObject = {
         "name": form.get("name", ""),
-        "business_id": business or form.get("business_id", type=int),
+        "business_id": business or selected,
         "assigned_location_id": location,
         "primary_domain": form.get("primary_domain", "").strip() or None,
         "allowed_domains": _split(form.get("allowed_domains", "")) or None,

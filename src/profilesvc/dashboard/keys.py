@@ -60,7 +60,8 @@ async def create(visit: Visit) -> Response:
         return await _list(visit, form)
     try:
         choices = await overview.choices(visit.services, visit.caller)
-        body = key_form.body_of(visit.services, form, choices)
+        businesses = (await keys.businesses(visit.services, visit.caller)).businesses
+        body = key_form.body_of(visit.services, form, choices, businesses)
         created = await credentials.create(visit.services, visit.caller, body)
     except ServiceError as error:
         return await _list(visit, form, error)
