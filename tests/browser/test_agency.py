@@ -51,7 +51,7 @@ def test_the_sites_that_drifted_are_found_while_typing_and_after_back(
         page = tab.page
         page.goto(f"{tab.url}/dashboard")
         page.get_by_text("1 to 50 of 300").wait_for()
-        page.get_by_label("Needs").select_option("drift")
+        page.get_by_label("Problem").select_option("drift")
         page.get_by_text("3 of 300 sites match.").wait_for()  # without the button
         assert page.url.endswith("?needs=drift&sort=attention")
         box = page.get_by_role("searchbox", name="Search")

@@ -20,7 +20,7 @@ LIVE = f"{pages.PATH}/sites/live"
 FEW = 10  # with more sites than this, each is a row
 STATES = ("online", "idle", "offline", "deactivated", "none")
 SORTS = {
-    "attention": "What needs attention",
+    "attention": "Problems first",
     "name": "Name",
     "business": "Business",
     "heartbeat": "Oldest heartbeat",

@@ -18,7 +18,7 @@ async def show(visit: Visit) -> Response:
     name, email = await overview.person(visit.services, visit.caller)
     logins = (await provider_connections.list_all(visit.services, visit.caller)).connections
     ended = [login for login in logins if login.state == "reauth_required"]
-    return pages.page("sites.html", visit=visit, email=email, name=name, ended=ended, **shown)
+    return pages.page("sites.html", visit=visit, is_part=False, email=email, name=name, ended=ended, **shown)
 
 
 @view(blueprint, "/sites/live")
@@ -27,7 +27,7 @@ async def live(visit: Visit) -> Response:
     shown = await site_list.shown(visit, site_list.listing_of(request.args), request.args.get("seen", ""))
     if shown["is_same"]:
         return Response(status=204, headers={"Cache-Control": "no-store"})
-    return pages.page("_sites.html", visit=visit, **shown)
+    return pages.page("_sites.html", visit=visit, is_part=True, **shown)
 
 
 @view(blueprint, "/sites.csv")
