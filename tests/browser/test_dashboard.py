@@ -142,6 +142,7 @@ PAGES = (
         "/dashboard/alerts",
         "/dashboard/webhooks",
         "/dashboard/plan",
+        "/dashboard/account",
         "/dashboard/audit",
         "/dashboard/sites/selected?act=sync&site=111&site=112",
         "/dashboard?q=harbour",

@@ -44,6 +44,7 @@ async def test_the_session_is_a_user_token_that_no_script_reads(visitor: Browser
         "/dashboard/alerts",
         "/dashboard/webhooks",
         "/dashboard/plan",
+        "/dashboard/account",
         "/dashboard/sites/111",
         "/dashboard?state=online&q=harbour+caf%C3%A9",
     ],

@@ -33,6 +33,7 @@ Event = Literal[
     "token.refresh_reuse",
     "auth.failed",
     "user.login",
+    "user.signed_out",
     "provider.connected",
     "provider.disconnected",
     "provider.imported",

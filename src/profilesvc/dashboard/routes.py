@@ -8,6 +8,7 @@ from quart import Blueprint, Response, current_app, request
 from profilesvc.api.documents import documents
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import (
+    account,
     alert_links,
     alerts,
     audit,
@@ -34,7 +35,8 @@ from profilesvc.dashboard import (
 from profilesvc.domain.errors import ServiceError
 
 _OF_A_SITE = [site, differences, profile, posts, drafts, reviews]
-_PARTS = [session, sites, selected, *_OF_A_SITE, keys, connections, alerts, webhooks, deliveries, audit, plan, badge]
+_OF_THE_USER = [keys, connections, alerts, webhooks, deliveries, audit, plan, account]
+_PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
 _UNLISTED = [photos, alert_links, mail]  # no link of the navigation
 _MISSING = "dashboard.not_found"
 _STATIC = Path(__file__).parent / "static"

@@ -112,6 +112,7 @@ EVENTS = {
     "token.refresh_reuse": "Old refresh token used again",
     "auth.failed": "Wrong secret",
     "user.login": "Signed in",
+    "user.signed_out": "Signed out everywhere",
     "provider.connected": "Login at the provider connected",
     "provider.disconnected": "Login at the provider disconnected",
     "provider.imported": "Locations imported",

@@ -1,0 +1,50 @@
+"""The page of the account: its profile, its sign-ins, the end of all sessions, and a copy of its data."""
+
+import json
+
+from quart import Blueprint, Response, request
+
+from profilesvc.dashboard import cookies, pages, problems
+from profilesvc.dashboard.visits import Visit, view
+from profilesvc.domain.errors import ServiceError
+from profilesvc.domain.time import iso
+from profilesvc.services import account
+
+blueprint = Blueprint("account", __name__)
+
+
+@view(blueprint, "/account")
+async def show(visit: Visit) -> Response:
+    return await _page(visit)
+
+
+@view(blueprint, "/account/sign-out", "POST")
+async def sign_out_everywhere(visit: Visit) -> Response:
+    try:
+        problems.require_confirmation("sure" in await request.form)
+    except ServiceError as error:
+        return await _page(visit, error)
+    await account.sign_out_everywhere(visit.services, visit.caller)
+    response = pages.redirect(f"{pages.PATH}/sign-in")
+    cookies.remove(response, visit.services, cookies.SESSION)
+    return response
+
+
+@view(blueprint, "/account/data.json")
+async def export(visit: Visit) -> Response:
+    """Return a copy of the user's data to download."""
+    return Response(
+        json.dumps(await account.export(visit.services, visit.caller), indent=2, ensure_ascii=False),
+        200,
+        {
+            "Cache-Control": "no-store",
+            "Content-Disposition": f'attachment; filename="my-data-{iso(visit.now)[:10]}.json"',
+            "X-Content-Type-Options": "nosniff",
+        },
+        content_type="application/json",
+    )
+
+
+async def _page(visit: Visit, error: ServiceError | None = None) -> Response:
+    shown = await account.read(visit.services, visit.caller)
+    return pages.page("account.html", visit=visit, account=shown, problems=problems.of(error, "everywhere-"))
