@@ -1,5 +1,7 @@
 """Circuit breakers of one party and of everything, against answers that are scripted call by call."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +22,10 @@ class OneLogin:
 
     owner_id: int = 7
     refresh_token: str = field(default="1//own", repr=False)
+
+    @asynccontextmanager
+    async def renewing(self) -> AsyncIterator[None]:
+        yield
 
     async def renewed(self) -> None:
         pass

@@ -1,6 +1,7 @@
 """Access tokens for the provider: fetched once for all waiting calls, and renewed before they expire."""
 
 import asyncio
+from contextlib import nullcontext
 
 import httpx
 
@@ -42,7 +43,8 @@ class TokenSource:
             if self._has_ended and self._login is not None:  # no further call, also for those that waited
                 raise await self._login.ended(_ENDED)
             if self._token == rejected or self._clock.now() >= self._expires - _EARLY_MS:
-                await self._refresh()
+                async with nullcontext() if self._login is None else self._login.renewing():
+                    await self._refresh()
             return self._token
 
     async def _refresh(self) -> None:

@@ -4,6 +4,7 @@ Documents are the provider's JSON, unchanged. Location names are `locations/<id>
 operations whose v4 paths contain an account have it as a parameter.
 """
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -91,6 +92,14 @@ class Login(Protocol):
     @property
     def refresh_token(self) -> str:
         """The refresh token, which is never logged or shown."""
+        ...
+
+    def renewing(self) -> AbstractAsyncContextManager[None]:
+        """Hold the only right of all processes to use the refresh token.
+
+        Raises:
+            ProviderError: The login has ended, or was connected again.
+        """
         ...
 
     async def renewed(self) -> None:

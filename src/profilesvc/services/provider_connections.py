@@ -29,7 +29,7 @@ from profilesvc.services.context import Caller, Services
 from profilesvc.services.holds import fit_plan, hold
 from profilesvc.services.locations import assign_within_plan, store_imported
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.services.provider_logins import page_of, provider_of, purpose
+from profilesvc.services.provider_logins import consents, page_of, provider_of, purpose
 from profilesvc.storage import holds, locations, users
 from profilesvc.storage import provider_connections as table
 from profilesvc.storage.provider_connections import ProviderConnection
@@ -243,7 +243,7 @@ async def disconnect(services: Services, caller: Caller, connection_id: str) -> 
     """
     row, _ = await own(services, caller, connection_id)
     done = await end(services, row)
-    services.background.spawn(_revoke_own(services, row))
+    services.background.spawn(_revoke(services, row))
     return done
 
 
@@ -300,13 +300,6 @@ async def keep_consent(services: Services, session: AsyncSession, owner_id: int,
             await table.change(session, owner_id, row.id, refresh_token=None, revoke_at=None)
 
 
-async def _revoke_own(services: Services, row: ProviderConnection) -> None:
-    async with services.storage.read() as session:
-        ended = await table.find(session, row.owner_id, row.id)
-    if ended is not None and ended.refresh_token is not None:
-        await _revoke(services, ended)
-
-
 async def revoke_due(services: Services) -> None:
     """Withdraw the consents of disconnected logins. A failure is repeated; after the last one the token is deleted."""
     async with services.storage.read() as session:
@@ -316,14 +309,19 @@ async def revoke_due(services: Services) -> None:
 
 
 async def _revoke(services: Services, row: ProviderConnection) -> None:
-    token, has_failed = _kept(services, row).token, False
-    if token:
-        try:
-            await services.provider.consent.revoke(token)
-        except ProviderError as error:
-            log.warning("the consent of a disconnected login could not be withdrawn: %s", error.reason)
-            has_failed = True
-    await _note_revocation(services, row, has_failed=has_failed)
+    async with consents(services, row.owner_id):
+        async with services.storage.read() as session:
+            current = await table.find(session, row.owner_id, row.id)
+        if current is None or current.refresh_token is None:  # connected again, or revoked by another process
+            return
+        token, has_failed = _kept(services, current).token, False
+        if token:
+            try:
+                await services.provider.consent.revoke(token)
+            except ProviderError as error:
+                log.warning("the consent of a disconnected login could not be withdrawn: %s", error.reason)
+                has_failed = True
+        await _note_revocation(services, row, has_failed=has_failed)
 
 
 async def _note_revocation(services: Services, row: ProviderConnection, *, has_failed: bool) -> None:

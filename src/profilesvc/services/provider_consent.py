@@ -18,7 +18,7 @@ from profilesvc.provider.port import Granted, ProviderError
 from profilesvc.services import audit, events, provider_connections
 from profilesvc.services.context import Caller, Services
 from profilesvc.services.provider_errors import provider_failure
-from profilesvc.services.provider_logins import page_of, purpose
+from profilesvc.services.provider_logins import consents, page_of, purpose
 from profilesvc.storage import identities, users
 from profilesvc.storage import provider_connections as table
 from profilesvc.tokens.seals import Seal
@@ -118,9 +118,15 @@ async def finish(services: Services, response: dict[str, str], cookie: str | Non
             raise ServiceError(AUTH_INVALID_TOKEN, f"This response was used before. {_AGAIN}")
     if "code" not in response:
         raise ServiceError(VALIDATION_ERROR, f"The login was not connected, because access was not granted. {_AGAIN}")
+    async with consents(services, attempt.owner_id):
+        await _redeem(services, attempt, response["code"])
+    return attempt
+
+
+async def _redeem(services: Services, attempt: Attempt, code: str) -> None:
     try:
         verifier = _verifier(services, attempt.nonce)
-        granted = await services.provider.consent.redeem(response["code"], verifier, redirect_uri(services))
+        granted = await services.provider.consent.redeem(code, verifier, redirect_uri(services))
     except ProviderError as error:
         if error.reason == "rejected":
             raise ServiceError(AUTH_INVALID_TOKEN, f"The provider rejected the code. {_AGAIN}") from None
@@ -128,7 +134,6 @@ async def finish(services: Services, response: dict[str, str], cookie: str | Non
     if not granted.has_access or not granted.refresh_token:
         raise ServiceError(VALIDATION_ERROR, _NO_ACCESS)
     await store(services, attempt, granted)
-    return attempt
 
 
 def _returned(services: Services, response: dict[str, str], cookie: str | None, signed_in: int | None) -> Attempt:

@@ -1,10 +1,13 @@
 """Which login reaches a location: the one that its owner has connected, or the installation's own (D-110)."""
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.events import ProviderConnectionChanged, ProviderConnectionStatus
+from profilesvc.domain.errors import ServiceError
 from profilesvc.provider.port import Provider, ProviderError
 from profilesvc.services import events
 from profilesvc.services.access import missing
@@ -13,8 +16,16 @@ from profilesvc.storage import locations
 from profilesvc.storage import provider_connections as table
 from profilesvc.storage.provider_connections import ProviderConnection
 
+_PATIENCE_SECONDS = 2.0  # while another process renews an access token
 _PATH = "/dashboard/connections"
 _MESSAGE = "The login at the provider has ended; its owner must connect it again"
+
+
+@asynccontextmanager
+async def consents(services: Services, owner_id: int) -> AsyncIterator[None]:
+    """Connect or withdraw consents of an owner one after the other: a late revocation would end a new one."""
+    async with services.logins.lock(owner_id), services.storage.leases.hold(f"consents of {owner_id}"):
+        yield
 
 
 def page_of(services: Services) -> str:
@@ -81,6 +92,10 @@ def ended(services: Services) -> ProviderError:
     )
 
 
+def _lease(row: ProviderConnection) -> str:
+    return f"login {row.id} of {row.owner_id}"
+
+
 @dataclass(frozen=True)
 class _Login:
     """A connected login, as the provider's client uses it."""
@@ -93,6 +108,22 @@ class _Login:
     def owner_id(self) -> int:
         """Whose login it is."""
         return self.row.owner_id
+
+    @asynccontextmanager
+    async def renewing(self) -> AsyncIterator[None]:
+        """Hold a lease, so that of several processes only one sends a refresh token that the provider has ended."""
+        services, row = self.services, self.row
+        async with AsyncExitStack() as stack:
+            with suppress(ServiceError):  # a database that is read-only has no leases
+                await stack.enter_async_context(services.storage.leases.hold(_lease(row), _PATIENCE_SECONDS))
+            async with services.storage.read() as session:
+                current = await table.find(session, row.owner_id, row.id)
+            if current is None or current.state != "active":
+                raise ended(services)
+            if current.refresh_token != row.refresh_token:
+                message = "the login was connected again in the meantime"
+                raise ProviderError("unavailable", retryable=True, provider_message=message, reached=False)
+            yield
 
     async def renewed(self) -> None:
         """Store when the login was last used, which is at most once an hour, and that it works again."""

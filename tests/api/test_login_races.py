@@ -1,0 +1,107 @@
+"""Logins at the provider that several processes use, or that are connected and disconnected at once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from conftest import Dial
+from profilesvc.bootstrap import Runtime, open_services
+from profilesvc.domain.time import FrozenClock
+from profilesvc.provider.port import ProviderError
+from profilesvc.services import provider_connections
+from profilesvc.services.context import Services
+from profilesvc.services.provider_logins import provider_of
+from profilesvc.storage import provider_connections as table
+from support.api import ALICE, assert_ok
+from support.consent import CONNECTIONS, DANA, add_dana, connected, consent, sent
+from support.dashboard_browser import Browser
+from support.drive import calls, drift, fail, forget_calls, heal
+
+pytestmark = pytest.mark.in_process("the emulator's logins")
+ACCOUNTS = ["accounts/4"]
+
+
+@pytest.fixture
+async def browser(dial: Dial) -> AsyncIterator[Browser]:
+    async with dial() as client:
+        made = Browser(client)
+        await made.sign_in(ALICE)
+        yield made
+
+
+async def tokens_asked(emulator: httpx.AsyncClient) -> int:
+    return len([call for call in await calls(emulator) if call["path"] == "/token"])
+
+
+async def errors_of(services: list[Services], number: int) -> list[str]:
+    """The reasons with which ten calls of all processes at once are refused."""
+    async with services[0].storage.read() as session:
+        row = await table.find(session, 1, number)
+    assert row is not None
+    providers = [provider_of(each, row) for each in services]
+    results = await asyncio.gather(
+        *(provider.accounts() for provider in providers for _ in range(5)), return_exceptions=True
+    )
+    return [result.reason for result in results if isinstance(result, ProviderError)]
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+@pytest.mark.postgres
+async def test_ended_login_is_tried_once_by_all_processes(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services, world: Runtime
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    login = {"email": "dana@example.com", "accounts": ACCOUNTS, "revoked": True}
+    await drift(emulator, logins={DANA: login})
+    await forget_calls(emulator)
+    async with open_services(services.settings, Runtime(world.clock, world.entropy)) as other:
+        processes = [services, replace(other, provider=services.provider)]
+        assert await errors_of(processes, number) == ["reauth_required"] * 10
+        assert await tokens_asked(emulator) == 1
+        [entry] = assert_ok(await alice.get(CONNECTIONS))["connections"]
+        assert entry["state"] == "reauth_required"
+
+
+async def test_revocation_in_flight_ends_no_login_that_is_connected_meanwhile(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services
+) -> None:
+    """The provider ends the code of the new consent with the old one, so the owner has to start again."""
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    await fail(emulator, "hold", times=1, match={"path": "/revoke"})
+    assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+    for _ in range(1_000):
+        if not (await emulator.get("/__emulator/state")).json()["faults"]:  # the revocation has arrived
+            break
+    else:
+        raise AssertionError("it was never revoked")
+    again = asyncio.ensure_future(browser.http.get(await consent(browser.http, await sent(browser))))
+    await asyncio.wait({again}, timeout=0.3)  # more than enough for a connection that does not wait
+    assert not again.done()
+    await heal(emulator)
+    assert (await again).status_code == 401
+    await services.background.settle()
+    assert assert_ok(await alice.get(CONNECTIONS)) == {"connections": []}
+    number = await connected(browser, alice)
+    services.logins._providers.clear()  # and their access tokens
+    assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["state"] == "active"
+
+
+async def test_login_that_is_connected_again_is_not_revoked_later(
+    browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services, clock: FrozenClock
+) -> None:
+    await add_dana(emulator)
+    await fail(emulator, status=503, match={"path": "/revoke"})
+    assert_ok(await alice.delete(f"{CONNECTIONS}/{await connected(browser, alice)}"))
+    await services.background.settle()
+    await heal(emulator)
+    number = await connected(browser, alice)
+    clock.advance(minutes=2)
+    await forget_calls(emulator)
+    await provider_connections.revoke_due(services)
+    assert await calls(emulator) == []
+    assert assert_ok(await alice.get(f"{CONNECTIONS}/{number}"))["state"] == "active"
