@@ -33,6 +33,7 @@ PARAMETERS = {
     "15": ("key_name", "Newsletter", "key.created Newsletter"),
     "16": ("hours", "28", "now: 2026-01-03T07:04:05.678Z"),
     "17": ("login", "kim@example.com", '"email": "kim@example.com"'),
+    "18": ("new_title", "Bakery in Aoba", "profile.drifted title -> Bakery in Aoba"),
 }
 
 

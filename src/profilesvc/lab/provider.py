@@ -92,9 +92,12 @@ class ProviderControl:
             logins={email: {"email": email, "accounts": [account]}},
         )
 
-    def withdraw_consent(self, email: str, account: str = "accounts/4") -> None:
-        """End all tokens of a login that `add_login` has added, as its user can at the provider."""
-        self._put(logins={email: {"email": email, "accounts": [account], "revoked": True}})
+    def withdraw_consent(self, email: str, account: str = "accounts/4", *, subject: str = "") -> None:
+        """End all tokens of a login, as its user can at the provider.
+
+        `subject` is the login's at the provider; `add_login` uses the e-mail address.
+        """
+        self._put(logins={subject or email: {"email": email, "accounts": [account], "revoked": True}})
 
     def behave(self, **switches: object) -> None:
         """Set the emulator's switches: strict, review_seconds, reject_phrase, edits_per_minute, …"""
