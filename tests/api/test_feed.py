@@ -14,7 +14,7 @@ import pytest
 from quart import Quart
 from sqlalchemy import func, select
 
-from conftest import ON_ONE_DATABASE
+from conftest import ON_ONE_DATABASE, Dial
 from profilesvc.bootstrap import Runtime, open_services
 from profilesvc.domain.entropy import SeededEntropy
 from profilesvc.domain.time import FrozenClock, iso
@@ -25,6 +25,8 @@ from profilesvc.services.context import Services
 from profilesvc.settings import Settings
 from profilesvc.storage import tables
 from support.api import assert_error, assert_ok
+from support.consent import BAKERY, CONNECTIONS, add_dana, connected
+from support.dashboard_browser import Browser
 from support.drive import calls, drift, fail, forget_calls, heal
 from support.effort import effort
 from support.feed import FEED, PATH, connect, message, push
@@ -363,6 +365,41 @@ class TestMirrors:
             await forget_calls(emulator)
             assert_ok(await alice.get(f"/api/v1/external-business/{PIER}"))
             assert len(await calls(emulator, "GET")) == 1
+
+
+class TestAConnection:
+    async def test_has_the_feed_from_its_import_until_it_is_disconnected(
+        self,
+        services: Services,
+        dial: Dial,
+        emulator: httpx.AsyncClient,
+        clock: FrozenClock,
+        pushing: Emulator,
+        alice: Any,
+    ) -> None:
+        """Without an operator, and nothing of its locations is left."""
+        await add_dana(emulator)
+        async with dial() as client:
+            browser = Browser(client)
+            await browser.sign_in("alice@example.com")
+            number = await connected(browser, alice)
+        assert_ok(await alice.post(f"{CONNECTIONS}/{number}/import", json={"locations": [BAKERY]}))
+        await services.background.drain()
+        assert_ok(await alice.get(REVIEWS, params={"locationId": "411"}))
+        clock.advance(minutes=1)
+        await google_edits(emulator, "Roy & Sons", BAKERY)
+        await pushes(emulator)
+        await pass_time(services, clock)
+        assert ("profile.drifted", BAKERY) in await published(services)
+        await google_edits(emulator, "Roy & Daughters", BAKERY)
+        await pushes(emulator)
+        assert (await count(services, tables.mirrors), await count(services, tables.changed_locations)) == (1, 1)
+        assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+        assert (await count(services, tables.mirrors), await count(services, tables.changed_locations)) == (0, 0)
+        await google_edits(emulator, "Roy", BAKERY)
+        await pushes(emulator)
+        await pass_time(services, clock)
+        assert await count(services, tables.changed_locations) == 0
 
 
 async def test_endpoint_does_not_exist_without_a_feed(http: httpx.AsyncClient, services: Services, change: Any) -> None:

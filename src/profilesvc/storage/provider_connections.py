@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from profilesvc.database.statements import Executor, Prepared, fetch, insert_into
 from profilesvc.storage.tables import (
     OWNER,
+    changed_locations,
     drafts,
     events,
     idempotency,
@@ -155,6 +156,7 @@ async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now
     for name in names:
         answers = idempotency.c.owner_id == owner_id, idempotency.c.answer.contains(f'"{name}', autoescape=True)
         await session.execute(delete(idempotency).where(*answers))
+    await session.execute(delete(changed_locations).where(changed_locations.c.location_name.in_(names)))
     await session.execute(delete(location_owners).where(location_owners.c.name.in_(names)))
 
 
