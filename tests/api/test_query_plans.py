@@ -37,8 +37,8 @@ TRANSIENT = [
     (tables.exchanges, "digest expires_at", (START + DAY,)),
     (tables.notifications, "message_id received_at", (START,)),
     (tables.mirrors, "query owner_id location_name read_at document", (1, "locations/111", START, "{}")),
-    (tables.photos, "id owner_id media_type content expires_at", (1, "image/png", b"x", START + 100 * DAY)),
-    (tables.drafts, _DRAFT, (1, "locations/111", "scheduled", "{}", "{}", LATER, "UTC", LATER, START)),
+    (tables.photos, "id owner_id media_type content expires_at", (2, "image/png", b"x", START + 100 * DAY)),
+    (tables.drafts, _DRAFT, (2, "locations/211", "scheduled", "{}", "{}", LATER, "UTC", LATER, START)),
     (tables.changed_locations, "location_name what owner_id due_at times", ("profile", 1, START + 60_000, 1)),
 ]
 

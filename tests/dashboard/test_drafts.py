@@ -1,7 +1,5 @@
 """Drafts, scheduled posts and photos: written in the dashboard, published by the rounds."""
 
-import struct
-import zlib
 from typing import Any
 
 import httpx
@@ -14,21 +12,12 @@ from profilesvc.storage import drafts as stored
 from support.api import BOB, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 from support.drive import fail, heal
+from support.pictures import png
 
 SITE = "/dashboard/sites/111"
 LISTED = "/api/v1/posts?locationId=locations/111"
 LATER = {"publish_date": "2026-01-02", "publish_time": "14:00", "zone": "Asia/Tokyo", "intent": "schedule"}
 pytestmark = pytest.mark.in_process("runs the rounds itself")
-
-
-def png(side: int = 300, size: int = 12_000) -> bytes:
-    """A picture with random-looking bytes after its header, so that it has the size."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"tEXt", b"x" * size) + chunk(b"IEND", b"")
 
 
 async def texts(plugin: Site) -> list[str]:

@@ -7,12 +7,28 @@ from profilesvc.contract.keys import KeyRoll
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryListQuery, WebhookCreate
 from profilesvc.delivery import requests
 from profilesvc.domain.audit import Wanted
+from profilesvc.domain.time import DAY, HOUR
 from profilesvc.operations import operator
-from profilesvc.services import access, alerts, audit, badges, credentials, events, keys, overview, several, webhooks
-from profilesvc.services.context import Caller, Services
+from profilesvc.services import (
+    access,
+    alerts,
+    audit,
+    badges,
+    credentials,
+    drafts,
+    events,
+    keys,
+    overview,
+    photos,
+    reply_templates,
+    several,
+    webhooks,
+)
+from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.services.idempotency import IdempotencyKey
 from profilesvc.storage import deliveries, identities
 from support.api import Site, assert_ok
+from support.pictures import png
 from support.surface import REQUESTS, Surface
 
 
@@ -81,6 +97,7 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     await audit.of_key(services, caller, client_id, AuditQuery())
     await alerts.failures(services, caller)
     location = await access.require_location(services, caller, "locations/111")
+    await _what_owners_write(services, caller, location)
     await events.of_location(services, location, None, 1)
     webhook = await webhooks.create(services, caller, WebhookCreate(url="https://hooks.example/page"))
     sent = await webhooks.test(services, caller, str(webhook.id))
@@ -102,3 +119,18 @@ async def first_login(services: Services) -> None:
         await identities.mark_used(session, "digest", services.clock.now() + 1)
         await identities.link(session, "https://issuer.example", "zoe", user.id, services.clock.now())
         assert await identities.user_of(session, "https://issuer.example", "zoe") == user
+
+
+async def _what_owners_write(services: Services, caller: Caller, location: AllowedLocation) -> None:
+    now = services.clock.now()
+    post = {"topicType": "STANDARD", "summary": "Later"}
+    draft = await drafts.save(services, location, {}, post, (now + HOUR, "UTC"))
+    await drafts.listing(services, location)
+    await drafts.scheduled(services, caller, now, now + DAY)
+    await drafts.delete(services, location, draft)
+    url = await photos.store(services, caller, png())
+    await photos.keep_until(services, caller, url, now + DAY)
+    await photos.read(services, url.rpartition("/")[2])
+    await reply_templates.save(services, caller, "Thanks", "Thank you.")
+    for template in await reply_templates.listing(services, caller):
+        await reply_templates.delete(services, caller, template.id)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
@@ -12,10 +13,13 @@ from profilesvc.contract.reviews import ReviewListQuery
 from profilesvc.dashboard import pages, post_form, problems
 from profilesvc.dashboard.visits import Visit, of_path, view
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import reviews
+from profilesvc.services import reply_templates, reviews
 from profilesvc.services.context import AllowedLocation
 
 _SITE = "/sites/<location:locationId>"
+_SIZE = 25
+_MOST_PAGES = 8  # of the provider, for one page of a filter
+STARS = {"1": "ONE", "2": "TWO", "3": "THREE", "4": "FOUR", "5": "FIVE"}
 
 
 blueprint = Blueprint("reviews", __name__)
@@ -29,14 +33,16 @@ async def show(visit: Visit, locationId: str) -> Response:
 @view(blueprint, f"{_SITE}/reviews/<review:reviewId>/reply", "POST")
 async def reply(visit: Visit, locationId: str, reviewId: str) -> Response:
     location, form = await visit.location(locationId), await request.form
-    ident, text = (
-        of_path("reviewId", review_id, reviewId, location.name),
-        post_form.one_line_ends(form.get("comment", "")),
-    )
+    ident = of_path("reviewId", review_id, reviewId, location.name)
+    text = post_form.one_line_ends(form.get("comment", ""))
+    if form.get("intent") == "template":
+        found = await reply_templates.listing(visit.services, visit.caller)
+        chosen = next((one.text for one in found if one.id == form.get("template")), text)
+        return await _page(visit, location, _Unsent(ident, chosen, None))
     try:
         await reviews.reply(visit.services, location, ident, {"comment": text})
     except ServiceError as error:
-        return await _page(visit, location, _FailedReply(ident, text, error))
+        return await _page(visit, location, _Unsent(ident, text, error))
     return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews", "replied")
 
 
@@ -48,20 +54,30 @@ async def withdraw(visit: Visit, locationId: str, reviewId: str) -> Response:
         problems.require_confirmation("sure" in form)
         await reviews.delete_reply(visit.services, location, ident)
     except ServiceError as error:
-        return await _page(visit, location, _FailedReply(ident, None, error))
+        return await _page(visit, location, _Unsent(ident, None, error))
     return pages.redirect(f"{pages.PATH}/sites/{location.id}/reviews", "withdrawn")
 
 
+@view(blueprint, f"{_SITE}/reviews/<review:reviewId>/live")
+async def live(visit: Visit, locationId: str, reviewId: str) -> Response:
+    """Return the state of the reply to a review, as long as the provider checks it."""
+    location = await visit.location(locationId)
+    ident = of_path("reviewId", review_id, reviewId, location.name)
+    review = json.loads((await reviews.get(visit.services, location, ident)).data)
+    existing = review.get("reviewReply", {})
+    return pages.page("_reply_state.html", visit=visit, location=location, id=ident, existing=existing)
+
+
 @dataclass(frozen=True, slots=True)
-class _FailedReply:
-    """A reply that was not accepted: its review, its text and the error."""
+class _Unsent:
+    """A reply that is not sent: its review, its text, and the error if the provider or we have rejected it."""
 
     review_id: str
     text: str | None
-    error: ServiceError
+    error: ServiceError | None
 
 
-async def _page(visit: Visit, location: AllowedLocation, failed: _FailedReply | None = None) -> Response:
+async def _page(visit: Visit, location: AllowedLocation, failed: _Unsent | None = None) -> Response:
     """Return the reviews, and after a failure the text that the user entered with its problems.
 
     The review of a failed reply may be on another page or deleted, or the provider may not be available. Then the form
@@ -72,7 +88,7 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _FailedReply | 
     except ServiceError as error:
         if error.kind.status < 500 and failed is None:
             raise
-        listed, failure = {"reviews": [], "nextPageToken": ""}, error
+        listed, failure = {"reviews": [], "nextPageToken": "", "read": 0, "is_filtered": False}, error
     names = [review["name"].rpartition("/")[2] for review in listed["reviews"]]
     return pages.page(
         "reviews.html",
@@ -83,12 +99,38 @@ async def _page(visit: Visit, location: AllowedLocation, failed: _FailedReply | 
         failure=failure,
         failed=failed,
         is_listed=failed is not None and failed.review_id in names,
+        templates=await reply_templates.listing(visit.services, visit.caller),
+        stars=request.args.get("stars", ""),
+        unanswered="unanswered" in request.args,
+        query=_filter(),
         problems=problems.NONE if failed is None else problems.of(failed.error, f"{failed.review_id}-"),
     )
 
 
 async def _listed(visit: Visit, location: AllowedLocation) -> JsonObject:
-    values = {"locationId": location.name, "pageSize": "25", "pageToken": request.args.get("page", "")}
-    query = checked(ReviewListQuery, values, "query")
-    listed: JsonObject = json.loads((await reviews.list_page(visit.services, location, query)).data)
-    return listed
+    """Return the reviews of a page. With a filter, read pages of the provider until one page is full."""
+    stars, unanswered = request.args.get("stars", ""), "unanswered" in request.args
+    is_filtered = stars in STARS or unanswered
+    token, found, read = request.args.get("page", ""), list[JsonObject](), 0
+    for _ in range(_MOST_PAGES if is_filtered else 1):
+        values = {"locationId": location.name, "pageSize": str(_SIZE), "pageToken": token}
+        query = checked(ReviewListQuery, values, "query")
+        listed: JsonObject = json.loads((await reviews.list_page(visit.services, location, query)).data)
+        read += len(listed["reviews"])
+        found += [one for one in listed["reviews"] if _is_wanted(one, stars, unanswered)]
+        token = listed["nextPageToken"]
+        if not token or len(found) >= _SIZE:
+            break
+    return {**listed, "reviews": found, "read": read, "is_filtered": is_filtered}
+
+
+def _is_wanted(review: JsonObject, stars: str, unanswered: bool) -> bool:
+    if stars in STARS and review.get("starRating") != STARS[stars]:
+        return False
+    return not (unanswered and "comment" in review.get("reviewReply", {}))
+
+
+def _filter() -> str:
+    """Return the filter as a query, so that forms and links stay in it."""
+    values = {name: request.args[name] for name in ("stars", "unanswered") if request.args.get(name)}
+    return urlencode(values)

@@ -24,6 +24,7 @@ from profilesvc.dashboard import (
     plan,
     posts,
     profile,
+    reply_templates,
     reviews,
     selected,
     session,
@@ -34,7 +35,7 @@ from profilesvc.dashboard import (
 )
 from profilesvc.domain.errors import ServiceError
 
-_OF_A_SITE = [site, differences, profile, posts, drafts, reviews]
+_OF_A_SITE = [site, differences, profile, posts, drafts, reviews, reply_templates]
 _OF_THE_USER = [keys, connections, alerts, webhooks, deliveries, audit, plan, account]
 _PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
 _UNLISTED = [photos, alert_links, mail]  # no link of the navigation

@@ -73,6 +73,11 @@ LANGUAGES = {
     "tr": "Turkish",
     "zh-Hans": "Chinese (simplified)",
 }
+REPLY_STATES = {
+    "PENDING": "The provider checks your reply before it is public.",
+    "APPROVED": "Your reply is public.",
+    "REJECTED": "The provider rejected your reply. Change it, and send it again.",
+}
 DRAFT_STATES = {
     "draft": "Draft",
     "scheduled": "Scheduled",
@@ -168,6 +173,7 @@ DONE = {
     "paused": "The key is deactivated.",
     "resumed": "The key is active again.",
     "revoked": "The key is revoked.",
+    "template": "The template is saved.",
     "saved": "The settings are saved.",
     "removed": "It is deleted.",
 }

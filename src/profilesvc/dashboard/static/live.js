@@ -54,9 +54,14 @@ function showLost() {
   notice.textContent = "The connection to the service is lost, so this page may be out of date. Retrying.";
 }
 
+// A part may ask less often (data-every), such as one that the service reads from the provider.
+function pauseOf(id) {
+  return Number(document.getElementById(id)?.dataset.every ?? EVERY);
+}
+
 function schedule(id) {
   clearTimeout(timers.get(id));
-  if (!ended) timers.set(id, setTimeout(poll, Math.min(EVERY * 2 ** failures, LONGEST), id));
+  if (!ended) timers.set(id, setTimeout(poll, Math.min(pauseOf(id) * 2 ** failures, LONGEST), id));
 }
 
 // Report whether the service answers, and return its answer, or null if there is none.
@@ -76,7 +81,7 @@ async function watched(request) {
 
 // A page without a part that is polled asks for a small file, so that it also shows a lost connection.
 async function ping() {
-  if (!document.hidden && !document.querySelector("[data-poll]")) {
+  if (!document.hidden && !document.querySelector("[data-poll]:not([data-every])")) {
     await watched(() => fetch(ALIVE, { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) }));
   }
   setTimeout(ping, Math.min(EVERY * 2 ** failures, LONGEST));
