@@ -154,6 +154,10 @@ PAGES = (
         "/dashboard/sites/111/events",
         "/dashboard/sites/111/posts?kind=OFFER",
         "/dashboard/sites/111/reviews",
+        "/dashboard/sites/111/calendar",
+        "/dashboard/sites/111/posts/11101/edit",
+        "/dashboard/posts/new?site=111",
+        "/dashboard/templates",
     ),
 )
 

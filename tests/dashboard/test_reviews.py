@@ -2,6 +2,7 @@
 
 import httpx
 
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import FrozenClock, iso
 from support.api import BOB
 from support.dashboard_browser import Browser, SignIn
@@ -14,10 +15,15 @@ STARS = ["ONE", "TWO", "THREE", "FOUR", "FIVE"]
 async def written(emulator: httpx.AsyncClient, clock: FrozenClock) -> None:
     """Sixty reviews, twelve of each rating, the odd ones answered."""
     parent = "accounts/1/locations/111/reviews"
-    reviews = {}
+    reviews: JsonObject = {}
     for number in range(60):
         at = iso(clock.now() - number * 1000)
-        review = {"starRating": STARS[number % 5], "comment": f"Number {number}.", "createTime": at, "updateTime": at}
+        review: JsonObject = {
+            "starRating": STARS[number % 5],
+            "comment": f"Number {number}.",
+            "createTime": at,
+            "updateTime": at,
+        }
         if number % 2:
             review["reviewReply"] = {"comment": "Thanks", "updateTime": at, "reviewReplyState": "APPROVED"}
         reviews[f"{parent}/7{number:03}"] = review

@@ -340,7 +340,18 @@ async def test_an_error_has_the_navigation(alice_there: Browser, signed_in: Sign
     assert "<nav" not in (await visitor.http.get("/dashboard/nothing")).text
 
 
-PAGES = ("", "/live", "/profile", "/events", "/posts", "/posts/live", "/reviews")
+PAGES = (
+    "",
+    "/live",
+    "/profile",
+    "/events",
+    "/posts",
+    "/posts/live",
+    "/posts/11101/edit",
+    "/calendar",
+    "/reviews",
+    "/reviews/r1/live",
+)
 ACTIONS = (
     "/switch",
     "/sync",
@@ -350,6 +361,7 @@ ACTIONS = (
     "/verification",
     "/posts",
     "/posts/11101/delete",
+    "/posts/11101/edit",
     "/reviews/r1/reply",
     "/reviews/r1/withdraw",
 )

@@ -126,7 +126,7 @@ async def _what_owners_write(services: Services, caller: Caller, location: Allow
     post = {"topicType": "STANDARD", "summary": "Later"}
     draft = await drafts.save(services, location, {}, post, (now + HOUR, "UTC"))
     await drafts.listing(services, location)
-    await drafts.scheduled(services, caller, now, now + DAY)
+    await drafts.published(services, location, 0, now + DAY)
     await drafts.delete(services, location, draft)
     url = await photos.store(services, caller, png())
     await photos.keep_until(services, caller, url, now + DAY)

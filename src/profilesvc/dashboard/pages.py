@@ -10,7 +10,7 @@ from profilesvc.api.caching import compressed
 from profilesvc.api.failures import headers_of, service_error
 from profilesvc.api.request import headers_of as scope_headers
 from profilesvc.contract.errors import AUTH_INVALID_TOKEN
-from profilesvc.dashboard import event_words, values, words
+from profilesvc.dashboard import event_words, post_words, values, words
 from profilesvc.dashboard.problems import NONE, Problems
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.request import current_request
@@ -53,7 +53,7 @@ def _templates() -> Environment:
         anchor=values.anchor,
         event=words.event,
     )
-    environment.globals.update(words=words, event_words=event_words, columns=values.columns)
+    environment.globals.update(words=words, post_words=post_words, event_words=event_words, columns=values.columns)
     return environment
 
 

@@ -13,12 +13,14 @@ from profilesvc.dashboard import (
     alerts,
     audit,
     badge,
+    calendar,
     connections,
     deliveries,
     differences,
     drafts,
     keys,
     mail,
+    many_posts,
     pages,
     photos,
     plan,
@@ -35,7 +37,7 @@ from profilesvc.dashboard import (
 )
 from profilesvc.domain.errors import ServiceError
 
-_OF_A_SITE = [site, differences, profile, posts, drafts, reviews, reply_templates]
+_OF_A_SITE = [site, differences, profile, posts, drafts, calendar, reviews, reply_templates, many_posts]
 _OF_THE_USER = [keys, connections, alerts, webhooks, deliveries, audit, plan, account]
 _PARTS = [session, sites, selected, *_OF_A_SITE, *_OF_THE_USER, badge]
 _UNLISTED = [photos, alert_links, mail]  # no link of the navigation

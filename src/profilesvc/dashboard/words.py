@@ -1,16 +1,12 @@
 """The texts of the dashboard: states, problems and what to do about them."""
 
-import json
-
 from profilesvc.contract.alerts import AlertEntry
 from profilesvc.contract.events import EventType
-from profilesvc.contract.json import JsonObject
 from profilesvc.contract.webhooks import DeliveryAttempt, DeliveryState, WebhookEntry
 from profilesvc.dashboard.values import field as field_name
 from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import DAY, HOUR, MINUTE
 from profilesvc.services.alerts import Failure
-from profilesvc.services.drafts import Draft
 from profilesvc.services.overview import KeyView, SiteView
 
 STATES = {
@@ -54,35 +50,6 @@ KINDS = {
     "EVENT": ("Event", "An event with a start and an end."),
     "OFFER": ("Offer", "A promotion, optionally with a coupon or terms."),
     "ALERT": ("Alert", "A special notice, such as changed opening hours in a pandemic."),
-}
-LANGUAGES = {
-    "ar": "Arabic",
-    "de": "German",
-    "en": "English",
-    "en-GB": "English (United Kingdom)",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "nl": "Dutch",
-    "pl": "Polish",
-    "pt-BR": "Portuguese (Brazil)",
-    "pt-PT": "Portuguese (Portugal)",
-    "sv": "Swedish",
-    "tr": "Turkish",
-    "zh-Hans": "Chinese (simplified)",
-}
-REPLY_STATES = {
-    "PENDING": "The provider checks your reply before it is public.",
-    "APPROVED": "Your reply is public.",
-    "REJECTED": "The provider rejected your reply. Change it, and send it again.",
-}
-DRAFT_STATES = {
-    "draft": "Draft",
-    "scheduled": "Scheduled",
-    "sending": "Being sent",
-    "failed": "Not published",
 }
 ACTIONS = {
     "BOOK": "Book",
@@ -203,6 +170,7 @@ _INPUTS = {
     "offer.redeemOnlineUrl": ("redeem_url", "Link to redeem"),
     "offer.termsConditions": ("terms", "Terms"),
     "media": ("photo", "Photo"),
+    "site": ("site", "Sites"),
     "due_at": ("publish_date", "Publish at"),
     "zone": ("zone", "Time zone"),
     "languageCode": ("language", "Language"),
@@ -373,16 +341,3 @@ def site_problems(site: SiteView) -> list[str]:
     if site.rejected:
         problems.append(f"{site.rejected} post{'s' * (site.rejected > 1)} rejected by the provider.")
     return problems
-
-
-def draft_post(draft: Draft) -> JsonObject:
-    """Return the post that a draft describes."""
-    post: JsonObject = json.loads(draft.document)
-    return post
-
-
-def draft_name(draft: Draft) -> str:
-    """Return the name of a draft for people who do not see its place on the page."""
-    post = draft_post(draft)
-    text = post.get("event", {}).get("title") or post.get("summary") or "without a text"
-    return f"{DRAFT_STATES[draft.state]}: {text[:60]}"

@@ -16,6 +16,7 @@ from profilesvc.services.access import missing, require_location, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.services.idempotency import IdempotencyKey
 from profilesvc.storage import drafts
+from profilesvc.storage import posts as cached
 from profilesvc.storage.drafts import Draft as Draft
 from profilesvc.storage.drafts import DueDraft
 from profilesvc.tokens.signer import random_id
@@ -35,10 +36,13 @@ async def listing(services: Services, location: AllowedLocation) -> list[Draft]:
         return await drafts.of_location(session, location.owner_id, location.name)
 
 
-async def scheduled(services: Services, caller: Caller, first: int, end: int) -> list[Draft]:
-    """Return the drafts of all locations that are due in a period."""
+async def published(
+    services: Services, location: AllowedLocation, first: int, end: int
+) -> list[tuple[int, JsonObject]]:
+    """Return when the posts of a period were created, and the posts as last read; the oldest first, at most 500."""
     async with services.storage.read() as session:
-        return await drafts.of_owner(session, caller.owner_id, first, end)
+        found = await cached.published(session, location.owner_id, location.name, first, end)
+    return [(created_at, json.loads(document)) for created_at, document in found]
 
 
 async def get(services: Services, location: AllowedLocation, draft_id: str) -> Draft:

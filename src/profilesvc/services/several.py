@@ -8,8 +8,9 @@ from typing import Literal, get_args
 import orjson
 
 from profilesvc.contract.errors import CONFLICT, RATE_LIMITED
+from profilesvc.contract.json import JsonObject
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import access, idempotency, keys, locations, sync
+from profilesvc.services import access, idempotency, keys, locations, posts, sync
 from profilesvc.services.context import AllowedLocation, Caller, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey
 from profilesvc.services.overview import SiteView
@@ -78,6 +79,28 @@ async def run(
     The same `key` does nothing twice. What is left when the time is up, or after three failures in a row, is not
     tried; another request goes on with it.
     """
+    return await _in_turn(services, sites, lambda site: _one(services, caller, act, site, key))
+
+
+async def post(
+    services: Services, caller: Caller, sites: Sequence[SiteView], document: JsonObject, key: IdempotencyKey
+) -> list[Outcome]:
+    """Create a post at each location in turn, and return what happened to each, as `run` does."""
+
+    async def create(site: SiteView) -> Outcome:
+        try:
+            location = await access.require_location(services, caller, site.row.name)
+            await posts.create(services, caller, location, document, key)
+        except ServiceError as error:
+            return Outcome(site.row.name, error=error)
+        return Outcome(site.row.name, [])
+
+    return await _in_turn(services, sites, create)
+
+
+async def _in_turn(
+    services: Services, sites: Sequence[SiteView], do: Callable[[SiteView], Awaitable[Outcome]]
+) -> list[Outcome]:
     outcomes: list[Outcome] = []
     failures, until = 0, time.monotonic() + SECONDS
     for site in sites[:MOST]:
@@ -85,7 +108,7 @@ async def run(
         if failures >= _FAILURES or time.monotonic() > until:
             outcomes.append(Outcome(site.row.name))
             continue
-        outcome = await _one(services, caller, act, site, key)
+        outcome = await do(site)
         outcomes.append(outcome)
         is_busy = outcome.error is not None and outcome.error.kind.status >= RATE_LIMITED.status
         failures = failures + 1 if is_busy else 0

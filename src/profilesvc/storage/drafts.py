@@ -49,13 +49,6 @@ async def of_location(session: Executor, owner_id: int, location: str) -> list[D
     return [Draft._make(row) for row in await session.execute(query.order_by(*order))]
 
 
-async def of_owner(session: Executor, owner_id: int, first: int, end: int) -> list[Draft]:
-    """Return the drafts of all locations that are due in a period."""
-    is_due = (drafts.c.owner_id == owner_id, drafts.c.due_at >= first, drafts.c.due_at < end)
-    query = select(*_COLUMNS).where(*is_due).order_by(drafts.c.due_at)
-    return [Draft._make(row) for row in await session.execute(query)]
-
-
 async def find(session: Executor, owner_id: int, draft_id: str) -> Draft | None:
     row = (await session.execute(select(*_COLUMNS).where(_is(owner_id, draft_id)))).first()
     return None if row is None else Draft._make(row)

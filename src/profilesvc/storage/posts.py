@@ -136,6 +136,13 @@ async def find(session: Executor, owner_id: int, location: str, post_id: str) ->
     return (await session.execute(query)).scalar_one_or_none()
 
 
+async def published(session: Executor, owner_id: int, location: str, first: int, end: int) -> list[tuple[int, str]]:
+    """Return when the cached posts of a period were created, and their documents, the oldest first."""
+    is_wanted = (_of(owner_id, location), posts.c.created_at >= first, posts.c.created_at < end)
+    query = select(posts.c.created_at, posts.c.document).where(*is_wanted).order_by(posts.c.created_at).limit(500)
+    return [(row.created_at, row.document) for row in await session.execute(query)]
+
+
 async def put(session: AsyncSession, owner_id: int, location: str, post: StoredPost, now: int) -> None:
     """Insert a post, or replace it if it is cached."""
     values = {**post._asdict(), "read_at": now}

@@ -1,0 +1,115 @@
+"""One post for several sites: choose them, write it, look at it, send it, and see what happened at each."""
+
+from quart import Blueprint, Response, request
+from werkzeug.datastructures import MultiDict
+
+from profilesvc.api.parsing import idempotency_key
+from profilesvc.dashboard import drafts, pages, photos, post_form, problems, words
+from profilesvc.dashboard.problems import NONE, Problems
+from profilesvc.dashboard.visits import Visit, view
+from profilesvc.domain.errors import ServiceError, invalid, invalid_many, problems_of
+from profilesvc.domain.posts import check_create
+from profilesvc.services import overview, several
+from profilesvc.services import photos as stored_photos
+from profilesvc.services.overview import SiteView
+from profilesvc.tokens.signer import random_id
+
+_PATH = "/posts/new"
+_SHOWN = 20  # sites that are offered
+_BUTTONS = frozenset({"csrf", "intent", "photo_file", "find"})
+
+
+blueprint = Blueprint("many_posts", __name__)
+
+
+@view(blueprint, _PATH)
+async def new(visit: Visit) -> Response:
+    return await _form_page(visit, MultiDict(request.args))
+
+
+@view(blueprint, _PATH, "POST", photos.LARGEST_FORM)
+async def act(visit: Visit) -> Response:
+    """Search sites, show the post before it is sent, or send it."""
+    form: MultiDict[str, str] = MultiDict(await request.form)
+    intent, kind = form.get("intent", "preview"), _kind(form)
+    try:
+        form = await drafts.uploaded(visit, kind, form)
+        if intent in ("search", "edit"):
+            return await _form_page(visit, form)
+        chosen, document = await _chosen(visit, form), post_form.document(kind, form)
+        _require_complete(chosen, form, document)
+    except ServiceError as error:
+        return await _form_page(visit, form, problems.of(error))
+    if intent != "send":
+        return await _preview(visit, form, chosen)
+    once = idempotency_key([[form.get("once", "")]], document)
+    assert once is not None, "one value was given"
+    outcomes = await several.post(visit.services, visit.caller, chosen, document, once)
+    results = list(zip(chosen, outcomes, strict=True))
+    return pages.page(
+        "many_posts_done.html",
+        visit=visit,
+        results=results,
+        done=sum(one.changes is not None for one in outcomes),
+        again=[site for site, one in results if one.changes is None],
+        fields=_fields(form),
+    )
+
+
+def _kind(form: "MultiDict[str, str]") -> str:
+    return form["kind"] if form.get("kind") in words.KINDS else "STANDARD"
+
+
+async def _chosen(visit: Visit, form: "MultiDict[str, str]") -> list[SiteView]:
+    ids = set(form.getlist("site"))
+    return [site for site in await overview.sites(visit.services, visit.caller) if site.id in ids]
+
+
+def _require_complete(chosen: list[SiteView], form: "MultiDict[str, str]", document: dict[str, object]) -> None:
+    def require_sites() -> None:
+        if not 1 <= len(chosen) <= several.MOST:
+            raise invalid("body", "site", f"select 1 to {several.MOST} sites")
+
+    if found := problems_of(require_sites, lambda: check_create(document)):
+        raise invalid_many(found)
+
+
+def _fields(form: "MultiDict[str, str]") -> list[tuple[str, str]]:
+    """Return what was typed, for the hidden fields of the next page. The sites are separate."""
+    return [(name, text) for name, text in form.items(multi=True) if name not in _BUTTONS | {"site", "once"}]
+
+
+async def _form_page(visit: Visit, form: "MultiDict[str, str]", found: Problems = NONE) -> Response:
+    sites = await overview.sites(visit.services, visit.caller)
+    ids, wanted = set(form.getlist("site")), form.get("find", "").strip().casefold()
+    offered = [site for site in sites if site.id not in ids and wanted in site.title.casefold()]
+    photo = form.get("photo", "")
+    return pages.page(
+        "many_posts.html",
+        visit=visit,
+        form=form,
+        kind=_kind(form),
+        chosen=sorted((site for site in sites if site.id in ids), key=lambda site: site.title),
+        offered=sorted(offered, key=lambda site: site.title)[:_SHOWN],
+        matching=len(offered),
+        most=several.MOST,
+        preview=photo if stored_photos.is_ours(visit.services, photo) else "",
+        usage=await overview.usage(visit.services, visit.caller),
+        problems=found,
+    )
+
+
+async def _preview(visit: Visit, form: "MultiDict[str, str]", chosen: list[SiteView]) -> Response:
+    usage = await overview.usage(visit.services, visit.caller)
+    return pages.page(
+        "many_posts_preview.html",
+        visit=visit,
+        post=post_form.document(_kind(form), form),
+        kind=_kind(form),
+        chosen=chosen,
+        left=max(visit.caller.plan.monthly_posts - usage.posts, 0),
+        fields=_fields(form),
+        photo=form.get("photo", ""),
+        is_ours=stored_photos.is_ours(visit.services, form.get("photo", "")),
+        once=random_id(visit.services.entropy),
+    )

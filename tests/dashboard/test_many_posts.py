@@ -1,0 +1,116 @@
+"""One post for several sites, and the calendar of a site, without a script."""
+
+import httpx
+import pytest
+
+from profilesvc.domain.time import FrozenClock
+from support.api import BOB, Site, assert_ok
+from support.dashboard_browser import Browser, SignIn
+from support.drive import calls, fail, forget_calls, heal
+from support.pictures import png
+
+NEW, SITE = "/dashboard/posts/new", "/dashboard/sites/111"
+OFFER = {
+    "kind": "OFFER",
+    "title": "Ten percent",
+    "start_date": "2026-05-01",
+    "start_time": "08:00",
+    "end_date": "2026-05-02",
+    "end_time": "18:00",
+    "coupon": "TEN",
+}
+
+
+async def newest(plugin: Site, place: str = "111") -> dict[str, object]:
+    post: dict[str, object] = assert_ok(await plugin.http.get(f"/api/v1/posts?locationId={place}"))["localPosts"][0]
+    return post
+
+
+async def test_an_offer_with_a_photo_is_sent_to_each_chosen_site_once(
+    alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient
+) -> None:
+    page = await alice_there.open(f"{NEW}?site=111&site=112")
+    assert page.form("/posts/new")["fields"]["site"] == ["111", "112"]
+    fields = {**page.form("/posts/new")["fields"], **OFFER, "intent": "preview"}
+    answer = await alice_there.http.post(NEW, data=fields, files={"photo_file": ("x.png", png())})
+    page = alice_there._look(answer, 200)
+    assert "2026-05-01 08:00 to 2026-05-02 18:00" in page.text
+    assert "Post to 2 sites" in page.text
+    preview = page
+    await forget_calls(emulator)
+    page = await alice_there.send("/posts/new", intent="send")
+    assert "2 of 2 posts were sent" in page.text
+    alice_there.page = preview  # Back, and the same button again
+    assert "2 of 2 posts were sent" in (await alice_there.send("/posts/new", intent="send")).text
+    assert len([call for call in await calls(emulator, "POST") if call["path"].endswith("/localPosts")]) == 2
+    post = await newest(plugin)
+    assert post["offer"] == {"couponCode": "TEN"}
+    assert "/dashboard/photos/" in str(post["media"])
+
+
+async def test_sites_are_found_and_what_was_typed_stays(alice_there: Browser) -> None:
+    await alice_there.open(f"{NEW}?site=111")
+    page = await alice_there.send("/posts/new", intent="search", find="xyz", summary="Typed")
+    assert "No other site has this in its name." in page.text
+    fields = page.form("/posts/new")["fields"]
+    assert (fields["summary"], fields["site"]) == (["Typed"], ["111"])
+    page = await alice_there.send("/posts/new", intent="preview", summary="Typed")
+    page = await alice_there.send("/posts/new", intent="edit")
+    assert page.form("/posts/new")["fields"]["summary"] == ["Typed"]
+
+
+async def test_all_problems_are_shown_at_once(alice_there: Browser) -> None:
+    await alice_there.open(NEW)
+    page = await alice_there.send("/posts/new", 400, kind="EVENT", site=None, intent="send", once="x")
+    assert 'href="#site"' in alice_there.answer.text
+    assert 'href="#title"' in alice_there.answer.text
+    assert 'id="site"' in alice_there.answer.text
+    assert page.form("/posts/new")["fields"]["kind"] == ["EVENT"]
+
+
+async def test_each_site_has_its_own_result(alice_there: Browser, emulator: httpx.AsyncClient) -> None:
+    await alice_there.open(f"{NEW}?site=111&site=112")
+    await alice_there.send("/posts/new", intent="preview", summary="Two")
+    match = {"method": "POST", "path": ".*/locations/112/localPosts"}
+    await fail(emulator, status=400, match=match)
+    page = await alice_there.send("/posts/new", intent="send")
+    await heal(emulator)
+    assert "1 of 2 posts were sent" in page.text
+    assert "Failed:" in page.text
+    page = await alice_there.send("/posts/new", intent="edit")
+    assert page.form("/posts/new")["fields"]["summary"] == ["Two"]
+
+
+async def test_another_users_site_cannot_be_chosen(signed_in: SignIn, plugin: Site) -> None:
+    before = await newest(plugin)
+    bob = await signed_in(BOB)
+    page = await bob.open(f"{NEW}?site=111")
+    assert "Harbour" not in page.text
+    fields = {**page.form("/posts/new")["fields"], "site": "111", "summary": "x", "intent": "send", "once": "x"}
+    answer = await bob.http.post(NEW, data=fields)
+    assert answer.status_code == 400
+    assert await newest(plugin) == before
+    await bob.open(f"{SITE}/calendar", 404)
+
+
+@pytest.mark.parametrize(("zone", "day"), [("UTC", "2026-01-31"), ("Asia/Tokyo", "2026-02-01"), ("x", "2026-01-31")])
+async def test_the_calendar_has_the_days_of_a_zone(
+    alice_there: Browser, clock: FrozenClock, zone: str, day: str
+) -> None:
+    await alice_there.open(f"{SITE}/posts")
+    later = {"publish_date": "2026-01-31", "publish_time": "23:30", "zone": "UTC", "intent": "schedule"}
+    await alice_there.send("/posts", summary="Near midnight", **later)
+    page = await alice_there.open(f"{SITE}/calendar?month={day[:7]}&zone={zone}")
+    cell = alice_there.answer.text.partition(f'datetime="{day}"')[2].partition("</td>")[0]
+    assert "Near midnight" in cell
+    assert "Scheduled" in cell
+    assert "Month after" in page.text
+    await alice_there.open(f"{SITE}/posts")
+    await alice_there.send("/posts", summary="Now")
+    assert "Now" in (await alice_there.open(f"{SITE}/calendar")).text
+
+
+@pytest.mark.parametrize("month", ["2026-13", "x", "99999-01", "0001-01"])
+async def test_a_wrong_month_is_an_error_of_ours(alice_there: Browser, month: str) -> None:
+    page = await alice_there.open(f"{SITE}/calendar?month={month}", 400)
+    assert "must be a month" in page.text
