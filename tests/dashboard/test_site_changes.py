@@ -28,6 +28,7 @@ class TestChangesOfTheProvider:
     async def test_are_shown_in_words(self, alice_there: Browser) -> None:
         page = await alice_there.open(SITE)
         assert "The provider changed these fields" in page.text
+        assert "No other field differs." in page.text
         assert "Harbour Coffee Pier" in page.text
         assert "Mon 09:00\N{EN DASH}17:00" in page.text
         assert "openDay" not in alice_there.answer.text
