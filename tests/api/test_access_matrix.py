@@ -66,6 +66,7 @@ POLICY: dict[str, Row] = {
     "GET /api/v1/provider-connections": Row("user", "", 200),
     "GET /api/v1/provider-connections/<connection_id>": Row("user", "connection", 200),
     "POST /api/v1/provider-connections/<connection_id>/import": Row("user", "connection", 200),
+    "GET /api/v1/provider-connections/<connection_id>/export": Row("user", "connection", 200),
     "DELETE /api/v1/provider-connections/<connection_id>": Row("user", "connection", 200),
     "POST /api/v1/webhooks": Row("user", "", 400),
     "GET /api/v1/webhooks": Row("user", "", 200),

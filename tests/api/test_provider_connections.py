@@ -289,6 +289,36 @@ async def test_disconnect_leaves_nothing_of_the_login(
     assert_error(await alice.get("/api/v1/sync/comparison/411"), 404, "NOT_FOUND")
 
 
+async def test_export_has_what_disconnecting_deletes(
+    browser: Browser, bobs: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, as_user: AsUser
+) -> None:
+    await add_dana(emulator)
+    number = await connected(browser, alice)
+    done = await imported(alice, number, locations=[BAKERY, CAFE], business_name="Roy")
+    assert done["refused"] == []
+    post = {"summary": "Bread at Roy Bakery", "topicType": "STANDARD"}
+    assert_ok(await alice.post(f"/api/v1/posts?locationId={BAKERY}", json=post), 201)
+    await forget_calls(emulator)
+    copy = assert_ok(await alice.get(f"{CONNECTIONS}/{number}/export"))
+    assert await calls(emulator) == []
+    bakery, cafe = copy["locations"]
+    assert (bakery["name"], bakery["profile"]["title"], bakery["desired"]["title"]) == (BAKERY, *["Roy Bakery"] * 2)
+    assert [each["summary"] for each in bakery["posts"]] == ["Bread at Roy Bakery"]
+    assert (cafe["name"], cafe["posts"]) == (CAFE, [])
+    assert copy["connection"]["email"] == "dana@example.com"
+    assert "1//" not in str(copy)
+    page = await browser.http.get(f"{PAGE}/{number}")
+    assert f'href="{PAGE}/{number}/data.json"' in page.text
+    file = await browser.http.get(f"{PAGE}/{number}/data.json")
+    assert file.headers["content-disposition"].startswith(f'attachment; filename="login-{number}-')
+    assert file.json()["locations"] == copy["locations"]
+    bob = await as_user(BOB)
+    assert_error(await bob.get(f"{CONNECTIONS}/{number}/export"), 404, "NOT_FOUND")
+    assert (await bobs.http.get(f"{PAGE}/{number}/data.json")).status_code == 404
+    assert_ok(await alice.delete(f"{CONNECTIONS}/{number}"))
+    assert_error(await alice.get(f"{CONNECTIONS}/{number}/export"), 404, "NOT_FOUND")
+
+
 async def test_disconnect_revokes_the_consent_and_repeats_it(
     browser: Browser, alice: httpx.AsyncClient, emulator: httpx.AsyncClient, services: Services, clock: FrozenClock
 ) -> None:

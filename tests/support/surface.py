@@ -125,6 +125,7 @@ REQUESTS: dict[str, Request] = {
     "list_provider_connections": ("GET", "/api/v1/provider-connections", None, {}),
     "get_provider_connection": ("GET", "/api/v1/provider-connections/LOGIN", None, {}),
     "import_provider_locations": ("POST", "/api/v1/provider-connections/LOGIN/import", {"locations": ["119"]}, {}),
+    "export_provider_connection": ("GET", "/api/v1/provider-connections/LOGIN/export", None, {}),
     "delete_provider_connection": ("DELETE", "/api/v1/provider-connections/LOGIN", None, {}),
     "create_webhook": ("POST", "/api/v1/webhooks", {"url": "https://hooks.example/NUMBER"}, {}),
     "list_webhooks": ("GET", "/api/v1/webhooks", None, {}),

@@ -212,6 +212,7 @@ async function connections(): Promise<void> {
   for (const call of [
     api.getProviderConnection({ client: owner, path }),
     api.importProviderLocations({ client: owner, path, body: { title_contains: "" } }),
+    api.exportProviderConnection({ client: owner, path }),
     api.deleteProviderConnection({ client: owner, path }),
   ]) {
     assert.equal((await rejected(call)).status, 404);

@@ -140,6 +140,7 @@ class AsyncProfileClient:
     list_provider_connections = async_call(provider_connections.list_provider_connections)
     provider_connection = async_call(provider_connections.provider_connection)
     import_provider_locations = async_call(provider_connections.import_provider_locations)
+    export_provider_connection = async_call(provider_connections.export_provider_connection)
     delete_provider_connection = async_call(provider_connections.delete_provider_connection)
     create_alert = async_call(alerts.create_alert)
     list_alerts = async_call(alerts.list_alerts)

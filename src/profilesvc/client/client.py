@@ -135,6 +135,7 @@ class ProfileClient:
     list_provider_connections = call(provider_connections.list_provider_connections)
     provider_connection = call(provider_connections.provider_connection)
     import_provider_locations = call(provider_connections.import_provider_locations)
+    export_provider_connection = call(provider_connections.export_provider_connection)
     delete_provider_connection = call(provider_connections.delete_provider_connection)
     create_alert = call(alerts.create_alert)
     list_alerts = call(alerts.list_alerts)

@@ -8,6 +8,7 @@ from profilesvc.contract.envelope import Success
 from profilesvc.contract.provider_connections import (
     ProviderConnectionDetail,
     ProviderConnectionDisconnected,
+    ProviderConnectionExport,
     ProviderConnectionImported,
     ProviderConnectionLink,
     ProviderConnectionList,
@@ -60,6 +61,13 @@ def import_provider_locations(
     """
     path = f"{_CONNECTIONS}/{connection_id}/import"
     return Operation("POST", path, Success[ProviderConnectionImported], body=fields, repeatable=True)
+
+
+def export_provider_connection(connection_id: int) -> Operation[ProviderConnectionExport]:
+    """Return a copy of what is stored of the locations of a login."""
+    return Operation(
+        "GET", f"{_CONNECTIONS}/{connection_id}/export", Success[ProviderConnectionExport], repeatable=True
+    )
 
 
 def delete_provider_connection(connection_id: int) -> Operation[ProviderConnectionDisconnected]:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from profilesvc.contract.common import STORABLE, Body, Data, Id, LocationName, UtcTime
+from profilesvc.contract.json import JsonObject
 
 MAX_NAMES = 1_000
 State = Literal["active", "reauth_required", "disconnected"]
@@ -106,6 +107,24 @@ class ProviderConnectionImported(Data):
     imported: list[str] = Field(description="The locations that you have now.")
     refused: list[RefusedLocation] = Field(description="Those that were not imported, or not into the business.")
     business_id: int | None = Field(description="The business that they were added to; null: none.")
+
+
+class ExportedLocation(Data):
+    """What this service stores of a location. Disconnecting its login deletes it."""
+
+    name: str = Field(description="The location, as `locations/<id>`.", examples=["locations/111"])
+    profile: JsonObject = Field(description="Its profile, as the provider returned it.")
+    profile_read_at: UtcTime = Field(description="When the profile was read.")
+    desired: JsonObject | None = Field(description="The values that a sync compares with; null: none.")
+    posts: list[JsonObject] = Field(description="Its posts, as the provider returned them.")
+
+
+class ProviderConnectionExport(Data):
+    """A copy of what this service stores of a login and its locations, without tokens."""
+
+    exported_at: UtcTime = Field(description="When the copy was made.")
+    connection: ProviderConnectionEntry = Field(description="The login.")
+    locations: list[ExportedLocation] = Field(description="Its locations, by name.")
 
 
 class ProviderConnectionDisconnected(Data):

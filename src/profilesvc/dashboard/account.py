@@ -1,13 +1,10 @@
 """The page of the account: its profile, its sign-ins, the end of all sessions, and a copy of its data."""
 
-import json
-
 from quart import Blueprint, Response, request
 
-from profilesvc.dashboard import cookies, pages, problems
+from profilesvc.dashboard import cookies, exports, pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
-from profilesvc.domain.time import iso
 from profilesvc.services import account
 
 blueprint = Blueprint("account", __name__)
@@ -33,16 +30,7 @@ async def sign_out_everywhere(visit: Visit) -> Response:
 @view(blueprint, "/account/data.json")
 async def export(visit: Visit) -> Response:
     """Return a copy of the user's data to download."""
-    return Response(
-        json.dumps(await account.export(visit.services, visit.caller), indent=2, ensure_ascii=False),
-        200,
-        {
-            "Cache-Control": "no-store",
-            "Content-Disposition": f'attachment; filename="my-data-{iso(visit.now)[:10]}.json"',
-            "X-Content-Type-Options": "nosniff",
-        },
-        content_type="application/json",
-    )
+    return exports.json_file(visit, "my-data", await account.export(visit.services, visit.caller))
 
 
 async def _page(visit: Visit, error: ServiceError | None = None) -> Response:

@@ -7,10 +7,10 @@ from quart import Blueprint, Response, request
 from profilesvc.api.parsing import checked
 from profilesvc.api.request import current_services, quart_request, receive
 from profilesvc.contract.provider_connections import FoundLocation, ProviderConnectionDetail, ProviderConnectionImport
-from profilesvc.dashboard import cookies, pages, problems
+from profilesvc.dashboard import cookies, exports, pages, problems
 from profilesvc.dashboard.visits import Visit, admit_if_signed_in, view
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import keys, provider_connections, provider_consent
+from profilesvc.services import keys, provider_connections, provider_consent, provider_export
 from profilesvc.services.context import Services
 from profilesvc.services.provider_consent import STATE_MS, Begun
 
@@ -146,6 +146,13 @@ async def import_chosen(visit: Visit, connection_id: str) -> Response:
     except ServiceError as error:
         return await _one(visit, connection_id, error)
     return await _one(visit, connection_id, done=done)
+
+
+@view(blueprint, f"{_ONE}/data.json")
+async def export(visit: Visit, connection_id: str) -> Response:
+    """Return a copy of the data of a login to download."""
+    copy = await provider_export.export(visit.services, visit.caller, connection_id)
+    return exports.json_file(visit, f"login-{copy.connection.id}", copy.model_dump(mode="json"))
 
 
 @view(blueprint, f"{_ONE}/disconnect", "POST")

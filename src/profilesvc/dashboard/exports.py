@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Sequence
 
 from quart import Response
@@ -41,3 +42,13 @@ def file(visit: Visit, name: str, header: Sequence[str], rows: Iterable[Sequence
         },
         content_type="text/csv; charset=utf-8",
     )
+
+
+def json_file(visit: Visit, name: str, content: object) -> Response:
+    """Return content as a file of JSON to download."""
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": f'attachment; filename="{name}-{iso(visit.now)[:10]}.json"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(json.dumps(content, indent=2, ensure_ascii=False), 200, headers, content_type="application/json")

@@ -21,6 +21,7 @@ def record(examples: Examples, owner: httpx.Client) -> None:
         "import_provider_locations", "One location, and one that the login does not see", owner, chosen, **of_login
     )
     examples.ok("import_provider_locations", "All whose title matches", owner, {"title_contains": "roy"}, **of_login)
+    examples.ok("export_provider_connection", "A copy before disconnecting", owner, **of_login)
     examples.fails("import_provider_locations", "Nothing is selected", owner, {}, **of_login)
     examples.lab.provider.withdraw_consent("dana@example.com")
     examples.lab.advance(hours=2)

@@ -131,6 +131,32 @@ async def names_of(session: Executor, owner_id: int, number: int) -> list[str]:
     return list((await session.execute(query.where(_is_reachable()).order_by(locations.c.name))).scalars())
 
 
+class Contents(NamedTuple):
+    """What is stored of a location: its profile and the source of its sync, as JSON."""
+
+    name: str
+    profile: str
+    profile_read_at: int
+    source: str | None
+
+
+async def contents(session: Executor, owner_id: int, number: int) -> list[Contents]:
+    """Return what is stored of the locations that a connection reaches."""
+    columns = [locations.c[name] for name in Contents._fields]
+    is_of_login = locations.c.owner_id == owner_id, locations.c.connection_id == number, _is_reachable()
+    return [Contents._make(row) for row in await session.execute(select(*columns).where(*is_of_login).order_by("name"))]
+
+
+async def posts_of(session: Executor, owner_id: int, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the stored posts of locations, newest first."""
+    found: dict[str, list[str]] = {}
+    is_of_locations = posts.c.owner_id == owner_id, posts.c.location_name.in_(names)
+    query = select(posts.c.location_name, posts.c.document).where(*is_of_locations)
+    for row in await session.execute(query.order_by(posts.c.created_at.desc(), posts.c.post_id)):
+        found.setdefault(row.location_name, []).append(row.document)
+    return found
+
+
 async def forget(session: AsyncSession, owner_id: int, names: Sequence[str], now: int) -> None:
     """Delete the provider's data of locations, and leave the rows that their keys refer to.
 

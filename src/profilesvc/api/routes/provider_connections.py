@@ -5,13 +5,14 @@ from profilesvc.contract.errors import NOT_FOUND, PROVIDER_API_ERROR
 from profilesvc.contract.provider_connections import (
     ProviderConnectionDetail,
     ProviderConnectionDisconnected,
+    ProviderConnectionExport,
     ProviderConnectionImport,
     ProviderConnectionImported,
     ProviderConnectionLink,
     ProviderConnectionList,
     ProviderConnectionStart,
 )
-from profilesvc.services import provider_connections, provider_consent
+from profilesvc.services import provider_connections, provider_consent, provider_export
 from profilesvc.services.access import USER
 from profilesvc.services.context import Caller, Services
 
@@ -89,6 +90,22 @@ async def import_provider_locations(
     An addition of this service.
     """
     return await provider_connections.import_locations(services, caller, connection_id, body)
+
+
+@routes.endpoint(
+    f"GET {CONNECTION}/export", access=USER, data=ProviderConnectionExport, no_store=True, errors=(NOT_FOUND,)
+)
+async def export_provider_connection(
+    services: Services, caller: Caller, connection_id: str
+) -> ProviderConnectionExport:
+    """Export a provider login.
+
+    Returns the profiles, posts and wanted values of its locations, as they are stored here: what disconnecting would
+    delete. The provider is not asked.
+
+    An addition of this service.
+    """
+    return await provider_export.export(services, caller, connection_id)
 
 
 @routes.endpoint(
