@@ -11,6 +11,7 @@ from profilesvc.dashboard.listing import Choices, Listing, matches, page_of
 from profilesvc.dashboard.visits import Visit
 from profilesvc.domain import connection
 from profilesvc.domain.connection import HISTORY, Period
+from profilesvc.domain.plans import Plan
 from profilesvc.domain.time import HOUR
 from profilesvc.services import overview
 from profilesvc.services.overview import SiteView
@@ -62,9 +63,10 @@ class Numbers:
     attention: int
     drifted: int
     states: dict[str, int]
+    steps: dict[str, bool]  # the first steps of an account, and whether each is done; empty if they are not shown
 
     @classmethod
-    def of(cls, sites: list[SiteView]) -> "Numbers":
+    def of(cls, sites: list[SiteView], plan: Plan) -> "Numbers":
         """Count the sites."""
         states = Counter(map(state_of, sites))
         return cls(
@@ -72,6 +74,7 @@ class Numbers:
             sum(bool(site.problems) for site in sites),
             sum(bool(site.drift) for site in sites),
             {name: states[name] for name in STATES},
+            first_steps(sites, plan),
         )
 
     @property
@@ -83,6 +86,18 @@ class Numbers:
                 parts.append((name, round(start, 2), round(count * 100 / self.sites, 2)))
                 start += count * 100 / self.sites
         return parts
+
+
+def first_steps(sites: list[SiteView], plan: Plan) -> dict[str, bool]:
+    """Return the first steps of an account and whether each is done, or nothing if the user has taken them.
+
+    An account with many connected sites has no use for them, even if it never syncs.
+    """
+    is_connected = any(_heartbeat(site) for site in sites)
+    steps = {"connect": bool(sites), "key": any(site.keys for site in sites), "plugin": is_connected}
+    if plan.sync:
+        steps["sync"] = any(site.row.sync_enabled for site in sites)
+    return {} if all(steps.values()) or (is_connected and len(sites) > FEW) else steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +208,8 @@ async def shown(visit: Visit, listing: Listing, seen: str = "") -> JsonObject:
     `seen` has the digests of the rows that the reader has; these rows are not sent again.
     """
     sites = await overview.sites(visit.services, visit.caller)
-    page, numbers, is_dense = page_of(found(sites, listing), listing), Numbers.of(sites), len(sites) > FEW
+    page, is_dense = page_of(found(sites, listing), listing), len(sites) > FEW
+    numbers = Numbers.of(sites, visit.caller.plan)
     form = f"{is_dense} {listing.get('select')}"
     digests = {site.id: row_digest(site, form, visit.now) for site in page.rows}
     now_seen = ".".join((_digest(numbers, page.found, page.page, list(digests)), *digests.values()))
@@ -212,6 +228,7 @@ async def shown(visit: Visit, listing: Listing, seen: str = "") -> JsonObject:
         "bars": {ident: bar(periods, visit.now) for ident, periods in histories.items()},
         "businesses": businesses(sites),
         "tags": tags,
+        "guides": visit.services.settings.effective_guides_folder is not None,
         "state_of": state_of,
         "needs": NEEDS,
         "sorts": SORTS,
