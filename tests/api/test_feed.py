@@ -113,6 +113,7 @@ class TestAChange:
         await pass_time(services, clock)
         assert await published(services) == [("review.created", PIER)]
 
+    @pytest.mark.fuzz
     async def test_however_often_and_in_which_order_announced_becomes_one_event(
         self,
         services: Services,
@@ -300,6 +301,7 @@ async def genuine(emulator: httpx.AsyncClient) -> str:
 
 
 class TestMirrors:
+    @pytest.mark.fuzz
     @ON_ONE_DATABASE
     async def test_are_read_without_calls_for_a_day(
         self, services: Services, emulator: httpx.AsyncClient, clock: FrozenClock, pushing: Emulator, alice: Any
