@@ -134,3 +134,10 @@ async def test_only_so_many_sites_at_once(alice_there: Browser, services: Servic
     ids = [f"9{number:011d}" for number in range(1, 2000)]
     page = await alice_there.open(f"{SELECTED}?act=pause&" + "&".join(f"site={one}" for one in ids[:51]), 409)
     assert f"Select at most {several.MOST} sites." in page.text
+
+
+async def test_an_update_is_posted_to_the_selected_sites(alice_there: Browser) -> None:
+    await alice_there.open("/dashboard")
+    path = alice_there.answer.text.partition('formaction="')[2].partition('"')[0]
+    page = await alice_there.open(f"{path}?site=111&site=112")
+    assert page.form(f"POST {path}")["fields"]["site"] == ["111", "112"]
