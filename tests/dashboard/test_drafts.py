@@ -1,15 +1,19 @@
 """Drafts, scheduled posts and photos: written in the dashboard, published by the rounds."""
 
+import struct
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import func, select
 
+from profilesvc.domain.photos import media_type
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, publishing
 from profilesvc.services.context import Services
 from profilesvc.storage import drafts as stored
-from support.api import BOB, Site, assert_ok
+from profilesvc.storage.tables import photos
+from support.api import BOB, CAROL, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 from support.drive import fail, heal
 from support.pictures import png
@@ -191,3 +195,38 @@ async def test_another_users_draft_is_neither_shown_nor_changed(
     answer = await bob.http.post(f"/dashboard/sites/211/drafts/{ident}/delete", data={"csrf": csrf, "sure": "on"})
     assert answer.status_code == 404
     await alice_there.open(link)
+
+
+@pytest.mark.parametrize("ident", ["%00", "%ff", "x" * 65, "."])
+async def test_an_id_that_no_draft_has_is_not_found(alice_there: Browser, ident: str) -> None:
+    """PostgreSQL fails at a text with a zero byte."""
+    assert (await alice_there.http.get(f"{SITE}/posts?draft={ident}")).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["summary", "no_such_field"])
+async def test_a_draft_has_a_largest_size(alice_there: Browser, name: str) -> None:
+    page = await alice_there.open(f"{SITE}/posts")
+    fields = {**page.form("/posts")["fields"], "intent": "draft", name: "x" * 20_001}
+    answer = await alice_there.http.post(f"{SITE}/posts", data=fields)
+    assert answer.status_code == 400
+    assert 'href="#summary"' in answer.text
+    assert "Drafts and scheduled" not in (await alice_there.open(f"{SITE}/posts")).text
+
+
+async def test_a_photo_is_not_stored_for_a_plan_without_posts(signed_in: SignIn, services: Services) -> None:
+    carol = await signed_in(CAROL)
+    csrf = carol.page.form("/sign-out")["fields"]["csrf"][0]
+    fields = {"csrf": csrf, "kind": "STANDARD", "summary": "Text", "once": "once"}
+    file = {"photo_file": ("x.png", png())}
+    answer = await carol.http.post("/dashboard/sites/311/posts", data=fields, files=file)
+    assert answer.status_code == 403
+    async with services.storage.read() as session:
+        assert (await session.execute(select(func.count()).select_from(photos))).scalar_one() == 0
+
+
+def test_a_jpeg_of_empty_segments_is_rejected_early() -> None:
+    """Reading all of its segments would hold up every request for a second."""
+    frame = b"\xff\xc0\x00\x11\x08" + struct.pack(">HH", 300, 300) + bytes(12_000)
+    assert media_type(b"\xff\xd8" + b"\xff\xe0\x00\x02" * 900 + frame) == "image/jpeg"
+    with pytest.raises(ValueError, match="not a complete image"):
+        media_type(b"\xff\xd8" + b"\xff\xe0\x00\x02" * 1_001 + frame)

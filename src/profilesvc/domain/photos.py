@@ -7,6 +7,7 @@ MediaType = Literal["image/jpeg", "image/png"]
 SMALLEST, LARGEST = 10 * 1024, 5 * 1024 * 1024  # bytes
 SIDE = 250  # pixels of each side, at least
 _PNG = b"\x89PNG\r\n\x1a\n"
+_SEGMENTS = 1_000  # before the frame, at most; a file of 5 MB has room for a million empty ones
 _SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # the JPEG markers that start a frame
 
 
@@ -34,7 +35,9 @@ def media_type(content: bytes) -> MediaType:
 
 def _jpeg_sides(content: bytes) -> tuple[int, ...] | None:
     at = 2
-    while at + 9 <= len(content) and content[at] == 0xFF:
+    for _ in range(_SEGMENTS):
+        if at + 9 > len(content) or content[at] != 0xFF:
+            break
         marker, length = content[at + 1], int.from_bytes(content[at + 2 : at + 4])
         if marker in _SIZES:
             return struct.unpack(">HH", content[at + 5 : at + 9])

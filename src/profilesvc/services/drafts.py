@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -24,9 +25,11 @@ from profilesvc.tokens.signer import random_id
 log = logging.getLogger("profilesvc")
 MOST = 500  # of an owner
 LONGEST = 180 * DAY
+LARGEST = 20_000  # characters of all fields, more than a post that the provider accepts
 _LEASE = 2 * MINUTE  # longer than that of the idempotency key
 _RETRY = 5 * MINUTE
 _GIVE_UP = 20 * HOUR  # before the idempotency key of the first attempt is forgotten
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _UNKNOWN = "The provider did not respond for 20 hours. Look at the profile before you send the post again."
 
 
@@ -51,6 +54,8 @@ async def get(services: Services, location: AllowedLocation, draft_id: str) -> D
     Raises:
         ServiceError: NOT_FOUND.
     """
+    if not _ID.fullmatch(draft_id):
+        raise missing("draft")
     async with services.storage.read() as session:
         found = await drafts.find(session, location.owner_id, draft_id)
     if found is None or found.location_name != location.name:
@@ -75,6 +80,8 @@ async def save(
     """
     now = services.clock.now()
     require_plan(location, "posts")
+    if sum(len(str(text)) for text in fields.values()) > LARGEST:
+        raise invalid("body", "summary", f"is too long: a draft has at most {LARGEST:,} characters in all fields")
     if due is not None:
         check_create(post)
         if not now < due[0] <= now + LONGEST:

@@ -2,7 +2,7 @@
 
 import re
 
-from profilesvc.contract.errors import CONFLICT
+from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
 from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.photos import media_type
 from profilesvc.domain.time import DAY
@@ -22,8 +22,10 @@ async def store(services: Services, caller: Caller, content: bytes) -> str:
     """Store a photo for 30 days and return its public URL, which contains 128 random bits.
 
     Raises:
-        ServiceError: VALIDATION_ERROR; CONFLICT for too many.
+        ServiceError: PLAN_RESTRICTION; VALIDATION_ERROR; CONFLICT for too many.
     """
+    if not caller.plan.posts:
+        raise ServiceError(PLAN_RESTRICTION, f"The plan {caller.plan.display_name} does not include posts.")
     try:
         found = media_type(content)
     except ValueError as error:
