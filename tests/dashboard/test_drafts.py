@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from profilesvc.domain.photos import media_type
 from profilesvc.domain.time import FrozenClock
 from profilesvc.operations import housekeeping, publishing
+from profilesvc.services import posts
 from profilesvc.services.context import Services
 from profilesvc.storage import drafts as stored
 from profilesvc.storage.tables import photos
@@ -230,3 +231,48 @@ def test_a_jpeg_of_empty_segments_is_rejected_early() -> None:
     assert media_type(b"\xff\xd8" + b"\xff\xe0\x00\x02" * 900 + frame) == "image/jpeg"
     with pytest.raises(ValueError, match="not a complete image"):
         media_type(b"\xff\xd8" + b"\xff\xe0\x00\x02" * 1_001 + frame)
+
+
+@pytest.mark.parametrize("is_published", [True, False])
+async def test_a_scheduled_post_that_is_sent_by_hand_is_sent_once(
+    alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock, is_published: bool
+) -> None:
+    """Its form may be open while the round publishes it."""
+    await schedule(alice_there)
+    await alice_there.open(next(link for link in alice_there.page.links if "draft=" in link))
+    if is_published:
+        await pass_time(services, clock, hours=2)
+    await alice_there.send("/posts", 404 if is_published else 200, intent="post")
+    await pass_time(services, clock, hours=2)
+    assert (await texts(plugin)).count("On time") == 1
+
+
+async def test_a_post_that_is_being_sent_is_not_sent_by_hand(
+    alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock
+) -> None:
+    await schedule(alice_there)
+    await alice_there.open(next(link for link in alice_there.page.links if "draft=" in link))
+    ident = alice_there.page.form("/posts")["fields"]["draft"][0]
+    clock.advance(hours=2)
+    async with services.storage.write() as session:
+        assert await stored.claim(session, 1, ident, clock.now(), clock.now() + 60_000)
+    await alice_there.send("/posts", 409, intent="post")
+    await pass_time(services, clock, minutes=10)
+    assert (await texts(plugin)).count("On time") == 1
+
+
+async def test_a_defect_with_one_post_does_not_delay_another(
+    alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for summary in ("First", "Second"):
+        await schedule(alice_there, summary=summary)
+    create = posts.create
+
+    async def defective(*args: Any) -> Any:
+        if args[3]["summary"] == "First":
+            raise ValueError("defect")
+        return await create(*args)
+
+    monkeypatch.setattr(posts, "create", defective)
+    await pass_time(services, clock, hours=2)
+    assert "Second" in await texts(plugin)

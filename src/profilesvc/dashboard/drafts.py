@@ -71,6 +71,9 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
             await stored_photos.keep_until(visit.services, visit.caller, kept["photo"], due[0])
         return "drafted" if due is None else "scheduled"
     once = idempotency_key([[form.get("once", "")]], body)
+    if draft_id:
+        check_create(body)  # so that a wrong form does not lose its time
+        await drafts.unschedule(visit.services, location, draft_id)
     await posts.create(visit.services, visit.caller, location, body, once)
     if draft_id:
         with contextlib.suppress(ServiceError):  # the post exists; the draft can be deleted by hand

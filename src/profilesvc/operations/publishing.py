@@ -1,9 +1,13 @@
 """Twice a minute: send the scheduled posts that are due, in one process at a time."""
 
+import logging
+
+from profilesvc.domain.errors import ServiceError
 from profilesvc.services import drafts as service
 from profilesvc.services.context import Services
 from profilesvc.storage import drafts
 
+log = logging.getLogger("profilesvc")
 PAUSES = (30.0, 30.0)  # seconds before the first round, and between rounds
 _ROUND = 100  # posts of one round
 
@@ -21,4 +25,9 @@ async def run_once(services: Services) -> None:
             found = await drafts.due(session, services.clock.now(), _ROUND)
         for due in found:
             services.storage.renew()
-            await service.publish(services, due)
+            try:
+                await service.publish(services, due)
+            except ServiceError:
+                raise
+            except Exception:  # a defect with one post must not keep all others from being sent
+                log.exception("publishing: unexpected")

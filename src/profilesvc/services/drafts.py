@@ -112,6 +112,18 @@ async def delete(services: Services, location: AllowedLocation, draft_id: str) -
             raise _being_sent()
 
 
+async def unschedule(services: Services, location: AllowedLocation, draft_id: str) -> None:
+    """Remove the time of a draft that its owner sends now, so that it is not published a second time.
+
+    Raises:
+        ServiceError: NOT_FOUND, also if it was published meanwhile; CONFLICT if it is being sent.
+    """
+    await get(services, location, draft_id)
+    async with services.storage.write() as session:
+        if not await drafts.unschedule(session, location.owner_id, draft_id):
+            raise _being_sent()
+
+
 def _being_sent() -> ServiceError:
     return ServiceError(CONFLICT, "This post is being sent to the provider, so it cannot be changed now.")
 

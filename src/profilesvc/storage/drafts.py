@@ -74,6 +74,13 @@ async def remove(session: AsyncSession, owner_id: int, location: str, draft_id: 
     return (await session.execute(delete(drafts).where(*unsent).returning(drafts.c.id))).first() is not None
 
 
+async def unschedule(session: AsyncSession, owner_id: int, draft_id: str) -> bool:
+    """Make it a draft without a time; return False if there is none, or it is being sent."""
+    unsent = (_is(owner_id, draft_id), drafts.c.state != "sending")
+    changed = update(drafts).where(*unsent).values(state="draft", due_at=None, next_at=None)
+    return (await session.execute(changed.returning(drafts.c.id))).first() is not None
+
+
 async def due(session: Executor, now: int, limit: int) -> list[DueDraft]:
     """Return what is due, of all owners, the longest due first."""
     query = (
