@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+_BAD_GATEWAY = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
 
 def certificate(folder: Path, days: int) -> Path:
     """A certificate of 127.0.0.1 that is valid for so many days and an hour."""
@@ -49,7 +51,12 @@ def tls_in_front(port: int, certificate_file: Path) -> Iterator[str]:
     context.load_cert_chain(certificate_file)
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:  # the service has not started yet
+            writer.write(_BAD_GATEWAY)
+            writer.close()
+            return
         await asyncio.gather(_copy(reader, behind_writer), _copy(behind_reader, writer))
 
     with start_blocking_portal() as portal:
