@@ -19,6 +19,7 @@ PAUSES = (5.0, 5.0)  # seconds before the first round, and between rounds
 _PER_MINUTE = 12  # rounds
 _RETRY = MINUTE  # after a failure of the provider
 _FAILURES = 3  # of the provider one after the other, which end a round
+_LONGEST = 10 * MINUTE  # for which a round is paid for; a later mark is from before the clock was set back
 _MARK = "feed"
 
 
@@ -48,7 +49,7 @@ async def _round(services: Services) -> None:
         failures = failures + 1 if has_failed else 0
     if spent > most:
         async with services.storage.write() as session:
-            await watches.mark(session, **{_MARK: started + spent * MINUTE // limit})
+            await watches.mark(session, **{_MARK: started + min(spent * MINUTE // limit, _LONGEST)})
 
 
 async def _due(services: Services, now: int, limit: int) -> list[Changed]:
@@ -59,7 +60,7 @@ async def _due(services: Services, now: int, limit: int) -> list[Changed]:
         return []
     async with services.storage.write() as session:
         until = (await watches.marks(session)).get(_MARK, 0)
-        if 0 < until - now <= MINUTE:  # a clock may be set back
+        if 0 < until - now <= _LONGEST:  # a clock may be set back
             return []
         await watches.mark(session, **{_MARK: now + MINUTE // _PER_MINUTE})
     return found
