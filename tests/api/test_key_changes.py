@@ -75,14 +75,14 @@ async def test_the_next_request_and_the_next_preflight_use_the_new_domains(
 
 
 @pytest.mark.parametrize("body", [{}, {"name": None}, {"label": "x"}])
-async def test_a186_a_change_of_nothing_is_rejected(alice: httpx.AsyncClient, body: dict[str, Any]) -> None:
+async def test_A186_a_change_of_nothing_is_rejected(alice: httpx.AsyncClient, body: dict[str, Any]) -> None:
     key = await made(alice)
     refused = await alice.patch(f"{PATH}/{key['client_id']}", json=body)
     details = assert_error(refused, 400, "VALIDATION_ERROR")
     assert fields(details) == [""]
 
 
-async def test_a187_all_problems_of_a_change_are_named(alice: httpx.AsyncClient) -> None:
+async def test_A187_all_problems_of_a_change_are_named(alice: httpx.AsyncClient) -> None:
     path = f"{PATH}/{(await made(alice))['client_id']}"
     body = {"name": " ", "primary_domain": "10.0.0.1", "allowed_domains": ["ok.example", "co.uk"]}
     details = assert_error(await alice.patch(path, json=body), 400, "VALIDATION_ERROR")
@@ -90,7 +90,7 @@ async def test_a187_all_problems_of_a_change_are_named(alice: httpx.AsyncClient)
     assert await changes(alice, path) == []
 
 
-async def test_a188_foreign_and_revoked_keys_are_unknown(alice: httpx.AsyncClient, as_user: AsUser) -> None:
+async def test_A188_foreign_and_revoked_keys_are_unknown(alice: httpx.AsyncClient, as_user: AsUser) -> None:
     path = f"{PATH}/{(await made(alice))['client_id']}"
     bob = await as_user(BOB)
     for call in (bob.get(path), bob.patch(path, json={"name": "x"}), bob.post(f"{path}/end-previous-secret")):

@@ -46,7 +46,12 @@ class TestComparison:
         assert data["provider"]["phoneNumbers"]["primaryPhone"] == "+81 45-555-0199"
         assert data["lastSync"]["phoneNumbers"]["primaryPhone"] == "+81 45-555-0114"
         assert data["differences"] == [
-            {"field": "phoneNumbers.primaryPhone", "source": "+81 45-555-0114", "provider": "+81 45-555-0199"}
+            {
+                "field": "phoneNumbers.primaryPhone",
+                "source": "+81 45-555-0114",
+                "provider": "+81 45-555-0199",
+                "editStatus": "live",
+            }
         ]
         assert data["filtered"] == []
 
@@ -66,11 +71,12 @@ class TestComparison:
         changes = {"title": "Other hands", "websiteUri": None, "labels": ["横浜"]}
         await drift(emulator, locations={PIER: changes})
         data = assert_ok(await alice.get(f"{COMPARISON}/111"))
-        assert data["differences"] == [
+        differences: list[dict[str, Any]] = [
             {"field": "title", "source": "Harbour Coffee, Pier", "provider": "Other hands"},
             {"field": "websiteUri", "source": "https://harbour.example/pier", "provider": None},
             {"field": "labels", "source": ["pier", "roastery", "横浜"], "provider": ["横浜"]},
         ]
+        assert data["differences"] == [each | {"editStatus": "live"} for each in differences]
         assert assert_ok(await alice.get(f"{COMPARISON}/111")) == data  # deterministic
         await fail(emulator)
         details = assert_error(await alice.get(f"{COMPARISON}/111"), 502, "PROVIDER_API_ERROR")

@@ -15,11 +15,12 @@ from profilesvc.domain.profiles import plan_patch
 from profilesvc.domain.time import FrozenClock
 from profilesvc.fixtures import load_world
 from profilesvc.provider.remote import READ_MASK, RemoteProvider
-from support.oracle import ACCOUNTS, INFORMATION, VERIFICATIONS, method_of, v4_document, violations
+from support.oracle import ACCOUNTS, INFORMATION, NOTIFICATIONS, VERIFICATIONS, method_of, v4_document, violations
 from support.provider import _adapter
 
 ALICE, PIER, PIER_V4 = "accounts/1", "locations/111", "accounts/1/locations/111"
 POST_NAME, REVIEW_NAME = f"{PIER_V4}/localPosts/11101", f"{PIER_V4}/reviews/111001"
+SETTING, TOPIC = f"{ALICE}/notificationSetting", "projects/p/topics/profiles"
 POST = {"topicType": "EVENT", "summary": "Open evening ☕", "event": {"title": "Evening"}}
 PROFILE = next(place["profile"] for place in load_world()["locations"] if place["profile"]["name"] == PIER)
 # The contract's own sample of a sync, which has neither the other phone nor the region.
@@ -36,9 +37,9 @@ class Google:
     """The provider's own client, which builds requests without sending them."""
 
     def __post_init__(self) -> None:
-        self.places, self.checks, self.accounts = (
+        self.places, self.checks, self.accounts, self.notifications = (
             build(api, "v1", credentials=AnonymousCredentials(), static_discovery=True, cache_discovery=False)
-            for api in (INFORMATION, VERIFICATIONS, ACCOUNTS)
+            for api in (INFORMATION, VERIFICATIONS, ACCOUNTS, NOTIFICATIONS)
         )
         v4 = build_from_document(json.dumps(v4_document()), credentials=AnonymousCredentials())
         self.v4 = v4.accounts().locations()
@@ -83,6 +84,20 @@ CASES: dict[str, tuple[Ours, Theirs]] = {
         lambda theirs: [
             theirs.checks.locations().getVoiceOfMerchantState(name=PIER),
             theirs.checks.locations().verifications().list(parent=PIER, pageSize=100),
+        ],
+    ),
+    "notification_setting": (
+        lambda ours: ours.notification_setting(ALICE),
+        lambda theirs: [theirs.notifications.accounts().getNotificationSetting(name=SETTING)],
+    ),
+    "set_notifications": (
+        lambda ours: ours.set_notifications(ALICE, TOPIC, ["NEW_REVIEW"]),
+        lambda theirs: [
+            theirs.notifications.accounts().updateNotificationSetting(
+                name=SETTING,
+                updateMask="pubsubTopic,notificationTypes",
+                body={"name": SETTING, "pubsubTopic": TOPIC, "notificationTypes": ["NEW_REVIEW"]},
+            )
         ],
     ),
     "posts": (

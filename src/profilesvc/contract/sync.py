@@ -66,9 +66,10 @@ class ComparedField(Difference):
     """A difference, and the state of its edit at the provider."""
 
     editStatus: EditStatus = Field(
+        "live",
         description="`live`: consumers see the provider's value. `pending`: an edit of it is in review. "
         "`overridden_by_provider`: consumers see a value that the provider has set itself. "
-        "An addition of this service."
+        "An addition of this service.",
     )
 
 
