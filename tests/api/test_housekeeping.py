@@ -74,6 +74,10 @@ class TestUpkeep:
                 {"owner_id": 1, "location_name": "locations/111", "query": str(at), "read_at": at, "document": "{}"}
                 for at in old(DAY)
             ],
+            "photos": [
+                {"owner_id": 1, "id": str(at), "media_type": "image/png", "content": b"", "expires_at": at}
+                for at in old(HOUR)
+            ],
             "notifications": [{"message_id": str(at), "received_at": at} for at in old(8 * DAY)],
             "families": [
                 {

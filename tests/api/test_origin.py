@@ -433,6 +433,8 @@ def walk(app: Quart) -> Iterator[tuple[str, set[str]]]:
         "delivery_id": "1",
         "alert_id": "1",
         "connection_id": "1",
+        "draft_id": "x",
+        "template_id": "x",
         "link": "1-1-x",
         "name": "docs.js",
         "badge": "nobody",
