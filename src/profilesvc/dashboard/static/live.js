@@ -5,7 +5,7 @@ import { showTimes } from "./times.js";
 
 const EVERY = 3000;
 const LONGEST = 30000;
-const LATE = 1900; // with the time between polls, a lost connection is shown within 5 s
+const LATE = 1500; // with the time between polls, a lost connection is shown within 5 s
 const TIMEOUT = 10000;
 const ALIVE = "/dashboard/static/icon.svg";
 const notice = document.getElementById("connection");
