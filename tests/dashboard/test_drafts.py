@@ -16,7 +16,7 @@ from profilesvc.storage import drafts as stored
 from profilesvc.storage.tables import photos
 from support.api import BOB, CAROL, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
-from support.drive import fail, heal
+from support.drive import fail, heal, posts_of
 from support.pictures import png
 
 SITE = "/dashboard/sites/111"
@@ -114,7 +114,10 @@ async def test_a_provider_that_is_down_delays_a_post(
     await schedule(alice_there)
     await fail(emulator, status=503)
     await pass_time(services, clock, hours=2)
-    assert "It is tried again." in (await alice_there.open(f"{SITE}/posts")).text
+    await pass_time(services, clock, minutes=6)
+    page = await alice_there.open(f"{SITE}/posts")
+    assert "It is tried again." in page.text
+    assert any("draft=" in link for link in page.links)  # it was certainly not sent, so its owner may change it
     await heal(emulator)
     await pass_time(services, clock, minutes=30)
     assert (await texts(plugin)).count("On time") == 1
@@ -276,3 +279,55 @@ async def test_a_defect_with_one_post_does_not_delay_another(
     monkeypatch.setattr(posts, "create", defective)
     await pass_time(services, clock, hours=2)
     assert "Second" in await texts(plugin)
+
+
+@pytest.mark.parametrize("is_draft", [False, True])
+async def test_a_post_that_may_exist_is_not_sent_twice_by_its_form(
+    alice_there: Browser, services: Services, clock: FrozenClock, emulator: httpx.AsyncClient, is_draft: bool
+) -> None:
+    if is_draft:
+        await schedule(alice_there)
+        await alice_there.open(next(link for link in alice_there.page.links if "draft=" in link))
+    else:
+        await alice_there.open(f"{SITE}/posts")
+    await fail(emulator, "disconnect", after=True, times=1, match={"method": "POST"})
+    page = await alice_there.send("/posts", 502, summary="On time", intent="post")
+    assert "may have published this post" in page.text
+    await pass_time(services, clock, hours=2)
+    assert await posts_of(emulator, "On time") == 1
+    await alice_there.send("/posts", 422, summary="Changed", intent="post")
+    await alice_there.send("/posts", summary="On time", intent="post")
+    assert await posts_of(emulator, "On time") == 1
+    assert "Drafts and scheduled" not in alice_there.page.text
+
+
+async def test_a_scheduled_post_that_may_exist_is_not_sent_twice(
+    alice_there: Browser, services: Services, clock: FrozenClock, emulator: httpx.AsyncClient
+) -> None:
+    """While it may exist, it cannot be sent by hand, even if a later attempt certainly failed."""
+    await schedule(alice_there)
+    await fail(emulator, "disconnect", after=True, times=1, match={"method": "POST"})
+    await pass_time(services, clock, hours=2)
+    await fail(emulator, status=503)
+    await pass_time(services, clock, minutes=6)
+    page = await alice_there.open(f"{SITE}/posts")
+    assert "Being sent" in page.text
+    assert not any("draft=" in link for link in page.links)
+    await heal(emulator)
+    await pass_time(services, clock, minutes=30)
+    assert await posts_of(emulator, "On time") == 1
+    assert "Drafts and scheduled" not in (await alice_there.open(f"{SITE}/posts")).text
+
+
+async def test_a_scheduled_post_keeps_its_time_if_it_cannot_be_sent_now(
+    alice_there: Browser, services: Services, clock: FrozenClock, emulator: httpx.AsyncClient
+) -> None:
+    await schedule(alice_there)
+    await alice_there.open(next(link for link in alice_there.page.links if "draft=" in link))
+    await fail(emulator, status=400, match={"method": "POST"})
+    await alice_there.send("/posts", 502, intent="post")
+    await heal(emulator)
+    await alice_there.open(f"{SITE}/posts")
+    assert "2026-01-02T05:00:00" in alice_there.answer.text
+    await pass_time(services, clock, hours=2)
+    assert await posts_of(emulator, "On time") == 1

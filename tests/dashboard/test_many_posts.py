@@ -6,7 +6,7 @@ import pytest
 from profilesvc.domain.time import FrozenClock
 from support.api import BOB, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
-from support.drive import calls, fail, forget_calls, heal
+from support.drive import calls, fail, forget_calls, heal, posts_of
 from support.pictures import png
 
 NEW, SITE = "/dashboard/posts/new", "/dashboard/sites/111"
@@ -79,6 +79,29 @@ async def test_each_site_has_its_own_result(alice_there: Browser, emulator: http
     assert "Failed:" in page.text
     page = await alice_there.send("/posts/new", intent="edit")
     assert page.form("/posts/new")["fields"]["summary"] == ["Two"]
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_a_post_that_may_exist_is_not_sent_twice(
+    alice_there: Browser, plugin: Site, emulator: httpx.AsyncClient, is_down: bool
+) -> None:
+    """Also if the provider is not available when it is sent again."""
+    await alice_there.open(f"{NEW}?site=111&site=112")
+    await alice_there.send("/posts/new", intent="preview", summary="Only once")
+    match = {"method": "POST", "path": ".*/locations/111/localPosts"}
+    await fail(emulator, "disconnect", after=True, times=1, match=match)
+    page = await alice_there.send("/posts/new", intent="send")
+    assert "1 of 2 posts were sent" in page.text
+    assert "the post may exist" in page.text
+    assert "Change the post for the other" not in page.text
+    if is_down:
+        await fail(emulator, status=503)
+        page = await alice_there.send("/posts/new", intent="send")
+        assert "Change the post for the other" not in page.text
+        await heal(emulator)
+    page = await alice_there.send("/posts/new", intent="send")
+    assert "1 of 1 posts were sent" in page.text
+    assert await posts_of(emulator, "Only once") == 2
 
 
 async def test_another_users_site_cannot_be_chosen(signed_in: SignIn, plugin: Site) -> None:

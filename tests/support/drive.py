@@ -38,3 +38,9 @@ async def document(emulator: httpx.AsyncClient, location: str) -> dict[str, Any]
     """A location as the provider has it."""
     found: dict[str, Any] = (await emulator.get("/__emulator/state")).json()["locations"][location]["document"]
     return found
+
+
+async def posts_of(emulator: httpx.AsyncClient, summary: str) -> int:
+    """Count the posts with this text that the provider has, of all locations."""
+    state = (await emulator.get("/__emulator/state")).json()
+    return sum(post.get("summary") == summary for post in state["posts"].values())

@@ -16,6 +16,7 @@ from profilesvc.domain.posts import check_create
 from profilesvc.services import drafts, posts
 from profilesvc.services import photos as stored_photos
 from profilesvc.services.context import AllowedLocation
+from profilesvc.services.idempotency import unsettled
 
 _NOT_KEPT = frozenset({"csrf", "once", "intent", "draft", "photo_file"})
 
@@ -71,14 +72,22 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
             await stored_photos.keep_until(visit.services, visit.caller, kept["photo"], due[0])
         return "drafted" if due is None else "scheduled"
     once = idempotency_key([[form.get("once", "")]], body)
-    if draft_id:
-        check_create(body)  # so that a wrong form does not lose its time
-        await drafts.unschedule(visit.services, location, draft_id)
-    await posts.create(visit.services, visit.caller, location, body, once)
+    before = await drafts.unschedule(visit.services, location, draft_id) if draft_id else None
+    try:
+        await posts.create(visit.services, visit.caller, location, body, once)
+    except ServiceError:
+        if before is not None and not await may_exist(visit, location, form):
+            await drafts.reschedule(visit.services, location, before)
+        raise
     if draft_id:
         with contextlib.suppress(ServiceError):  # the post exists; the draft can be deleted by hand
             await drafts.delete(visit.services, location, draft_id)
     return "posted"
+
+
+async def may_exist(visit: Visit, location: AllowedLocation, form: "MultiDict[str, str]") -> bool:
+    """Return whether the form was sent and its post may exist, although the provider has not confirmed it."""
+    return bool(await unsettled(visit.services, visit.caller, "posts", [location.name], form.get("once", "")))
 
 
 def _due(form: "MultiDict[str, str]", body: JsonObject) -> tuple[int, str]:

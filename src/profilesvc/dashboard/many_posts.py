@@ -11,6 +11,7 @@ from profilesvc.domain.errors import ServiceError, invalid, invalid_many, proble
 from profilesvc.domain.posts import check_create
 from profilesvc.services import overview, several
 from profilesvc.services import photos as stored_photos
+from profilesvc.services.idempotency import unsettled
 from profilesvc.services.overview import SiteView
 from profilesvc.tokens.signer import random_id
 
@@ -45,13 +46,17 @@ async def act(visit: Visit) -> Response:
     once = idempotency_key([[form.get("once", "")]], document)
     assert once is not None, "one value was given"
     outcomes = await several.post(visit.services, visit.caller, chosen, document, once)
+    failed = [one.name for one in outcomes if one.changes is None]
+    unsure = await unsettled(visit.services, visit.caller, "posts", failed, once.value)
     results = list(zip(chosen, outcomes, strict=True))
     return pages.page(
         "many_posts_done.html",
         visit=visit,
         results=results,
         done=sum(one.changes is not None for one in outcomes),
-        again=[site for site, one in results if one.changes is None],
+        again=[site for site, one in results if one.changes is None and one.name not in unsure],
+        unsure=[site for site, one in results if one.name in unsure],
+        once=once.value,
         fields=_fields(form),
     )
 

@@ -126,6 +126,7 @@ async def _page(
 ) -> Response:
     """Return the list and the form. After an `error`, `form` is what the user entered."""
     usage = await overview.usage(visit.services, visit.caller)
+    may_exist = error is not None and "once" in form and await drafts.may_exist(visit, location, form)
     return pages.page(
         "posts.html",
         visit=visit,
@@ -135,7 +136,8 @@ async def _page(
         title=await visit.title(location),
         problems=problems.of(error, prefix),
         usage=usage,
-        once=random_id(visit.services.entropy),
+        may_exist=may_exist,
+        once=form["once"] if may_exist else random_id(visit.services.entropy),
         drafts=await stored_drafts.listing(visit.services, location),
         preview=form.get("photo", "") if stored_photos.is_ours(visit.services, form.get("photo", "")) else "",
         **await _listed(visit, location, form.get("page", ""), is_form=error is not None),

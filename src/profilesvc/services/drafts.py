@@ -15,7 +15,7 @@ from profilesvc.provider.port import ProviderError
 from profilesvc.services import posts
 from profilesvc.services.access import missing, require_location, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Services
-from profilesvc.services.idempotency import IdempotencyKey
+from profilesvc.services.idempotency import IdempotencyKey, unsettled
 from profilesvc.storage import drafts
 from profilesvc.storage import posts as cached
 from profilesvc.storage.drafts import Draft as Draft
@@ -112,16 +112,26 @@ async def delete(services: Services, location: AllowedLocation, draft_id: str) -
             raise _being_sent()
 
 
-async def unschedule(services: Services, location: AllowedLocation, draft_id: str) -> None:
+async def unschedule(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
     """Remove the time of a draft that its owner sends now, so that it is not published a second time.
+
+    Returns:
+        The draft as it was, for `reschedule`.
 
     Raises:
         ServiceError: NOT_FOUND, also if it was published meanwhile; CONFLICT if it is being sent.
     """
-    await get(services, location, draft_id)
+    before = await get(services, location, draft_id)
     async with services.storage.write() as session:
         if not await drafts.unschedule(session, location.owner_id, draft_id):
             raise _being_sent()
+    return before
+
+
+async def reschedule(services: Services, location: AllowedLocation, before: Draft) -> None:
+    """Give a draft its time back, because it was not sent; do nothing if it was changed meanwhile."""
+    async with services.storage.write() as session:
+        await drafts.reschedule(session, location.owner_id, before)
 
 
 def _being_sent() -> ServiceError:
@@ -168,14 +178,18 @@ async def publish(services: Services, due: DueDraft) -> None:
         location = await require_location(services, caller, draft.location_name)
         await posts.create(services, caller, location, json.loads(draft.document), key)
     except ServiceError as error:
-        await _failed(services, due, error)
+        may_exist = await unsettled(services, caller, "posts", [draft.location_name], key.value)
+        await _failed(services, due, error, may_exist=bool(may_exist))
         return
     async with services.storage.write() as session:
         await drafts.sent(session, due.owner_id, due.id)
 
 
-async def _failed(services: Services, due: DueDraft, error: ServiceError) -> None:
-    """Repeat an attempt that may have had its effect or may succeed later; the owner decides about all others."""
+async def _failed(services: Services, due: DueDraft, error: ServiceError, *, may_exist: bool) -> None:
+    """Repeat an attempt that may have had its effect or may succeed later; the owner decides about all others.
+
+    If a post of an earlier attempt may exist (`may_exist`), the owner must not send it by hand meanwhile.
+    """
     cause = error.__cause__
     if isinstance(cause, ProviderError):
         is_unknown = cause.effect_unknown
@@ -183,6 +197,7 @@ async def _failed(services: Services, due: DueDraft, error: ServiceError) -> Non
         is_unknown = "retryable" not in error.details and (
             error.kind.status >= 500 or error.kind.status == CONFLICT.status
         )
+    is_unknown = is_unknown or may_exist
     is_temporary = is_unknown or bool(error.details.get("retryable", False))
     next_at = services.clock.now() + _RETRY if is_temporary else None
     state: drafts.State = "sending" if is_unknown else "failed" if next_at is None else "scheduled"

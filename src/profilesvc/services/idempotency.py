@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,12 +30,16 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to run and to store the response; its fence is higher than that of all previous holders."""
+    """The right to run and to store the response; its fence is higher than that of all previous holders.
+
+    `is_unsure` says that one of these may have had its effect.
+    """
 
     owner_id: int
     scope: str
     fence: int
     since: int
+    is_unsure: bool = False
 
     async def finish(self, session: AsyncSession, status: int, response: bytes) -> None:
         """Store the response in the transaction of the effect, before it locks other rows.
@@ -86,7 +90,7 @@ async def run_once(
     """
     claim: Claim | Rendered | None = None
     if key is not None:
-        scope = hashlib.sha256("\n".join([caller.scope, target[0], target[1].name, key.value]).encode()).hexdigest()
+        scope = _scope(caller, target[0], target[1].name, key.value)
         claim = await _claim(services, caller.owner_id, scope, key.fingerprint, lock)
     if isinstance(claim, Rendered):
         return claim
@@ -95,6 +99,27 @@ async def run_once(
     except BaseException as error:
         await _fail(services, claim, lock, error)
         raise
+
+
+def _scope(caller: Caller, operation: str, location: str, value: str) -> str:
+    return hashlib.sha256("\n".join([caller.scope, operation, location, value]).encode()).hexdigest()
+
+
+async def unsettled(
+    services: Services, caller: Caller, operation: str, locations: Iterable[str], value: str
+) -> set[str]:
+    """Return at which locations an operation with this key may have had its effect, although it has no response.
+
+    Raises:
+        ServiceError: SERVICE_UNAVAILABLE.
+    """
+    found = set()
+    async with services.storage.read() as session:
+        for name in locations:
+            attempt = await idempotency.find(session, caller.owner_id, _scope(caller, operation, name, value))
+            if attempt is not None and attempt.status is None and attempt.fingerprint != idempotency.ANY_FINGERPRINT:
+                found.add(name)
+    return found
 
 
 async def _claim(
@@ -126,7 +151,8 @@ async def _repeated(session: AsyncSession, owner_id: int, scope: str, fingerprin
     successor = Attempt(fingerprint, previous.fence + 1, now + LEASE, since, None, None)
     if not await idempotency.take_over(session, owner_id, scope, previous.fence, successor):
         raise _in_progress()
-    return Claim(owner_id, scope, successor.fence, since)
+    is_unsure = not is_forgotten and previous.fingerprint != idempotency.ANY_FINGERPRINT
+    return Claim(owner_id, scope, successor.fence, since, is_unsure)
 
 
 def _replay(status: int, response: str) -> Rendered:
@@ -167,7 +193,7 @@ async def _settle(session: AsyncSession, claim: Claim, error: BaseException, now
         return await idempotency.finish(session, claim.owner_id, claim.scope, claim.fence, error.kind.status, response)
     if is_unknown or error.kind.status >= 500 or claim.fence > 1:
         # A failure may have had its effect, and so may an earlier attempt, however this one ended.
-        can_be_corrected = not is_unknown and claim.fence == 1
+        can_be_corrected = not is_unknown and not claim.is_unsure
         await idempotency.end_lease(session, claim.owner_id, claim.scope, claim.fence, now, can_be_corrected)
     else:
         await idempotency.remove(session, claim.owner_id, claim.scope, claim.fence)

@@ -81,6 +81,14 @@ async def unschedule(session: AsyncSession, owner_id: int, draft_id: str) -> boo
     return (await session.execute(changed.returning(drafts.c.id))).first() is not None
 
 
+async def reschedule(session: AsyncSession, owner_id: int, before: Draft) -> None:
+    """Undo `unschedule`, unless the draft was changed since."""
+    same = (_is(owner_id, before.id), drafts.c.state == "draft", drafts.c.updated_at == before.updated_at)
+    next_at = before.due_at if before.state == "scheduled" else None
+    values = {"state": before.state, "due_at": before.due_at, "next_at": next_at}
+    await session.execute(update(drafts).where(*same).values(**values))
+
+
 async def due(session: Executor, now: int, limit: int) -> list[DueDraft]:
     """Return what is due, of all owners, the longest due first."""
     query = (
