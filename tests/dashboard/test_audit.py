@@ -133,7 +133,22 @@ async def test_a_file_needs_a_session(visitor: Browser) -> None:
         assert (answer.status_code, answer.text) == (303, "")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\N{FULLWIDTH EQUALS SIGN}1"])
+@pytest.mark.parametrize("gap", ["", " ", '"', "\N{NO-BREAK SPACE}"])
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}"])
+@pytest.mark.parametrize("separator", [";", "\t", "\n"])
+def test_formulas_stay_text_where_another_character_separates_cells(separator: str, sign: str, gap: str) -> None:
+    assert cell(f"a{separator}{gap}{sign}1") == f"a{separator}{gap}'{sign}1"
+    assert cell(f"a{separator}b{sign}1") == f"a{separator}b{sign}1"
+
+
+def test_no_cell_of_a_file_that_is_read_by_semicolons_is_a_formula() -> None:
+    text = io.StringIO()
+    csv.writer(text).writerow([cell(value) for value in ("a;=1", 'b;"=1', ";;@x", "=1;+1", "c;\n=1")])
+    for row in csv.reader(io.StringIO(text.getvalue()), delimiter=";"):
+        assert not any(found.lstrip().startswith(("=", "+", "@")) for found in row)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t1", "\r1", "  =1", "\N{FULLWIDTH EQUALS SIGN}1"])
 async def test_formulas_stay_text(alice_there: Browser, as_service: AsService, text: str) -> None:
     assert cell(text) == f"'{text}"
     if text.isprintable() and text == text.strip():

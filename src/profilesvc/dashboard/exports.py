@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 from quart import Response
@@ -11,19 +12,19 @@ from profilesvc.dashboard.visits import Visit
 from profilesvc.domain.time import iso
 
 # A spreadsheet runs a cell that starts with one of these, also in full width, as a formula.
-_FORMULA = (
-    *("=", "+", "-", "@", "\t", "\r", "\n"),
-    *("\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}"),
-    *("\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}"),
-)
+_SIGNS = "=+-@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
+_FORMULA = (*_SIGNS, "\t", "\r", "\n")
+# A spreadsheet that separates cells by one of these starts a new cell within ours; quotes do not prevent it.
+_NEW_CELL = re.compile(rf"""[;\t\r\n][\s"]*(?=[{re.escape(_SIGNS)}])""")
 _BOM = "\ufeff"  # without it, Excel does not read UTF-8
 
 
 def cell(value: object) -> object:
     """Return a value for a spreadsheet: a text that it would run as a formula gets an apostrophe in front."""
-    if value is None:
-        return ""
-    return f"'{value}" if isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA) else value
+    if not isinstance(value, str):
+        return "" if value is None else value
+    text = _NEW_CELL.sub(r"\g<0>'", value)
+    return f"'{text}" if value.lstrip(" ").startswith(_FORMULA) else text
 
 
 def file(visit: Visit, name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Response:
