@@ -147,7 +147,7 @@ async def unchecked(session: Executor, now: int, before: int, limit: int) -> lis
             users.c.suspended_at.is_(None),
             select(keys.c.id).where(of_key).exists(),
         )
-        .order_by(locations.c.checked_at)
+        .order_by(locations.c.checked_at, locations.c.owner_id, locations.c.name)  # one is finished before the next
         .limit(limit)
     )
     rows: Any = await session.execute(query)

@@ -74,7 +74,12 @@ class LocationRow(Table, table=True):
         CheckConstraint("NOT sync_enabled OR is_verified", name="sync_needs_verification"),
         CheckConstraint("(business_id IS NULL) = (assigned_at IS NULL)", name="assignment_whole"),
         Index("ix_locations_list", "owner_id", "title", "name"),
-        Index("ix_locations_checked", "checked_at", sqlite_where=_IS_REACHED, postgresql_where=_IS_REACHED),
+        Index(
+            "ix_locations_checked",
+            *("checked_at", "owner_id", "name"),
+            sqlite_where=_IS_REACHED,
+            postgresql_where=_IS_REACHED,
+        ),
     )
 
     owner_id: int = Field(sa_column=owner())

@@ -55,7 +55,11 @@ def upgrade() -> None:
     op.add_column("readings", sa.Column("google_update", sa.String(length=64), nullable=True))
     op.add_column("locations", sa.Column("checked_at", sa.BigInteger(), server_default="0", nullable=False))
     op.create_index(
-        "ix_locations_checked", "locations", ["checked_at"], sqlite_where=_REACHED, postgresql_where=_REACHED
+        "ix_locations_checked",
+        "locations",
+        ["checked_at", "owner_id", "name"],
+        sqlite_where=_REACHED,
+        postgresql_where=_REACHED,
     )
 
 
