@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from quart import Blueprint, Response, current_app, request
 
+from profilesvc import look
 from profilesvc.api.documents import documents
 from profilesvc.contract.errors import NOT_FOUND
 from profilesvc.dashboard import (
@@ -65,7 +66,7 @@ def blueprint() -> Blueprint:
         dashboard.register_blueprint(part.blueprint)
     dashboard.register_error_handler(Exception, pages.failed)
     dashboard.after_request(pages.add_headers)
-    files = {file.name: file for file in _STATIC.iterdir()}
+    files = {file.name: file for file in (*_STATIC.iterdir(), look.TOKENS)}
 
     @dashboard.get("/static/<name>")
     async def static(name: str) -> Response:

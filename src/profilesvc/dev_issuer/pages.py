@@ -1,27 +1,19 @@
 """The issuer's login page: plain HTML without scripts or external files."""
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from html import escape
 from urllib.parse import urlsplit
 
+from profilesvc import look
 from profilesvc.storage.identities import Linked
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 28rem; margin: 10vh auto; padding: 0 1rem; color: #1c2430 }
-h1 { font-size: 1.4rem } p { color: #4a5565 } form { display: grid; gap: .6rem }
-button { font: inherit; text-align: left; padding: .8rem 1rem; border: 1px solid #8a94a3; border-radius: .5rem;
-  background: #fff; cursor: pointer }
-button:hover, button:focus-visible { border-color: #0b5cad; outline: 2px solid #0b5cad }
-small { display: block; color: #4a5565 }
-"""
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_STYLE = look.style()
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <style>{style}</style>
 </head>
@@ -42,12 +34,8 @@ def headers(redirect_uri: str | None = None) -> dict[str, str]:
     if redirect_uri is not None:
         parts = urlsplit(redirect_uri)
         target = f" {parts.scheme}://{parts.netloc}"
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'{target}; "
-        "frame-ancestors 'none'; base-uri 'none'"
-    )
     return {
-        "Content-Security-Policy": policy,
+        "Content-Security-Policy": look.policy(_STYLE, f"'self'{target}"),
         "Cache-Control": "no-store",
         "Referrer-Policy": "no-referrer",
     }
@@ -57,8 +45,8 @@ def login(users: list[Linked], parameters: Mapping[str, str]) -> str:
     """Return the login page with a button per user. The form sends the request's `parameters` again."""
     hidden = [f'<input type="hidden" name="{escape(n)}" value="{escape(v)}">' for n, v in parameters.items()]
     buttons = [
-        f'<button name="subject" value="{escape(user.subject)}">{escape(user.name)}<small>{escape(user.email)}</small>'
-        "</button>"
+        f'<button class="choice" name="subject" value="{escape(user.subject)}">{escape(user.name)}'
+        f"<small>{escape(user.email)}</small></button>"
         for user in users
     ]
     form = "\n".join(['<form method="post" action="authorize">', *hidden, *buttons, "</form>"])

@@ -16,6 +16,7 @@ from quart import Blueprint, Response, ResponseReturnValue, redirect, render_tem
 from sqlmodel import col, delete, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from profilesvc import look
 from profilesvc.contract.json import JsonObject
 from profilesvc.domain.time import MINUTE, SECOND
 from profilesvc.emulator.errors import ApiError
@@ -26,25 +27,37 @@ consent = Blueprint("consent", __name__)
 TOKEN_SECONDS = 3599
 SCOPE = "https://www.googleapis.com/auth/business.manage"
 AUTHORIZE = "/o/oauth2/v2/auth"
+_STYLE = look.style()
 _CODE_MS = 10 * MINUTE
 _REFRESH_PREFIX = "1//"
 _PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>{{ problem or "Sign in to the emulator" }}</title>
-<body style="font: 1rem/1.5 system-ui; max-width: 34rem; margin: 3rem auto; padding: 0 1rem">
+<style>{{ style | safe }}</style>
+</head>
+<body>
+<main>
 {% if problem %}<h1>Access blocked</h1><p>{{ problem }}</p>{% else %}
 <h1>Choose an account</h1>
 <p>This page is the emulator's. It plays the provider, and signs in anyone.</p>
 <form method="post">
 <fieldset><legend>Account</legend>
-{% for login in logins %}<p><label><input type="radio" name="subject" value="{{ login.subject }}" required
-{% if login.email == hint or loop.first %}checked{% endif %}> {{ login.email }}</label></p>{% endfor %}
+{% for login in logins %}<label><input type="radio" name="subject" value="{{ login.subject }}" required
+{% if login.email == hint or loop.first %}checked{% endif %}> {{ login.email }}</label>{% endfor %}
 </fieldset>
 <fieldset><legend>{{ client }} asks for</legend>
-{% for scope in scopes %}<p><label><input type="checkbox" name="granted" value="{{ scope }}" checked> {{ scope }}
-</label></p>{% endfor %}</fieldset>
-<p><button name="decision" value="allow">Allow</button> <button name="decision" value="deny">Cancel</button></p>
+{% for scope in scopes %}<label><input type="checkbox" name="granted" value="{{ scope }}" checked> {{ scope }}
+</label>{% endfor %}</fieldset>
+<div class="row"><button class="main" name="decision" value="allow">Allow</button>
+<button name="decision" value="deny">Cancel</button></div>
 </form>{% endif %}
+</main>
+</body>
+</html>
 """
 
 
@@ -87,8 +100,14 @@ def _asked() -> _Asked | str:
 
 
 async def _shown(status: int = 200, **values: object) -> ResponseReturnValue:
-    headers = {"Content-Type": "text/html; charset=UTF-8", "X-Frame-Options": "DENY", "Cache-Control": "no-store"}
-    return Response(await render_template_string(_PAGE, **values), status, headers)
+    """Return the page. Its form leads to the client's address, which can be any."""
+    headers = {
+        "Content-Type": "text/html; charset=UTF-8",
+        "Content-Security-Policy": look.policy(_STYLE, "*"),
+        "X-Frame-Options": "DENY",
+        "Cache-Control": "no-store",
+    }
+    return Response(await render_template_string(_PAGE, style=_STYLE, **values), status, headers)
 
 
 @consent.get(AUTHORIZE)
