@@ -1,5 +1,6 @@
 """A tab of Chromium that notes what a page asks for outside and what it writes to the console."""
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,14 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "build" / "browser"
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
+
+_WIDE = """[...document.querySelectorAll("body *")].filter(one => one.getBoundingClientRect().right > innerWidth)
+  .slice(0, 5).map(one => one.outerHTML.slice(0, 200))"""
+
+
+@cache
+def _axe() -> str:
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8") + "; null"
 
 
 class Tab:
@@ -37,10 +46,16 @@ class Tab:
         self.page.wait_for_url("**/dashboard")
         return self.page
 
+    def findings(self) -> list[tuple[str, list[str]]]:
+        """Return what axe finds, and whether the page scrolls to the side."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(_axe())
+        found = self.page.evaluate("axe.run({resultTypes: ['violations'], preload: false})")["violations"]
+        findings = [(finding["id"], [node["html"] for node in finding["nodes"]]) for finding in found]
+        if not self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+            findings.append(("scrolls to the side", self.page.evaluate(_WIDE)))
+        return findings
+
     def assert_accessible(self) -> None:
         """No finding of axe, and no scrolling to the side."""
-        axe = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-        found = self.page.evaluate(f"async () => {{ {axe}; return await axe.run(); }}")
-        findings = [(finding["id"], [node["html"] for node in finding["nodes"]]) for finding in found["violations"]]
-        assert findings == [], self.page.url
-        assert self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), self.page.url
+        assert self.findings() == [], self.page.url

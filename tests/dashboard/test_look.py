@@ -1,0 +1,104 @@
+"""The design: one place for its values, contrast in light and dark, and a walk that knows every page."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from quart import Quart
+
+import profilesvc
+from profilesvc import look
+from support.dashboard_browser import Browser
+from support.dashboard_pages import NO_PAGE_ENDS, NO_PAGES, PAGES, PUBLIC
+
+ROOT = Path(profilesvc.__file__).parent
+STYLES = [*(ROOT / "dashboard" / "static").glob("*.css"), *(ROOT / "look").glob("*.css")]
+COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl|oklch)a?\(")
+
+
+def schemes() -> dict[str, dict[str, str]]:
+    """Return the tokens in light and in dark."""
+    light, _, dark = look.TOKENS.read_text("utf-8").partition("@media")
+    values = dict(re.findall(r"--([a-z0-9-]+): ([^;]+);", light))
+    return {"light": values, "dark": {**values, **dict(re.findall(r"--([a-z0-9-]+): ([^;]+);", dark))}}
+
+
+def test_only_the_tokens_have_colours() -> None:
+    found = [(file.name, COLOUR.findall(file.read_text("utf-8"))) for file in STYLES if file != look.TOKENS]
+    assert [entry for entry in found if entry[1]] == []
+
+
+def test_every_token_is_defined_and_used() -> None:
+    used = set(re.findall(r"var\(--([a-z0-9-]+)\)", "".join(file.read_text("utf-8") for file in STYLES))) - {"icon"}
+    assert used == schemes()["light"].keys()
+
+
+def luminance(colour: str) -> float:
+    digits = colour.strip("#")
+    parts = [digits[n : n + 2] for n in (0, 2, 4)] if len(digits) == 6 else [2 * one for one in digits]
+    linear = [(int(part, 16) / 255) for part in parts]
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in linear)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the contrast ratio of two colours (WCAG 2.2)."""
+    darker, lighter = sorted(map(luminance, (first, second)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+TEXTS = [
+    *((ink, ground) for ink in ("ink", "soft", "link") for ground in ("ground", "surface", "sunken")),
+    *((ink, ink + "-ground") for ink in ("good", "idle", "bad", "still")),
+    *((ink, "surface") for ink in ("good", "bad")),
+    *(("on-accent", ground) for ground in ("accent", "accent-strong")),
+]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_the_contrast_of_aa_and_edges_are_visible(scheme: str) -> None:
+    tokens = schemes()[scheme]
+    low = {pair: contrast(*(tokens[name] for name in pair)) for pair in TEXTS}
+    assert {pair: ratio for pair, ratio in low.items() if ratio < 4.5} == {}
+    for ground in ("surface", "ground"):
+        assert contrast(tokens["edge"], tokens[ground]) >= 3
+        assert contrast(tokens["accent"], tokens[ground]) >= 3  # the ring of the focus
+
+
+def test_contrast_is_computed_as_by_others() -> None:
+    assert contrast("#000", "#fff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+
+
+def _rules(app: Quart) -> Iterator[str]:
+    for rule in app.url_map.iter_rules():
+        is_page = rule.rule.startswith("/dashboard") and "GET" in (rule.methods or ())
+        if is_page and rule.rule not in NO_PAGES and not rule.rule.endswith(NO_PAGE_ENDS):
+            yield rule.rule
+
+
+async def test_the_walk_of_the_browser_has_every_page(app: Quart) -> None:
+    urls = app.url_map.bind("profiles.test")
+    paths = [re.sub(r"\{\w+\}", "7", path.partition("?")[0]) for path in (*PAGES.values(), *PUBLIC.values())]
+    walked = {urls.match(path, "GET", return_rule=True)[0].rule for path in paths}
+    assert sorted(set(_rules(app)) - walked) == []
+
+
+async def test_the_stylesheets_of_a_page_exist(alice_there: Browser) -> None:
+    page = await alice_there.open("/dashboard")
+    sheets = re.findall(r'rel="stylesheet" href="([^"]+)"', alice_there.answer.text)
+    assert [sheet.rpartition("/")[2] for sheet in sheets] == ["tokens.css", "icons.css", "dashboard.css"]
+    for sheet in sheets:
+        answer = await alice_there.http.get(sheet)
+        assert answer.headers["Content-Type"] == "text/css; charset=utf-8"
+    assert page.forms
+
+
+async def test_the_issuers_page_has_our_style_and_its_policy_allows_no_other(visitor: Browser) -> None:
+    await visitor.open("/dashboard/sign-in")
+    answer: httpx.Response = await visitor.http.get("/dashboard/sign-in/start", follow_redirects=True)
+    assert "--ground" in answer.text
+    assert "prefers-color-scheme: dark" in answer.text
+    assert "'unsafe-inline'" not in answer.headers["Content-Security-Policy"]
