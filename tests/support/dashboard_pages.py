@@ -1,4 +1,4 @@
-"""Every page of the dashboard, for the tests that walk them; `{name}` stands for the id of something that was made."""
+"""Every page of the dashboard, for the tests that walk them; `{name}` is an id that the test creates."""
 
 # name of the picture: path
 PAGES = {
