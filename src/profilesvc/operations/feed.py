@@ -4,21 +4,16 @@ One process at a time reads, at most as much as `NOTIFICATIONS__READS_PER_MINUTE
 time of the calls of the round before it has passed. However many notifications name a location, it is read once.
 """
 
-import logging
-
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import MINUTE
-from profilesvc.provider.port import ProviderError
+from profilesvc.operations.attempts import FAILURES, attempt
 from profilesvc.services import access, checking, reviews
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import feed, users, watches
 from profilesvc.storage.feed import Changed
 
-log = logging.getLogger("profilesvc")
 PAUSES = (5.0, 5.0)  # seconds before the first round, and between rounds
 _PER_MINUTE = 12  # rounds
 _RETRY = MINUTE  # after a failure of the provider
-_FAILURES = 3  # of the provider one after the other, which end a round
 _LONGEST = 10 * MINUTE  # for which a round is paid for; a later mark is from before the clock was set back
 _MARK = "feed"
 
@@ -41,7 +36,7 @@ async def _round(services: Services) -> None:
     most = limit // _PER_MINUTE
     found, spent, failures = await _due(services, started, most), 0, 0
     for changed in found:
-        if spent >= most or failures == _FAILURES:
+        if spent >= most or failures == FAILURES:
             break
         services.storage.renew()
         calls, has_failed = await _read(services, changed)
@@ -68,17 +63,8 @@ async def _due(services: Services, now: int, limit: int) -> list[Changed]:
 
 async def _read(services: Services, changed: Changed) -> tuple[int, bool]:
     """Read what has changed; return how many calls that took, and whether the provider failed."""
-    calls, failed = 0, False
-    try:
-        calls = await _calls(services, changed)
-    except ProviderError as error:
-        log.info("feed: %s of %s: %s", changed.what, changed.location_name, error)
-        calls, failed = int(error.reached), error.retryable
-    except ServiceError as error:
-        if error.kind.status >= 500:
-            raise
-    except Exception:  # a defect with one location must not keep all others from being read
-        log.exception("feed: unexpected")
+    place = f"{changed.what} of {changed.location_name}"
+    calls, failed = await attempt("feed", place, _calls(services, changed))
     services.storage.renew()
     async with services.storage.write() as session:
         if failed:

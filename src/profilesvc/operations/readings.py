@@ -5,23 +5,19 @@ All processes together read once a minute, the locations that were not read for 
 """
 
 import heapq
-import logging
 
-from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.time import MINUTE, SECOND
 from profilesvc.operations import checks
-from profilesvc.provider.port import ProviderError
+from profilesvc.operations.attempts import FAILURES, attempt
 from profilesvc.services import access, posts, reviews
 from profilesvc.services.context import Caller, Services
 from profilesvc.storage import readings, watches
 from profilesvc.storage.readings import Due
 
-log = logging.getLogger("profilesvc")
 PAUSES = (60.0, 60.0)  # seconds before the first round, and between rounds
 RETRY = 5 * MINUTE  # after a failure of the provider
 _BETWEEN_ROUNDS = MINUTE - 5 * SECOND  # of all processes
 _OWNERS = 500  # of one statement
-_FAILURES = 3  # of the provider one after the other, which end a round
 _MARK = "read"
 
 
@@ -55,23 +51,16 @@ async def _round(services: Services) -> None:
     due = await _due(services, before, budget)
     left = budget - await checks.run(services, max(budget // 3, budget - len(due)))
     for found in due:
-        if left <= 0 or failures == _FAILURES:
+        if left <= 0 or failures == FAILURES:
             break
         services.storage.renew()
         at = services.clock.now()
-        try:
-            left -= await _read(services, found)
-            failures = 0
-        except ProviderError as error:
-            left -= 1
-            log.info("readings: %s of %s: %s", found.what, found.location_name, error)
-            if error.retryable:
-                failures += 1
-                at = before + RETRY
-        except ServiceError:
-            raise
-        except Exception:  # a defect with one location must not end the readings of all others
-            log.exception("readings: unexpected")
+        place = f"{found.what} of {found.location_name}"
+        calls, failed = await attempt("readings", place, _read(services, found))
+        left -= calls
+        failures = failures + 1 if failed else 0
+        if failed:
+            at = before + RETRY
         services.storage.renew()
         async with services.storage.write() as session:
             await readings.attempted(session, found, at)
