@@ -1,23 +1,18 @@
 """Drafts, scheduled posts and photos: written in the dashboard, published by the rounds."""
 
-import struct
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import func, select
 
-from profilesvc.domain.photos import media_type
-from profilesvc.domain.time import FrozenClock
-from profilesvc.operations import housekeeping, publishing
+from profilesvc.domain.time import DAY, FrozenClock
+from profilesvc.operations import publishing
 from profilesvc.services import posts
 from profilesvc.services.context import Services
 from profilesvc.storage import drafts as stored
-from profilesvc.storage.tables import photos
-from support.api import BOB, CAROL, Site, assert_ok
+from support.api import BOB, Site, assert_ok
 from support.dashboard_browser import Browser, SignIn
 from support.drive import fail, heal, posts_of
-from support.pictures import png
 
 SITE = "/dashboard/sites/111"
 LISTED = "/api/v1/posts?locationId=locations/111"
@@ -117,10 +112,43 @@ async def test_a_provider_that_is_down_delays_a_post(
     await pass_time(services, clock, minutes=6)
     page = await alice_there.open(f"{SITE}/posts")
     assert "It is tried again." in page.text
-    assert any("draft=" in link for link in page.links)  # it was certainly not sent, so its owner may change it
+    assert not any("draft=" in link for link in page.links)  # the provider may have it, so it is not changed now
     await heal(emulator)
     await pass_time(services, clock, minutes=30)
     assert (await texts(plugin)).count("On time") == 1
+
+
+async def test_a_provider_that_fails_after_the_effect_gets_no_second_post(
+    alice_there: Browser, plugin: Site, services: Services, clock: FrozenClock, emulator: httpx.AsyncClient
+) -> None:
+    """By the rounds, and by hand with the form that was sent."""
+    await schedule(alice_there)
+    await fail(emulator, method="POST", status=500, after=True)
+    await pass_time(services, clock, hours=2)
+    await heal(emulator)
+    await pass_time(services, clock, minutes=30)
+    assert (await posts_of(emulator, "On time"), (await texts(plugin)).count("On time")) == (1, 1)
+    await alice_there.open(f"{SITE}/posts")
+    await fail(emulator, method="POST", status=502, after=True)
+    page = await alice_there.send("/posts", 502, summary="By hand")
+    assert "The provider may have published this post." in page.text
+    await heal(emulator)
+    assert "The post was sent" in (await alice_there.send("/posts")).text
+    assert await posts_of(emulator, "By hand") == 1
+
+
+async def test_many_posts_of_one_owner_do_not_delay_those_of_others(
+    alice_there: Browser, signed_in: SignIn, services: Services, clock: FrozenClock, emulator: httpx.AsyncClient
+) -> None:
+    for number in range(6):
+        await schedule(alice_there, summary=f"Many {number}", publish_time=f"14:0{number}")
+    bob = await signed_in(BOB)
+    await bob.open("/dashboard/sites/211/posts")
+    await bob.send("/posts", summary="One of Bob", **{**LATER, "publish_time": "14:30"})
+    async with services.storage.read() as session:
+        found = await stored.due(session, clock.now() + DAY, 4)
+    assert len({due.owner_id for due in found[:2]}) == 2
+    assert len(found) == 4
 
 
 @pytest.mark.parametrize(
@@ -138,50 +166,6 @@ async def test_a_wrong_time_is_shown_at_its_field(alice_there: Browser, changes:
     page = await alice_there.send("/posts", 400, **{"summary": "Typed", **LATER, **changes})
     assert f'href="#{field}"' in alice_there.answer.text
     assert page.form("/posts")["fields"]["summary"] == ["Typed"]
-
-
-async def test_a_photo_is_stored_served_and_forgotten(
-    alice_there: Browser, visitor: Browser, plugin: Site, services: Services, clock: FrozenClock
-) -> None:
-    page = await alice_there.open(f"{SITE}/posts")
-    fields = {**page.form("/posts")["fields"], "summary": "With a photo"}
-    file = {"photo_file": ("x.html", png(), "text/html")}
-    answer = await alice_there.http.post(f"{SITE}/posts", data=fields, files=file)
-    assert answer.status_code == 303, answer.text
-    newest = assert_ok(await plugin.http.get(LISTED))["localPosts"][0]
-    url = httpx.URL(newest["media"][0]["sourceUrl"])
-    served = await visitor.http.get(url.path)
-    assert served.content == png()
-    assert served.headers["content-type"] == "image/png"
-    assert served.headers["x-content-type-options"] == "nosniff"
-    assert "default-src 'none'" in served.headers["content-security-policy"]
-    assert (await visitor.http.get(url.path.replace("photos/1-", "photos/2-"))).status_code == 404
-    clock.advance(days=31)
-    await housekeeping.run_round(services)
-    assert (await visitor.http.get(url.path)).status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"<svg onload='alert(1)'/>" * 1000, "must be a JPEG or PNG image"),
-        (png(side=200), "250 pixels"),
-        (png(size=100), "10 KB to 5 MB"),
-        (png(size=5 * 1024 * 1024), "10 KB to 5 MB"),
-        (b"\xff\xd8\xff" + bytes(20_000), "not a complete image"),
-    ],
-    ids=["svg", "small", "few bytes", "many bytes", "broken"],
-)
-async def test_a_photo_that_the_provider_would_refuse_is_not_stored(
-    alice_there: Browser, content: bytes, problem: str
-) -> None:
-    page = await alice_there.open(f"{SITE}/posts")
-    fields = {**page.form("/posts")["fields"], "kind": "EVENT", "summary": "Typed"}
-    answer = await alice_there.http.post(f"{SITE}/posts", data=fields, files={"photo_file": ("x.png", content)})
-    assert answer.status_code == 400
-    assert problem in answer.text
-    assert 'href="#title"' in answer.text  # all problems at once
-    assert "Typed</textarea>" in answer.text
 
 
 async def test_another_users_draft_is_neither_shown_nor_changed(
@@ -215,25 +199,6 @@ async def test_a_draft_has_a_largest_size(alice_there: Browser, name: str) -> No
     assert answer.status_code == 400
     assert 'href="#summary"' in answer.text
     assert "Drafts and scheduled" not in (await alice_there.open(f"{SITE}/posts")).text
-
-
-async def test_a_photo_is_not_stored_for_a_plan_without_posts(signed_in: SignIn, services: Services) -> None:
-    carol = await signed_in(CAROL)
-    csrf = carol.page.form("/sign-out")["fields"]["csrf"][0]
-    fields = {"csrf": csrf, "kind": "STANDARD", "summary": "Text", "once": "once"}
-    file = {"photo_file": ("x.png", png())}
-    answer = await carol.http.post("/dashboard/sites/311/posts", data=fields, files=file)
-    assert answer.status_code == 403
-    async with services.storage.read() as session:
-        assert (await session.execute(select(func.count()).select_from(photos))).scalar_one() == 0
-
-
-def test_a_jpeg_of_empty_segments_is_rejected_early() -> None:
-    """Reading all of its segments would hold up every request for a second."""
-    frame = b"\xff\xc0\x00\x11\x08" + struct.pack(">HH", 300, 300) + bytes(12_000)
-    assert media_type(b"\xff\xd8" + b"\xff\xe0\x00\x02" * 900 + frame) == "image/jpeg"
-    with pytest.raises(ValueError, match="not a complete image"):
-        media_type(b"\xff\xd8" + b"\xff\xe0\x00\x02" * 1_001 + frame)
 
 
 @pytest.mark.parametrize("is_published", [True, False])

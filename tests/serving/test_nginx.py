@@ -307,6 +307,11 @@ def test_names_the_clients_address_behind_whatever_it_claims(proxy: Proxy, upstr
         assert re.fullmatch("[0-9a-f]{32}", headers["x-request-id"])
 
 
+@pytest.mark.parametrize(("path", "status"), [("sites/111/posts", 200), ("posts/new", 200), ("keys", 413)])
+def test_only_forms_with_a_photo_are_large(proxy: Proxy, path: str, status: int) -> None:
+    assert proxy.ask("POST", f"/dashboard/{path}", bytes(6 * 1024 * 1024)).status_code == status
+
+
 def test_nginx_accepts_the_file(proxy: Proxy) -> None:
     assert "test is successful" in proxy.check()
     text = (DEPLOY / "nginx.conf").read_text("utf-8")

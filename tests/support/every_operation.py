@@ -123,14 +123,14 @@ async def first_login(services: Services) -> None:
 
 async def _what_owners_write(services: Services, caller: Caller, location: AllowedLocation) -> None:
     now = services.clock.now()
-    post = {"topicType": "STANDARD", "summary": "Later"}
+    url = await photos.store(services, caller, png())
+    post = {"topicType": "STANDARD", "summary": "Later", "media": [{"mediaFormat": "PHOTO", "sourceUrl": url}]}
     draft = await drafts.save(services, location, {}, post, (now + HOUR, "UTC"))
     await drafts.listing(services, location)
     await drafts.published(services, location, 0, now + DAY)
-    await drafts.delete(services, location, draft)
-    url = await photos.store(services, caller, png())
-    await photos.keep_until(services, caller, url, now + DAY)
     await photos.read(services, url.rpartition("/")[2])
+    await drafts.delete(services, location, draft)
+    await drafts.sent(services, location, await drafts.save(services, location, {}, post))
     await reply_templates.save(services, caller, "Thanks", "Thank you.")
     for template in await reply_templates.listing(services, caller):
         await reply_templates.delete(services, caller, template.id)

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from profilesvc.api import guard
+from profilesvc.api import guard, uploads
 from profilesvc.api import request as body
 from profilesvc.api.guard import Capacity, Shares, Slot
 from profilesvc.api.request import KB, SLOT, AwaitedBody
+from profilesvc.api.uploads import Upload
 from profilesvc.domain.errors import ServiceError
 
 Receive = Callable[[], Any]
@@ -58,7 +59,7 @@ def place(shared: Capacity, address: str = "192.0.2.1") -> Slot:
 
 
 def awaited(receive: Receive, held: Slot, announced: int | None = None) -> AwaitedBody:
-    return AwaitedBody(announced, KB, {SLOT: held}, receive)
+    return AwaitedBody(announced, KB, {SLOT: held, "headers": []}, receive)
 
 
 def pieces(*sizes: int, pause: float = 0.0) -> Receive:
@@ -146,3 +147,40 @@ async def test_no_more_is_collected_than_the_limit(shared: Capacity) -> None:
     taken_pieces = pieces(*[400] * 10)
     assert await refused(awaited(taken_pieces, place(shared)).read(KB)) == "PAYLOAD_TOO_LARGE"
     assert (await taken_pieces())["more_body"]  # the rest was not asked for
+
+
+async def test_a_form_with_a_file_has_a_rate_of_its_own(shared: Capacity, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow line has the time that it needs, and a client that only holds the connection has not."""
+
+    def form(receive: Receive) -> AwaitedBody:
+        made = awaited(receive, place(shared))
+        made.allow(Upload(10 * KB, 10 * KB, KB))
+        return made
+
+    monkeypatch.setattr(body, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(body, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(uploads, "BYTES_PER_SECOND", 2 * KB)
+    assert len(await form(pieces(*[KB] * 10, pause=0.05)).read(10 * KB)) == 10 * KB
+    assert await refused(form(pieces(*[1] * 1000, pause=0.05)).read(10 * KB)) == "REQUEST_TIMEOUT"
+    monkeypatch.setattr(uploads, "SECONDS", 0.2)
+    assert await refused(form(pieces(*[KB] * 10, pause=0.05)).read(10 * KB)) == "REQUEST_TIMEOUT"
+    assert await refused(form(pieces(*[KB] * 11)).read(10 * KB)) == "PAYLOAD_TOO_LARGE"
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000, 10_000])
+def test_a_form_keeps_its_fields_and_the_start_of_a_large_file(step: int) -> None:
+    def part(name: str, content: bytes) -> bytes:
+        return b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), content)
+
+    small = part("a", b"Typed\r\n--") + part("b", b"\r\n--y" * 100)
+    sent = small + part("file", b"\r\n-" * 10_000) + part("c", b"last") + b"--x--\r\n"
+    kept = uploads.body_for("multipart/form-data; boundary=x", Upload(10**6, 10**6, KB))
+    for at in range(0, len(sent), step):
+        kept.add(sent[at : at + step])
+    form = kept.whole()
+    assert form.startswith(b"\r\n" + small)
+    assert form.endswith(part("c", b"last") + b"--x--\r\n")
+    assert KB < len(form) - len(small) < 12 * KB
+    whole = uploads.body_for("multipart/form-data; boundary=x", Upload(10**6, 10**6, 10**5))
+    whole.add(sent)
+    assert whole.whole() == b"\r\n" + sent

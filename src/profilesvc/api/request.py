@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, cast
 
 from quart import Request, after_this_request, current_app, request
 
-from profilesvc.api import cors
+from profilesvc.api import cors, uploads
+from profilesvc.api.uploads import Upload
 from profilesvc.contract.errors import PAYLOAD_TOO_LARGE, REQUEST_TIMEOUT, UNSUPPORTED_MEDIA_TYPE, ErrorKind
 from profilesvc.contract.oauth2 import COMPRESSED
 from profilesvc.domain.errors import ServiceError
@@ -138,18 +139,19 @@ def _too_large(limit: int) -> ServiceError:
 class AwaitedBody:
     """A body that the server keeps until it is awaited; Quart's `Body` is collected in a task at once.
 
-    It must arrive within 5 s, plus 1 s for each KB that has arrived, and within 10 s in any case. `was_late` is set if
-    the endpoint had to wait for it.
+    It must arrive within 5 s, plus 1 s for each KB that has arrived, and within 10 s in any case; a form with a file at
+    the rate of `uploads`. `was_late` is set if the endpoint had to wait for it.
     """
 
     def __init__(self, announced: int | None, limit: int, scope: Any, receive: Receive) -> None:
         self._announced, self._limit, self._scope, self._receive = announced, limit, scope, receive
         self._whole: bytes | None = None
+        self._upload: Upload | None = None
         self.was_late = False
 
-    def allow(self, limit: int) -> None:
-        """Accept a larger body than that of other endpoints, such as a photo."""
-        self._limit = limit
+    def allow(self, upload: Upload) -> None:
+        """Accept a form with a file, which is larger and slower than the body of other endpoints."""
+        self._limit, self._upload = upload.largest, upload
 
     def has_content(self) -> bool | None:
         """Return whether the body is not empty, or None if only reading it can show that."""
@@ -180,10 +182,18 @@ class AwaitedBody:
                 self.was_late = ARRIVED in self._scope
                 self._whole = await self._collect(limit)
             else:
-                self._whole = (await self._receive()).get("body", b"")
-        if len(self._whole) > limit:
+                body = self._empty()
+                body.add((await self._receive()).get("body", b""))
+                self._whole = body.whole()
+        if len(self._whole) > (limit if self._upload is None else self._upload.kept):
             raise _too_large(limit)
         return self._whole
+
+    def _empty(self) -> uploads.Body:
+        if self._upload is None:
+            return uploads.Body()
+        types = headers_of(self._scope).get(b"content-type", [b""])
+        return uploads.body_for(types[0].decode("latin1"), self._upload)
 
     def __await__(self) -> Generator[Any, None, bytes]:
         """Return the whole body, because Quart awaits it to read forms."""
@@ -202,16 +212,21 @@ class AwaitedBody:
         return arrived
 
     async def _collect(self, limit: int) -> bytes:
-        body, started_at, has_more = bytearray(), asyncio.get_running_loop().time(), True
-        with self._scope[SLOT].waiting_for(limit if self._announced is None else self._announced):
+        body, size, started_at, has_more = self._empty(), 0, asyncio.get_running_loop().time(), True
+        rate, most = MIN_BYTES_PER_SECOND, MAX_SECONDS
+        memory = limit if self._announced is None else self._announced
+        if self._upload is not None:
+            rate, most, memory = uploads.BYTES_PER_SECOND, uploads.SECONDS, min(memory, self._upload.kept)
+        with self._scope[SLOT].waiting_for(memory):
             while has_more:
-                seconds = min(GRACE_SECONDS + len(body) / MIN_BYTES_PER_SECOND, MAX_SECONDS)
-                message = await self._next(started_at + seconds)
-                body += message.get("body", b"")
+                message = await self._next(started_at + min(GRACE_SECONDS + size / rate, most))
+                piece = message.get("body", b"")
+                body.add(piece)
+                size += len(piece)
                 has_more = message.get("more_body", False)
-                if len(body) > limit:
+                if size > limit:
                     raise _too_large(limit)
-        return bytes(body)
+        return body.whole()
 
     async def _next(self, deadline: float) -> Any:
         try:

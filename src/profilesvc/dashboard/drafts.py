@@ -14,7 +14,6 @@ from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError, invalid_many, problems_of
 from profilesvc.domain.posts import check_create
 from profilesvc.services import drafts, posts
-from profilesvc.services import photos as stored_photos
 from profilesvc.services.context import AllowedLocation
 from profilesvc.services.idempotency import unsettled
 
@@ -68,8 +67,6 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
         kept = {name: text for name, text in form.items() if name not in _NOT_KEPT} | {"kind": kind}
         due = _due(form, body) if form["intent"] == "schedule" else None
         await drafts.save(visit.services, location, kept, body, due, draft_id)
-        if due is not None and "photo" in kept:
-            await stored_photos.keep_until(visit.services, visit.caller, kept["photo"], due[0])
         return "drafted" if due is None else "scheduled"
     once = idempotency_key([[form.get("once", "")]], body)
     before = await drafts.unschedule(visit.services, location, draft_id) if draft_id else None
@@ -81,7 +78,7 @@ async def act(visit: Visit, location: AllowedLocation, kind: str, form: "MultiDi
         raise
     if draft_id:
         with contextlib.suppress(ServiceError):  # the post exists; the draft can be deleted by hand
-            await drafts.delete(visit.services, location, draft_id)
+            await drafts.sent(visit.services, location, draft_id)
     return "posted"
 
 

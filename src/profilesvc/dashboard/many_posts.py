@@ -28,7 +28,7 @@ async def new(visit: Visit) -> Response:
     return await _form_page(visit, MultiDict(request.args))
 
 
-@view(blueprint, _PATH, "POST", photos.LARGEST_FORM)
+@view(blueprint, _PATH, "POST", photos.FORM)
 async def act(visit: Visit) -> Response:
     """Search sites, show the post before it is sent, or send it."""
     form: MultiDict[str, str] = MultiDict(await request.form)

@@ -4,10 +4,13 @@ from quart import Blueprint, Response, request
 from werkzeug.datastructures import MultiDict
 
 from profilesvc.api.request import current_services, quart_request, receive
+from profilesvc.api.uploads import Upload
 from profilesvc.dashboard.visits import Visit
+from profilesvc.domain.photos import LARGEST
 from profilesvc.services import photos
 
-LARGEST_FORM = 6 * 1024 * 1024  # a photo and the other fields
+_MB = 1024 * 1024
+FORM = Upload(32 * _MB, LARGEST + _MB, LARGEST)  # a phone's photo may be too large, and the other fields are kept
 _HEADERS = {
     "Cache-Control": "public, max-age=86400, immutable",
     "Content-Disposition": "inline",

@@ -47,7 +47,7 @@ async def check(visit: Visit, locationId: str) -> Response:
     return pages.page("_check.html", 200, problems=problems_so_far)
 
 
-@view(blueprint, f"{_SITE}/posts", "POST", photos.LARGEST_FORM)
+@view(blueprint, f"{_SITE}/posts", "POST", photos.FORM)
 async def create(visit: Visit, locationId: str) -> Response:
     """Send the post, or store it as a draft or for a time."""
     location = await visit.location(locationId)

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 from quart import Blueprint, Response, request
 
 from profilesvc.api.request import AwaitedBody, bearer_token, current_services, quart_request, receive
+from profilesvc.api.uploads import Upload
 from profilesvc.contract.common import location_name
 from profilesvc.contract.errors import AUTH_INSUFFICIENT_PERMISSIONS
 from profilesvc.contract.json import JsonObject
@@ -86,8 +87,8 @@ def of_path(parameter: str, canonical: Callable[..., str], *values: str) -> str:
         raise invalid("path", parameter, str(error)) from None
 
 
-async def admit_visit() -> Visit:
-    """Admit the request of the session's user.
+async def admit_visit(*, again: bool = False) -> Visit:
+    """Admit the request of the session's user; `again`, without counting it, after its body was late.
 
     Raises:
         ServiceError: AUTH_INVALID_TOKEN if there is no session or it has ended.
@@ -98,7 +99,7 @@ async def admit_visit() -> Visit:
 
     async def admit(_is_first: bool) -> Caller:
         proof = bearer_token([f"Bearer {token}"] if token else [])
-        return await access.admit(services, current_request(), proof, access.SESSION, kind)
+        return await access.admit(services, current_request(), proof, access.SESSION, None if again else kind)
 
     caller, _ = await receive(services, quart_request(), None, admit)
     assert caller is not None, "`admit` returns one"
@@ -113,26 +114,24 @@ async def admit_if_signed_in() -> None:
         await admit_visit()
 
 
-def view(blueprint: Blueprint, rule: str, method: str = "GET", largest: int = 0) -> Callable[[View], View]:
+def view(blueprint: Blueprint, rule: str, method: str = "GET", upload: Upload | None = None) -> Callable[[View], View]:
     """Declare a page (GET) or an action (POST) for signed-in users. Other users are redirected to the sign-in.
 
-    `largest` is the size of the largest form in bytes, if that is larger than other bodies.
+    `upload` is the rule for a form with a file.
     """
 
     def register(handler: View) -> View:
         async def serve(**path: object) -> Response:
             try:
                 visit = await admit_visit()
+                if upload is not None:
+                    visit = await _receive_upload(visit, upload)
             except ServiceError as error:
                 if not pages.is_signed_out(error):
                     raise
                 return _sign_in()
             if method == "GET":
                 return await handler(visit, **path)
-            if largest:
-                incoming = quart_request()
-                cast(AwaitedBody, incoming.body).allow(largest)
-                incoming.max_content_length = largest
             await _require_own_form(visit)
             return await visit.services.background.finish(_awaited(handler(visit, **path)))
 
@@ -140,6 +139,20 @@ def view(blueprint: Blueprint, rule: str, method: str = "GET", largest: int = 0)
         return handler
 
     return register
+
+
+async def _receive_upload(visit: Visit, upload: Upload) -> Visit:
+    """Read a form with a file, which may take minutes; the session may have ended meanwhile."""
+    require_own_origin(visit.services)
+    incoming = quart_request()
+    body = cast(AwaitedBody, incoming.body)
+    body.allow(upload)
+    incoming.max_content_length = upload.largest
+    await body.read(upload.largest)
+    if not body.was_late:
+        return visit
+    visit.services.storage.renew()
+    return await admit_visit(again=True)
 
 
 async def _awaited(response: Awaitable[Response]) -> Response:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, Protocol
 from profilesvc.contract.json import JsonObject
 
 Reason = Literal["rejected", "unavailable", "timeout", "rate_limited", "quota", "reauth_required"]
+_RETIRED = 501  # the API does not exist any more
 
 
 @dataclass(eq=False)
@@ -19,8 +20,9 @@ class ProviderError(Exception):
 
     Callers see `reason` and `retryable`. `http_status`, `provider_code`, `provider_reason` and `provider_message` are
     from the provider's response, if there was one. `not_found` means a 404 for a resource. `retry_after` is the number
-    of seconds to wait, if known. `reached` is False if the provider cannot have received the request, so that it had
-    no effect. `reauth_required` means that an owner's login has ended, and `link` is where the owner can renew it.
+    of seconds to wait, if known. `reached` is False if the provider cannot have received the request, and `is_read` is
+    True if the request only read; then it had no effect. `reauth_required` means that an owner's login has ended, and
+    `link` is where the owner can renew it.
     """
 
     reason: Reason
@@ -33,6 +35,7 @@ class ProviderError(Exception):
     fields: tuple[str, ...] = ()
     retry_after: float | None = None
     reached: bool = True
+    is_read: bool = False
     link: str | None = None
 
     def __str__(self) -> str:
@@ -40,8 +43,21 @@ class ProviderError(Exception):
 
     @property
     def effect_unknown(self) -> bool:
-        """Whether the request may have had its effect: it was sent, and no rejection was received."""
-        return self.reached and (self.http_status is None or self.http_status < 300)
+        """Whether the request may have had its effect: it was sent, and no rejection was received.
+
+        A gateway responds with 5xx also if it has lost the response, so that is not a rejection; 501 is.
+        """
+        status = self.http_status
+        return (
+            self.reached
+            and not self.is_read
+            and (status is None or status < 300 or (status >= 500 and status != _RETIRED))
+        )
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing was sent, or the provider has responded with an error: then no post is counted."""
+        return not self.reached or self.is_read or (self.http_status or 0) >= 300
 
     @property
     def not_found(self) -> bool:

@@ -138,8 +138,12 @@ class Transport:
 
     async def call(self, request: Request) -> JsonObject:
         """Send a request, with retries."""
-        async with self._operation(request) as deadline:
-            return await self._with_retries(request, deadline)
+        try:
+            async with self._operation(request) as deadline:
+                return await self._with_retries(request, deadline)
+        except ProviderError as error:
+            error.is_read = request.method == "GET"
+            raise
 
     async def pages(self, request: Request, name: str) -> list[JsonObject]:
         """Return the items of the field `name` from all pages, as one operation. Pages can be empty.
@@ -147,19 +151,26 @@ class Transport:
         Raises:
             ProviderError: A page token repeats, or the provider fails.
         """
+        try:
+            async with self._operation(request) as deadline:
+                return await self._all_pages(request, name, deadline)
+        except ProviderError as error:
+            error.is_read = True
+            raise
+
+    async def _all_pages(self, request: Request, name: str, deadline: float) -> list[JsonObject]:
         items: list[JsonObject] = []
         seen: set[str] = set()
-        async with self._operation(request) as deadline:
-            while True:
-                page = await self._with_retries(request, deadline)
-                items += _items(page.get(name, []))
-                token = page.get("nextPageToken")
-                if not token:
-                    return items
-                if not isinstance(token, str) or token in seen:
-                    raise ProviderError("unavailable", retryable=True, provider_message="paging does not end")
-                seen.add(token)
-                request = replace(request, params={**request.params, "pageToken": token})
+        while True:
+            page = await self._with_retries(request, deadline)
+            items += _items(page.get(name, []))
+            token = page.get("nextPageToken")
+            if not token:
+                return items
+            if not isinstance(token, str) or token in seen:
+                raise ProviderError("unavailable", retryable=True, provider_message="paging does not end")
+            seen.add(token)
+            request = replace(request, params={**request.params, "pageToken": token})
 
     @asynccontextmanager
     async def _operation(self, request: Request) -> AsyncIterator[float]:

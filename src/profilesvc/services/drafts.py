@@ -12,7 +12,7 @@ from profilesvc.domain.errors import ServiceError, invalid
 from profilesvc.domain.posts import check_create
 from profilesvc.domain.time import DAY, HOUR, MINUTE
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import posts
+from profilesvc.services import photos, posts
 from profilesvc.services.access import missing, require_location, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.services.idempotency import IdempotencyKey, unsettled
@@ -86,8 +86,7 @@ async def save(
         check_create(post)
         if not now < due[0] <= now + LONGEST:
             raise invalid("body", "due_at", "must be in the next 180 days")
-    if draft_id:
-        await get(services, location, draft_id)
+    before = await get(services, location, draft_id) if draft_id else None
     ident, state = draft_id or random_id(services.entropy), "draft" if due is None else "scheduled"
     at, zone = due or (None, "UTC")
     texts = json.dumps(fields), json.dumps(post)
@@ -97,6 +96,9 @@ async def save(
             raise ServiceError(CONFLICT, f"You have {MOST} drafts. Delete some first.")
         if not await drafts.put(session, location.owner_id, draft, at):
             raise _being_sent()
+    await photos.hold(services, location.owner_id, draft.document)
+    if before is not None and before.document != draft.document:
+        await photos.release(services, location.owner_id, before.document)
     return ident
 
 
@@ -106,10 +108,26 @@ async def delete(services: Services, location: AllowedLocation, draft_id: str) -
     Raises:
         ServiceError: NOT_FOUND; CONFLICT if it is being sent.
     """
-    await get(services, location, draft_id)
+    draft = await _removed(services, location, draft_id)
+    await photos.release(services, location.owner_id, draft.document)
+
+
+async def sent(services: Services, location: AllowedLocation, draft_id: str) -> None:
+    """Delete a draft that its owner has sent by hand, but not the photo of the post.
+
+    Raises:
+        ServiceError: NOT_FOUND; CONFLICT if it is being sent.
+    """
+    draft = await _removed(services, location, draft_id)
+    await photos.sent(services, location.owner_id, draft.document)
+
+
+async def _removed(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
+    draft = await get(services, location, draft_id)
     async with services.storage.write() as session:
         if not await drafts.remove(session, location.owner_id, location.name, draft_id):
             raise _being_sent()
+    return draft
 
 
 async def unschedule(services: Services, location: AllowedLocation, draft_id: str) -> Draft:
@@ -183,6 +201,7 @@ async def publish(services: Services, due: DueDraft) -> None:
         return
     async with services.storage.write() as session:
         await drafts.sent(session, due.owner_id, due.id)
+    await photos.sent(services, due.owner_id, draft.document)
 
 
 async def _failed(services: Services, due: DueDraft, error: ServiceError, *, may_exist: bool) -> None:

@@ -1,5 +1,6 @@
 """Photos of posts. The provider fetches a photo from a URL, so a photo that an owner uploads is served here."""
 
+import json
 import re
 
 from profilesvc.contract.errors import CONFLICT, PLAN_RESTRICTION
@@ -13,7 +14,10 @@ from profilesvc.storage.photos import Photo
 from profilesvc.tokens.signer import random_id
 
 KEPT = 30 * DAY  # the provider has its own copy by then
-MOST = 200  # of an owner
+MOST, MOST_BYTES = 200, 250 * 1024 * 1024  # of an owner
+_MB = 1024 * 1024
+_HELD = 253_370_764_800_000  # the year 9999: as long as a draft needs it
+_FREE = "Delete drafts or posts with photos that you do not need, or use the URL of a photo instead."
 _PATH = "/dashboard/photos/"
 _NAME = re.compile(r"([1-9][0-9]{0,17})-([A-Za-z0-9_-]{22})\.(?:jpg|png)", re.ASCII)
 
@@ -22,7 +26,7 @@ async def store(services: Services, caller: Caller, content: bytes) -> str:
     """Store a photo for 30 days and return its public URL, which contains 128 random bits.
 
     Raises:
-        ServiceError: PLAN_RESTRICTION; VALIDATION_ERROR; CONFLICT for too many.
+        ServiceError: PLAN_RESTRICTION; VALIDATION_ERROR; CONFLICT for too many photos or bytes.
     """
     if not caller.plan.posts:
         raise ServiceError(PLAN_RESTRICTION, f"The plan {caller.plan.display_name} does not include posts.")
@@ -32,8 +36,12 @@ async def store(services: Services, caller: Caller, content: bytes) -> str:
         raise invalid("body", "media", str(error)) from None
     ident = random_id(services.entropy)
     async with services.storage.write() as session:
-        if await photos.count(session, caller.owner_id) >= MOST:
-            raise ServiceError(CONFLICT, f"You have uploaded {MOST} photos in 30 days. Use the URL of a photo instead.")
+        number, size = await photos.total(session, caller.owner_id)
+        if number >= MOST:
+            raise ServiceError(CONFLICT, f"You have {MOST} photos here. {_FREE}")
+        if size + len(content) > MOST_BYTES:
+            used = f"{size / _MB:.1f} of {MOST_BYTES // _MB} MB"
+            raise ServiceError(CONFLICT, f"Your photos use {used}, so this one does not fit. {_FREE}")
         photo = Photo(found, content)
         await photos.add(session, caller.owner_id, ident, photo, services.clock.now() + KEPT)
     ending = "png" if found == "image/png" else "jpg"
@@ -50,13 +58,36 @@ def _name(services: Services, url: str) -> re.Match[str] | None:
     return _NAME.fullmatch(url.removeprefix(prefix)) if url.startswith(prefix) else None
 
 
-async def keep_until(services: Services, caller: Caller, url: str, due_at: int) -> None:
-    """Keep a photo of a post that is scheduled for 30 days after its time."""
-    match = _name(services, url)
-    if match is None or int(match[1]) != caller.owner_id:
-        return
-    async with services.storage.write() as session:
-        await photos.extend(session, caller.owner_id, match[2], due_at + KEPT)
+async def hold(services: Services, owner_id: int, document: str) -> None:
+    """Keep the photos of a post, as JSON, for as long as it is a draft."""
+    for name in _own(services, owner_id, document):
+        async with services.storage.write() as session:
+            await photos.keep(session, owner_id, name, _HELD)
+
+
+async def sent(services: Services, owner_id: int, document: str) -> None:
+    """Keep the photos of a draft that is now a post for 30 days, unless another draft has them."""
+    for name in _own(services, owner_id, document):
+        async with services.storage.write() as session:
+            if not await photos.is_drafted(session, owner_id, name):
+                await photos.keep(session, owner_id, name, services.clock.now() + KEPT)
+
+
+async def release(services: Services, owner_id: int, document: str) -> None:
+    """Delete the photos of a draft or post that was deleted, unless another draft or post has them."""
+    for name in _own(services, owner_id, document):
+        async with services.storage.write() as session:
+            if await photos.is_drafted(session, owner_id, name):
+                continue
+            if not await photos.is_posted(session, owner_id, name):
+                await photos.remove(session, owner_id, name)
+
+
+def _own(services: Services, owner_id: int, document: str) -> list[str]:
+    """Return the ids of the owner's photos in a post, as JSON."""
+    items = json.loads(document).get("media") or []
+    matches = [_name(services, str(item.get("sourceUrl"))) for item in items]
+    return [match[2] for match in matches if match is not None and int(match[1]) == owner_id]
 
 
 async def read(services: Services, name: str) -> Photo:

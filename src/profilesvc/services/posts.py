@@ -19,7 +19,7 @@ from profilesvc.domain.posts import check_create, check_patch
 from profilesvc.domain.problems import counted
 from profilesvc.domain.time import SECOND, iso, month_start, parse_iso
 from profilesvc.provider.port import ProviderError
-from profilesvc.services import events
+from profilesvc.services import events, photos
 from profilesvc.services.access import missing, require_plan
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Rendered, Services
 from profilesvc.services.idempotency import Claim, IdempotencyKey, run_once
@@ -125,7 +125,7 @@ async def _create(services: Services, location: AllowedLocation, post: JsonObjec
     try:
         created, adopted = await _send(services, location, post, claim)
     except ProviderError as error:
-        if not error.effect_unknown:  # a post that may exist stays counted
+        if error.has_failed:  # a post of a lost response stays counted
             async with services.storage.write() as session:
                 await posts.give_back(session, location.owner_id, month_start(now))
         raise provider_failure(error) from error
@@ -346,6 +346,8 @@ async def _forget(services: Services, location: AllowedLocation, post_id: str, k
             document = orjson.dumps({"name": f"{location.name}/localPosts/{post_id}"}).decode()
         if document is not None:
             events.publish(services, session, location.owner_id, _event(kind, location, document))
+    if document is not None:
+        await photos.release(services, location.owner_id, document)
 
 
 def _work(location: str) -> str:

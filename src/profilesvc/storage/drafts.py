@@ -90,12 +90,16 @@ async def reschedule(session: AsyncSession, owner_id: int, before: Draft) -> Non
 
 
 async def due(session: Executor, now: int, limit: int) -> list[DueDraft]:
-    """Return what is due, of all owners, the longest due first."""
+    """Return what is due, one of each owner in turn, so that many posts of one owner do not delay those of others.
+
+    Each owner's longest due is first, and so is the owner who has waited the longest.
+    """
+    turn = func.row_number().over(partition_by=drafts.c.owner_id, order_by=(drafts.c.next_at, drafts.c.id))
     query = (
         select(drafts.c.owner_id, drafts.c.id, users.c.plan)
         .select_from(drafts.join(users, users.c.id == drafts.c.owner_id))
         .where(drafts.c.next_at.is_not(None), drafts.c.next_at <= now, users.c.suspended_at.is_(None))
-        .order_by(drafts.c.next_at)
+        .order_by(turn, drafts.c.next_at)
         .limit(limit)
     )
     return [DueDraft(row.owner_id, row.id, row.plan) for row in await session.execute(query)]

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Column, ColumnElement, Select, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.database.statements import Executor, insert_into
-from profilesvc.storage.tables import photos
+from profilesvc.storage.tables import drafts, photos, posts
 
 
 class Photo(NamedTuple):
@@ -22,18 +22,43 @@ async def add(session: AsyncSession, owner_id: int, photo_id: str, photo: Photo,
     )
 
 
-async def count(session: Executor, owner_id: int) -> int:
-    query = select(func.count()).select_from(photos).where(photos.c.owner_id == owner_id)
-    return int((await session.execute(query)).scalar_one())
+async def total(session: Executor, owner_id: int) -> tuple[int, int]:
+    """Return how many photos an owner has, and their bytes."""
+    size = func.coalesce(func.sum(func.length(photos.c.content)), 0)
+    query = select(func.count().label("number"), size.label("size")).where(photos.c.owner_id == owner_id)
+    row = (await session.execute(query)).one()
+    return int(row.number), int(row.size)
 
 
 async def find(session: Executor, owner_id: int, photo_id: str, now: int) -> Photo | None:
-    is_photo = (photos.c.owner_id == owner_id, photos.c.id == photo_id, photos.c.expires_at > now)
-    row = (await session.execute(select(photos.c.media_type, photos.c.content).where(*is_photo))).first()
+    is_photo = and_(_is(owner_id, photo_id), photos.c.expires_at > now)
+    row = (await session.execute(select(photos.c.media_type, photos.c.content).where(is_photo))).first()
     return None if row is None else Photo._make(row)
 
 
-async def extend(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> None:
-    """Store that a photo is needed at least until an instant."""
-    is_shorter = (photos.c.owner_id == owner_id, photos.c.id == photo_id, photos.c.expires_at < expires_at)
-    await session.execute(update(photos).where(*is_shorter).values(expires_at=expires_at))
+async def keep(session: AsyncSession, owner_id: int, photo_id: str, expires_at: int) -> None:
+    """Store until when a photo is needed."""
+    await session.execute(update(photos).where(_is(owner_id, photo_id)).values(expires_at=expires_at))
+
+
+async def is_drafted(session: Executor, owner_id: int, photo_id: str) -> bool:
+    """Return whether a draft has the photo."""
+    return await _has(session, select(drafts.c.id).where(drafts.c.owner_id == owner_id), drafts.c.document, photo_id)
+
+
+async def is_posted(session: Executor, owner_id: int, photo_id: str) -> bool:
+    """Return whether a post has the photo, as the posts were last read."""
+    return await _has(session, select(posts.c.post_id).where(posts.c.owner_id == owner_id), posts.c.document, photo_id)
+
+
+async def _has(session: Executor, rows: Select[tuple[str]], document: Column[str], photo_id: str) -> bool:
+    found = rows.where(document.contains(photo_id, autoescape=True)).limit(1)
+    return (await session.execute(found)).first() is not None
+
+
+async def remove(session: AsyncSession, owner_id: int, photo_id: str) -> None:
+    await session.execute(delete(photos).where(_is(owner_id, photo_id)))
+
+
+def _is(owner_id: int, photo_id: str) -> ColumnElement[bool]:
+    return and_(photos.c.owner_id == owner_id, photos.c.id == photo_id)

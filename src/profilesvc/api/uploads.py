@@ -1,0 +1,74 @@
+"""Forms with a file: larger and slower than other bodies, and whole even if the file is too large."""
+
+from typing import NamedTuple
+
+from werkzeug.http import parse_options_header
+
+BYTES_PER_SECOND = 16 * 1024  # at least, after the first seconds; a phone in a bad network has three times as much
+SECONDS = 400  # at most
+_HEAD = 8 * 1024  # of a part of a form
+
+
+class Upload(NamedTuple):
+    """The rule for a form with a file, in bytes: how many may arrive, how many are kept, and how many of a file."""
+
+    largest: int
+    kept: int
+    file: int
+
+
+class Body:
+    """A body that is kept as it arrives."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        """Add what has arrived."""
+        self._kept += piece
+
+    def whole(self) -> bytes:
+        """Return what was kept of the body, which has ended."""
+        return bytes(self._kept)
+
+
+class Form(Body):
+    """A form whose parts are cut off beyond `most` bytes and their heads; the check of a file finds that too large.
+
+    If such a form were rejected before it is read, the user would lose what was typed in its fields.
+    """
+
+    def __init__(self, boundary: bytes, most: int) -> None:
+        super().__init__()
+        self._delimiter = b"\r\n--" + boundary
+        self._most, self._left = most + _HEAD, 0
+        self._unread = bytearray(b"\r\n")  # the first delimiter has no line before it
+
+    def add(self, piece: bytes) -> None:
+        """Add what has arrived, except for a piece that may be the start of a delimiter."""
+        self._unread += piece
+        while (end := self._unread.find(self._delimiter)) >= 0:
+            self._keep(end)
+            self._kept += self._delimiter
+            del self._unread[: len(self._delimiter)]
+            self._left = self._most
+        self._keep(len(self._unread) - len(self._delimiter) + 1)
+
+    def _keep(self, count: int) -> None:
+        count = max(count, 0)
+        self._kept += self._unread[: min(count, self._left)]
+        self._left = max(self._left - count, 0)
+        del self._unread[:count]
+
+    def whole(self) -> bytes:
+        """Return the form with shorter parts."""
+        self._keep(len(self._unread))
+        return super().whole()
+
+
+def body_for(content_type: str | None, upload: Upload | None) -> Body:
+    """Return what keeps a body of this type."""
+    media_type, options = parse_options_header(content_type or "")
+    if upload is None or media_type != "multipart/form-data" or not options.get("boundary"):
+        return Body()
+    return Form(options["boundary"].encode("latin-1", "replace"), upload.file)
