@@ -78,6 +78,10 @@ class TestUpkeep:
                 {"owner_id": 1, "id": str(at), "media_type": "image/png", "content": b"", "expires_at": at}
                 for at in old(HOUR)
             ],
+            "sessions": [
+                {"owner_id": 1, "id": str(at), "created_at": 0, "used_at": 0, "expires_at": at, "epoch": 0}
+                for at in old(HOUR)
+            ],
             "notifications": [{"message_id": str(at), "received_at": at} for at in old(8 * DAY)],
             "families": [
                 {

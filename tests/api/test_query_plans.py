@@ -35,6 +35,7 @@ TRANSIENT = [
     (tables.idempotency, "scope owner_id fingerprint fence lease_until created_at", (1, "f", 1, START, START)),
     (tables.revocations, "id owner_id kind revoked_at expires_at", (1, "token", START, START + DAY)),
     (tables.exchanges, "digest expires_at", (START + DAY,)),
+    (tables.sessions, "id owner_id created_at used_at expires_at epoch", (1, START, START, START + DAY, 0)),
     (tables.notifications, "message_id received_at", (START,)),
     (tables.mirrors, "query owner_id location_name read_at document", (1, "locations/111", START, "{}")),
     (tables.photos, "id owner_id media_type content expires_at", (2, "image/png", b"x", START + 100 * DAY)),

@@ -21,13 +21,15 @@ from profilesvc.services import (
     overview,
     photos,
     reply_templates,
+    sessions,
     several,
+    tokens,
     webhooks,
 )
 from profilesvc.services.context import AllowedLocation, Caller, Services
 from profilesvc.services.idempotency import IdempotencyKey
 from profilesvc.storage import deliveries, identities
-from support.api import Site, assert_ok
+from support.api import BOB, Site, assert_ok
 from support.pictures import png
 from support.surface import REQUESTS, Surface
 
@@ -96,6 +98,7 @@ async def of_the_dashboard(services: Services, caller: Caller, site: Site) -> No
     await credentials.roll(services, caller, client_id, KeyRoll(overlap_seconds=0))
     await audit.of_key(services, caller, client_id, AuditQuery())
     await alerts.failures(services, caller)
+    await _sessions(services)
     location = await access.require_location(services, caller, "locations/111")
     await _what_owners_write(services, caller, location)
     await events.of_location(services, location, None, 1)
@@ -134,3 +137,14 @@ async def _what_owners_write(services: Services, caller: Caller, location: Allow
     await reply_templates.save(services, caller, "Thanks", "Thank you.")
     for template in await reply_templates.listing(services, caller):
         await reply_templates.delete(services, caller, template.id)
+
+
+async def _sessions(services: Services) -> None:
+    """Two of Bob's are ended, and the third one continues."""
+    bob = await operator.act_for(services, BOB)
+    this, *others = [await tokens.user_token(services, BOB) for _ in range(3)]
+    for other in others:
+        await sessions.end(services, bob, services.signer.verify(other, "at+jwt", services.clock.now())["jti"])
+    await sessions.started_at(services, bob, this)
+    renewed = await sessions.end_others(services, bob, this)
+    assert len((await sessions.list_live(services, bob, renewed.token)).shown) == 1

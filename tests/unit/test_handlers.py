@@ -35,7 +35,7 @@ async def test_a_handler_rejects_without_an_app() -> None:
         }
     )
     with pytest.raises(ServiceError, match="identity provider") as refusal:
-        await issue_token(parts(identity=None), body)
+        await issue_token(parts(identity=None), body, "")
     assert refusal.value.kind.code == "VALIDATION_ERROR"
 
 

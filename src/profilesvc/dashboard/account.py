@@ -1,13 +1,14 @@
-"""The page of the account: its profile, its sign-ins, the end of all sessions, and a copy of its data."""
+"""The page of the account: its profile, its sessions, its sign-ins, and a copy of its data."""
 
 from quart import Blueprint, Response, request
 
 from profilesvc.dashboard import cookies, exports, pages, problems
 from profilesvc.dashboard.visits import Visit, view
 from profilesvc.domain.errors import ServiceError
-from profilesvc.services import account
+from profilesvc.services import account, sessions
 
 blueprint = Blueprint("account", __name__)
+_PATH = f"{pages.PATH}/account"
 
 
 @view(blueprint, "/account")
@@ -27,6 +28,21 @@ async def sign_out_everywhere(visit: Visit) -> Response:
     return response
 
 
+@view(blueprint, "/account/sessions/<session_id>/end", "POST")
+async def end_session(visit: Visit, session_id: str) -> Response:
+    await sessions.end(visit.services, visit.caller, session_id)
+    return pages.redirect(f"{_PATH}#sessions", "session-ended")
+
+
+@view(blueprint, "/account/sessions/end-others", "POST")
+async def end_other_sessions(visit: Visit) -> Response:
+    """End all sessions but this one, whose cookie gets a new token."""
+    renewed = await sessions.end_others(visit.services, visit.caller, visit.token)
+    response = pages.redirect(f"{_PATH}#sessions", "sessions-ended")
+    cookies.put(response, visit.services, cookies.SESSION, renewed.token, renewed.seconds)
+    return response
+
+
 @view(blueprint, "/account/data.json")
 async def export(visit: Visit) -> Response:
     """Return a copy of the user's data to download."""
@@ -35,4 +51,7 @@ async def export(visit: Visit) -> Response:
 
 async def _page(visit: Visit, error: ServiceError | None = None) -> Response:
     shown = await account.read(visit.services, visit.caller)
-    return pages.page("account.html", visit=visit, account=shown, problems=problems.of(error, "everywhere-"))
+    found = await sessions.list_live(visit.services, visit.caller, visit.token)
+    return pages.page(
+        "account.html", visit=visit, account=shown, sessions=found, problems=problems.of(error, "everywhere-")
+    )

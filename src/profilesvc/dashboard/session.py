@@ -56,7 +56,7 @@ async def callback() -> Response:
         raise ServiceError(
             AUTH_INVALID_TOKEN, "This sign-in was not started in this browser, or it has expired. Start again."
         )
-    token = await (await _provider()).finish(attempt, request.args.to_dict())
+    token = await (await _provider()).finish(attempt, request.args.to_dict(), request.headers.get("User-Agent", ""))
     response = pages.redirect(local(attempt.next_path))
     cookies.put(response, services, cookies.SESSION, token.access_token, token.expires_in)
     cookies.remove(response, services, cookies.SIGN_IN)

@@ -92,8 +92,8 @@ class Provider:
         )
         return str(url), attempt
 
-    async def finish(self, attempt: Attempt, response: dict[str, str]) -> UserToken:
-        """Return the user token of a sign-in that came back.
+    async def finish(self, attempt: Attempt, response: dict[str, str], user_agent: str) -> UserToken:
+        """Return the user token of a sign-in that came back, in a browser with this User-Agent.
 
         Raises:
             ServiceError: SERVICE_UNAVAILABLE if the provider cannot be reached, and the errors of `exchange`.
@@ -114,7 +114,7 @@ class Provider:
             subject_token_type="urn:ietf:params:oauth:token-type:id_token",  # noqa: S106
             nonce=attempt.nonce,
         )
-        return await identity.exchange(self.services, grant)
+        return await identity.exchange(self.services, grant, user_agent)
 
     async def _redeem(self, metadata: JsonObject, code: str, verifier: str) -> str:
         from authlib.oauth2.rfc6749.parameters import prepare_token_request

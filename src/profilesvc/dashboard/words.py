@@ -85,6 +85,10 @@ EVENTS = {
     "auth.failed": "Wrong secret",
     "user.login": "Signed in",
     "user.signed_out": "Signed out everywhere",
+    "user.session_ended": "Session ended",
+    "user.exported": "Data downloaded",
+    "user.deletion_requested": "Deletion of the account requested",
+    "user.deleted": "Account deleted",
     "provider.connected": "Login at the provider connected",
     "provider.disconnected": "Login at the provider disconnected",
     "provider.imported": "Locations imported",
@@ -143,6 +147,8 @@ DONE = {
     "template": "The template is saved.",
     "saved": "The settings are saved.",
     "removed": "It is deleted.",
+    "session-ended": "The session is ended.",
+    "sessions-ended": "All other sessions are ended.",
 }
 SNOOZE_DAYS = {1: "a day", 3: "three days", 7: "a week", 30: "30 days"}
 CONNECTION_STATES = {"active": "Connected", "reauth_required": "Ended by the provider"}
@@ -233,6 +239,13 @@ def utc(text: str, until: int = len("2026-01-05T09:00")) -> str:
 def exactly(text: str) -> str:
     """Write an RFC 3339 time for people with its seconds, for unique names."""
     return utc(text, len("2026-01-05T09:00:00"))
+
+
+def agent(browser: str, system: str) -> str:
+    """Return the names of a browser and its system, such as `Firefox on Windows`."""
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or system or "Unknown browser"
 
 
 def event(name: str) -> str:

@@ -38,6 +38,7 @@ KEPT: dict[Kind, int] = {
     "mirrors": mirrors.VALID,
     "notifications": 8 * DAY,  # Pub/Sub repeats a message for at most seven
     "photos": HOUR,
+    "sessions": HOUR,
 }
 
 

@@ -12,13 +12,13 @@ from profilesvc.domain.plans import Feature
 from profilesvc.domain.request import RequestInfo
 from profilesvc.domain.time import MINUTE
 from profilesvc.limits.limiter import Kind
-from profilesvc.services import origins
+from profilesvc.services import origins, sessions
 from profilesvc.services.context import AllowedLocation, Caller, Prefetch, Services, deactivated
 from profilesvc.storage import keys, locations, users
 from profilesvc.storage.connection import Beat
 from profilesvc.storage.keys import KeyState
 from profilesvc.storage.revocations import TokenIds
-from profilesvc.storage.users import UserState
+from profilesvc.storage.users import TokenUser
 from profilesvc.tokens.claims import AccessClaims, ServiceClaims, UserClaims
 from profilesvc.tokens.signer import TokenRejected
 
@@ -179,15 +179,14 @@ def ids(claims: AccessClaims) -> TokenIds:
     return {"jti": claims["jti"], "fam": family, "kid": claims["kid"]}
 
 
-async def live_user(
-    services: Services, claims: UserClaims, prefetch: Prefetch | None = None
-) -> tuple[UserState | None, Row]:
-    """Return the user of a token, or None if the token is no longer valid."""
+async def live_user(services: Services, claims: UserClaims, prefetch: Prefetch | None = None) -> TokenUser:
+    """Return the user of a token, or None in its place if the token is no longer valid."""
     async with services.storage.read() as session:
-        user, prefetched = await users.token_user(session, int(claims["sub"]), ids(claims), prefetch)
+        found = await users.token_user(session, int(claims["sub"]), ids(claims), prefetch)
+    user = found.user
     if user is None or user.suspended_at is not None or user.epoch != claims["epoch"]:
-        return None, ()
-    return user, prefetched
+        return TokenUser(None)
+    return found
 
 
 async def live_key(
@@ -204,9 +203,10 @@ async def live_key(
 
 
 async def _user(services: Services, claims: UserClaims, prefetch: Prefetch | None) -> Caller:
-    user, prefetched = await live_user(services, claims, prefetch)
+    user, used_at, prefetched = await live_user(services, claims, prefetch)
     if user is None:
         raise await _ended(services, claims)
+    sessions.record_use(services, claims, used_at)
     return Caller(user.id, services.plans[user.plan], _ALL_PERMISSIONS, prefetched=prefetched)
 
 

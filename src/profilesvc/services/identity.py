@@ -10,7 +10,7 @@ from profilesvc.domain.errors import ServiceError, forbidden, invalid
 from profilesvc.domain.permissions import ALL
 from profilesvc.domain.request import current_request
 from profilesvc.domain.time import HOUR
-from profilesvc.services import audit, origins, tokens, users
+from profilesvc.services import audit, origins, sessions, tokens, users
 from profilesvc.services.access import require_origin
 from profilesvc.services.context import Services
 from profilesvc.storage import identities
@@ -28,8 +28,10 @@ _MESSAGES = {
 }
 
 
-async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
+async def exchange(services: Services, body: TokenExchangeGrant, user_agent: str = "") -> UserToken:
     """Run the token exchange grant: return a user token for an ID token of the configured issuer.
+
+    `user_agent` is that of the client, for the user's list of sessions.
 
     Raises:
         ServiceError: AUTH_INVALID_TOKEN if the ID token is not accepted, with `details.reason` (D-04a);
@@ -56,9 +58,10 @@ async def exchange(services: Services, body: TokenExchangeGrant) -> UserToken:
             raise _rejection("suspended")
         request.actor = f"user:{user.id}"
         await audit.record(services, session, "user.login", user.id, issuer=identity.issuer)
+        session_id = await sessions.start(services, session, user, user_agent)
     return UserToken(
         plan=user.plan,
-        access_token=await tokens.sign_for_user(services, user),
+        access_token=await tokens.sign_for_user(services, user, session_id),
         expires_in=services.settings.tokens.user_ttl_seconds,
         permissions=[name.value for name in ALL],
     )

@@ -115,7 +115,7 @@ async def _belongs(services: Services, caller: Caller, claims: AccessClaims) -> 
 async def _current_scope(services: Services, claims: AccessClaims) -> str | None:
     """Return the scope that a request with this token would have now, or None if the token is not valid."""
     if claims["scope"] == "user":
-        return None if (await access.live_user(services, claims))[0] is None else " ".join(ALL)
+        return None if (await access.live_user(services, claims)).user is None else " ".join(ALL)
     key, _ = await access.live_key(services, claims)
     if key is None or key.hold is not None:
         return None

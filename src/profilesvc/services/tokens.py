@@ -6,13 +6,12 @@ from profilesvc.domain.errors import ServiceError
 from profilesvc.domain.keys import CLIENT_ID, secret_digest, secret_matches
 from profilesvc.domain.permissions import grant
 from profilesvc.domain.request import current_request
-from profilesvc.services import rotation
+from profilesvc.services import rotation, sessions
 from profilesvc.services.access import admit_key, ids, record_use
 from profilesvc.services.context import Services
 from profilesvc.storage import keys, users
 from profilesvc.storage.keys import KeyState
-from profilesvc.tokens.claims import DASHBOARD
-from profilesvc.tokens.signer import TokenRejected, random_id
+from profilesvc.tokens.signer import TokenRejected
 
 
 def _bad_credentials() -> ServiceError:
@@ -137,22 +136,15 @@ async def user_token(services: Services, email: str) -> str:
     Raises:
         ServiceError: NOT_FOUND for an unknown or suspended user.
     """
-    async with services.storage.read() as session:
+    async with services.storage.write() as session:
         user = await users.user_by_email(session, email)
-    if user is None or user.suspended_at is not None:
-        raise ServiceError(NOT_FOUND, f"There is no active user {email}.")
-    return await sign_for_user(services, user)
+        if user is None or user.suspended_at is not None:
+            raise ServiceError(NOT_FOUND, f"There is no active user {email}.")
+        session_id = await sessions.start(services, session, user)
+    return await sign_for_user(services, user, session_id)
 
 
-async def sign_for_user(services: Services, user: users.UserState) -> str:
+async def sign_for_user(services: Services, user: users.UserState, session_id: str) -> str:
     """Return an access token of an active user. It ends when the user's epoch is raised."""
-    await services.signing_keys.reload()
-    claims = {
-        "sub": str(user.id),
-        "client_id": DASHBOARD,
-        "scope": "user",
-        "epoch": user.epoch,
-        "jti": random_id(services.entropy),
-    }
-    now, ttl = services.clock.now(), services.settings.tokens.user_ttl_seconds
-    return services.signer.issue("at+jwt", claims, now, ttl)
+    seconds = services.settings.tokens.user_ttl_seconds
+    return await sessions.sign(services, user.id, user.epoch, session_id, seconds)

@@ -66,7 +66,7 @@ class IdentityRow(Table, table=True):
 
     issuer: str = Field(sa_column=Column(String(255), primary_key=True))
     subject: str = Field(sa_column=Column(String(255), primary_key=True))
-    owner_id: int = Field(sa_column=Column(ID, nullable=False))
+    owner_id: int = Field(sa_column=Column(ID, nullable=False, index=True))
     created_at: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 

@@ -23,6 +23,7 @@ Kind = Literal[
     "mirrors",
     "notifications",
     "photos",
+    "sessions",
 ]
 _AGES: dict[Kind, Column[int]] = {
     "audit": tables.audit.c.at,
@@ -40,6 +41,7 @@ _AGES: dict[Kind, Column[int]] = {
     "mirrors": tables.mirrors.c.read_at,
     "notifications": tables.notifications.c.received_at,
     "photos": tables.photos.c.expires_at,
+    "sessions": tables.sessions.c.expires_at,
 }
 PIECE = 5_000  # rows of one transaction, which take far less than the time limit of a statement
 

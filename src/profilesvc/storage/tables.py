@@ -25,7 +25,8 @@ from sqlalchemy import (
 from sqlmodel import Field
 
 from profilesvc.database.schema import metadata as metadata
-from profilesvc.storage import event_tables as event_tables  # completes the metadata
+from profilesvc.storage import account_tables as account_tables  # completes the metadata
+from profilesvc.storage import event_tables as event_tables
 from profilesvc.storage import provider_tables as provider_tables
 from profilesvc.storage import writing_tables as writing_tables
 from profilesvc.storage.columns import number, of_owner, owner
@@ -394,3 +395,5 @@ provider_connections = metadata.tables["provider_connections"]
 drafts = metadata.tables["drafts"]
 photos = metadata.tables["photos"]
 reply_templates = metadata.tables["reply_templates"]
+sessions = metadata.tables["sessions"]
+deletions = metadata.tables["deletions"]

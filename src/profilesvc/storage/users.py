@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import func, insert, or_, select, text, update
+from sqlalchemy import bindparam, func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from profilesvc.contract.json import JsonObject
 from profilesvc.database.statements import Executor, Prefetch, Prepared, Row, fetch_one
 from profilesvc.storage.revocations import NO_TOKEN, TokenIds, any_of
-from profilesvc.storage.tables import OWNER, businesses, emails, users
+from profilesvc.storage.tables import OWNER, businesses, emails, sessions, users
 
 
 class UserState(NamedTuple):
@@ -26,19 +26,31 @@ class UserState(NamedTuple):
 
 
 USER = select(*(users.c[name] for name in UserState._fields))
-_TOKEN_USER = Prepared(USER.where(users.c.id == OWNER, ~any_of))
+_USED_AT = (
+    select(sessions.c.used_at).where(sessions.c.owner_id == OWNER, sessions.c.id == bindparam("jti")).scalar_subquery()
+)
+_TOKEN_USER = Prepared(USER.where(users.c.id == OWNER, ~any_of).add_columns(_USED_AT.label("session_used_at")))
+
+
+class TokenUser(NamedTuple):
+    """A user, or None if the token is revoked; when the session of the token was used; and the prefetched row."""
+
+    user: UserState | None
+    session_used_at: int | None = None
+    prefetched: Row = ()
 
 
 async def user(session: Executor, owner_id: int) -> UserState | None:
-    return (await token_user(session, owner_id, NO_TOKEN))[0]
+    return (await token_user(session, owner_id, NO_TOKEN)).user
 
 
-async def token_user(
-    session: Executor, owner_id: int, ids: TokenIds, prefetch: Prefetch | None = None
-) -> tuple[UserState | None, Row]:
-    """Return a user, or None if one of the `ids` of their token is revoked; and the prefetched row."""
+async def token_user(session: Executor, owner_id: int, ids: TokenIds, prefetch: Prefetch | None = None) -> TokenUser:
+    """Return the user of a token with these `ids`, in one statement."""
     row, prefetched = await fetch_one(session, _TOKEN_USER, prefetch, owner_id=owner_id, **ids)
-    return (None if row is None else UserState._make(row)), prefetched
+    if row is None:
+        return TokenUser(None, None, prefetched)
+    *state, used_at = row
+    return TokenUser(UserState._make(state), used_at, prefetched)
 
 
 async def lock_user(session: AsyncSession, owner_id: int) -> UserState:

@@ -21,7 +21,7 @@ routes = Routes("tokens")
     media_hint="Send the body as JSON with Content-Type: application/json; POST /oauth2/token accepts forms.",
     errors=(AUTH_INVALID_TOKEN, AUTH_INSUFFICIENT_PERMISSIONS),
 )
-async def issue_token(services: Services, body: TokenRequest) -> Token | UserToken:
+async def issue_token(services: Services, body: TokenRequest, user_agent: str) -> Token | UserToken:
     """Issue a token.
 
     Exchange client credentials, a refresh token or an ID token for tokens. A refresh token is accepted once: keep
@@ -31,4 +31,4 @@ async def issue_token(services: Services, body: TokenRequest) -> Token | UserTok
         return await tokens.client_credentials(services, body.root)
     if isinstance(body.root, RefreshGrant):
         return await tokens.refresh(services, body.root)
-    return await identity.exchange(services, body.root)
+    return await identity.exchange(services, body.root, user_agent)
