@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, Optional, cast
 
 from sqlalchemy import make_url
 
-from profilesvc.database import migrate, pooler
+from profilesvc.database import migrate, pooler, postgres
 from profilesvc.database.engine import Storage
 from profilesvc.database.leases import PostgresLeases
 from profilesvc.dev_issuer.provider import CLIENT_ID, DevIssuer
@@ -52,7 +52,7 @@ DEV_ISSUER_KEY_FILE = "dev_issuer_key.pem"
 class Runtime:
     """Clock, entropy, watcher and resolver of a service, and the emulator's app and the issuer that it has opened.
 
-    A process that serves the emulator on its own socket sets `guard`.
+    A process that serves the emulator on its own socket sets `guard`. PostgreSQL shows `role` with the connections.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -62,6 +62,7 @@ class Runtime:
     issuer: DevIssuer | None = None
     watcher: Watcher = field(default_factory=Watcher)
     resolver: Resolver = resolve
+    role: str = "command"
 
 
 async def _open_signing_keys(services: Services) -> None:
@@ -170,7 +171,7 @@ async def open_services(settings: Settings, runtime: Runtime, *, provider: bool 
     metrics = Metrics()
     async with (
         runtime.watcher.opened(),
-        _open_storage(settings, runtime.watcher) as storage,
+        _open_storage(settings, runtime) as storage,
         _open_provider(settings, runtime, metrics, storage) if provider else _no_provider() as (
             client,
             runtime.emulator,
@@ -238,9 +239,9 @@ def open_identity(settings: Settings, runtime: Runtime) -> TrustedIssuer | None:
 
 
 @asynccontextmanager
-async def _open_storage(settings: Settings, watcher: Watcher) -> AsyncIterator[Storage]:
-    urls = settings.effective_database_url, settings.database_replica_url
-    storage = watcher.storage(urls[0], settings.database_pool_size, urls[1])
+async def _open_storage(settings: Settings, runtime: Runtime) -> AsyncIterator[Storage]:
+    urls = [postgres.named(u, runtime.role) for u in (settings.effective_database_url, settings.database_replica_url)]
+    storage = runtime.watcher.storage(urls[0], settings.database_pool_size, urls[1])
     try:
         await require_pooling(storage.engine)
         if storage.is_sqlite:
@@ -371,7 +372,7 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> "Quart":
         from profilesvc.emulator import browser
 
         blueprints.append(browser.blueprint(lambda: cast("Quart", runtime.emulator)))
-    runtime.watcher = open_watcher(settings)
+    runtime.watcher, runtime.role = open_watcher(settings), "serve"
     app = build(lambda: open_services(settings, runtime), runtime.entropy, blueprints, runtime.watcher.around)
     app.config.update(
         MAX_IN_FLIGHT=settings.max_in_flight,

@@ -18,6 +18,7 @@ from support.every_operation import beside_the_api, every_operation, first_login
 from support.owner_filters import without_owner
 from support.partitions import Recorded, partitioned, parts, recorded
 from support.query_plans import prepared
+from support.session_state import of_statement
 from support.surface import Record, Surface
 
 pytestmark = pytest.mark.in_process("records the statements of the process")
@@ -57,6 +58,7 @@ async def test_every_statement_of_a_request_names_the_owner(seen: Recorded, serv
     dialect = services.storage.dialect
     found = spanning({*seen, *prepared(dialect)}, dialect)
     assert found == {}
+    assert {sql: kept for sql in seen if (kept := of_statement(sql))} == {}, "it would stay in the session"
 
 
 async def test_only_background_work_and_the_operator_span_owners(

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from conftest import Postgres, make_settings
-from profilesvc.bootstrap import Runtime, open_services
+from profilesvc.bootstrap import Runtime, create_app, open_services
 from profilesvc.database import migrate, time_limits
 from profilesvc.database.engine import create_engine
+from profilesvc.database.postgres import named
 from profilesvc.operations import counts, housekeeping, readiness
 from profilesvc.services.context import Services
 from profilesvc.storage import locations, posts
@@ -109,3 +110,45 @@ class TestTimeLimits:
             [line] = await time_limits.ensure(engine)
             await engine.dispose()
         assert "RECONNECT" in line
+
+
+class TestName:
+    """PostgreSQL shows the role of a process with its connections, behind every pooler."""
+
+    NAMES = "SELECT DISTINCT application_name FROM pg_stat_activity WHERE application_name LIKE $1 ORDER BY 1"
+
+    async def shown(self, postgres: Postgres, tmp_path: Path, url: str, pattern: str = "profilesvc%") -> list[str]:
+        """The names while an app and a command use the database."""
+        settings = make_settings(tmp_path, url)
+        app = create_app(settings, Runtime())
+        async with app.test_app(), open_services(settings, Runtime()) as other:
+            for services in (app.extensions["profilesvc"], other):
+                async with services.storage.read() as session, services.storage.write() as writing:
+                    await list_users(session)
+                    await writing.execute(text("SELECT 1"))
+                    await posts.first_page(session, 1, "locations/111", 10)
+            database = await postgres.connect("work")
+            names = [row[0] for row in await database.fetch(self.NAMES, pattern)]
+            await database.close()
+            return names
+
+    async def test_is_the_role(self, restored: Postgres, tmp_path: Path) -> None:
+        names = await self.shown(restored, tmp_path, restored.url("work"))
+        assert names == ["profilesvc command", "profilesvc serve"]
+
+    @pytest.mark.parametrize(("mode", "newer"), WORKS)
+    async def test_passes_a_pooler(self, restored: Postgres, tmp_path: Path, mode: str, newer: bool) -> None:
+        with pooled(restored, mode, newer) as url:
+            names = await self.shown(restored, tmp_path, url)
+        assert set(names) & {"profilesvc command", "profilesvc serve"}
+        assert set(names) <= {"profilesvc command", "profilesvc serve"}
+
+    async def test_can_be_the_operators_own(self, restored: Postgres, tmp_path: Path) -> None:
+        url = f"{restored.url('work')}&application_name=profilesvc-on-app1"
+        assert await self.shown(restored, tmp_path, url) == ["profilesvc-on-app1"]
+
+    async def test_is_that_of_a_command_on_the_database(self, restored: Postgres) -> None:
+        engine = create_engine(named(restored.url("work"), "db"), 1, patient=True)
+        async with engine.connect() as connection:
+            assert await connection.scalar(text("SELECT current_setting('application_name')")) == "profilesvc db"
+        await engine.dispose()

@@ -111,7 +111,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     from profilesvc.cli.failures import expected
     from profilesvc.database import pooler
     from profilesvc.database.engine import create_engine
-    from profilesvc.database.postgres import parsed_url
+    from profilesvc.database.postgres import named, parsed_url
 
     try:
         url = parsed_url(settings.effective_database_url)
@@ -122,7 +122,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     if url.get_backend_name() == "sqlite" and not await asyncio.to_thread(Path(str(url.database)).is_file):
         yield Check("database", "warn", f"{where} does not exist yet", "`profilesvc serve` creates it")
         return
-    engine = create_engine(settings.effective_database_url, 1)
+    engine = create_engine(named(settings.effective_database_url, "doctor"), 1)
     try:
         if url.get_backend_name() == "postgresql" and (found := await pooler.pooling(engine)):
             yield (check := _pooler(found))

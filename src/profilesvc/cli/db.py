@@ -19,10 +19,11 @@ Result = TypeVar("Result")
 def _with_engine(work: "Callable[[AsyncEngine], Awaitable[Result]]") -> Result:
     """Run `work` on the database without a check of its revision."""
     from profilesvc.database.engine import create_engine
+    from profilesvc.database.postgres import named
     from profilesvc.settings import load
 
     async def opened() -> Result:
-        engine = create_engine(load().effective_database_url, 1, patient=True)
+        engine = create_engine(named(load().effective_database_url, "db"), 1, patient=True)
         try:
             return await work(engine)
         finally:

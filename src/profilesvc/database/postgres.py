@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError
 BUSY_SECONDS = 4.5  # the limit of a unit of work, which leaves room for the response within 6 s
 _CLOSE_SECONDS = 0.1
 _OF_SQLALCHEMY = ("prepared_statement_cache_size", "prepared_statement_name_func")
+_NAME = "application_name"
 
 
 class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver has no types
@@ -57,13 +58,17 @@ class DriverConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
 
 
 async def connect(*args: object, **arguments: object) -> asyncpg.Connection:
-    """Connect as the driver does.
+    """Connect as the driver does. PostgreSQL shows the name with the connection.
+
+    The name is the only start-up parameter, because every pooler accepts it, and no other one. The server's time limits
+    belong to the role instead (`time_limits.py`).
 
     Raises:
         ConnectionError: the socket is missing; the message names its folder.
     """
+    name = arguments.pop(_NAME, "profilesvc")
     try:
-        return await asyncpg.connect(*args, **arguments)
+        return await asyncpg.connect(*args, server_settings={"application_name": name}, **arguments)
     except FileNotFoundError as error:
         where = arguments.get("host") or "the default folder"
         raise ConnectionError(f"no server has its socket in {where}") from error
@@ -73,14 +78,12 @@ def connect_args(*, patient: bool = False) -> dict[str, object]:
     """Return the arguments of asyncpg.connect; `patient` sets no time limit on statements, for migrations.
 
     The unit of work limits the time of its commands and closes their connection. The driver's own limit is longer,
-    because after it the connection waits until the server has confirmed the cancellation. The server's limits belong to
-    the role (`time_limits.py`): every pooler accepts the name of the application, and none other parameters.
+    because after it the connection waits until the server has confirmed the cancellation.
     """
     return {
         "timeout": BUSY_SECONDS,
         "command_timeout": None if patient else 2 * BUSY_SECONDS,
         "connection_class": DriverConnection,
-        "server_settings": {"application_name": "profilesvc"},
     }
 
 
@@ -91,12 +94,24 @@ def parsed_url(text: str) -> URL:
         ArgumentError: it is not a URL, or has a parameter that asyncpg does not accept.
     """
     url = make_url(text)
-    accepted = (*inspect.signature(asyncpg.connect).parameters, *_OF_SQLALCHEMY)
+    accepted = (*inspect.signature(asyncpg.connect).parameters, *_OF_SQLALCHEMY, _NAME)
     for name in () if url.get_backend_name() == "sqlite" else url.query:
         if name not in accepted:
             hint = "; for TLS write ssl=require or ssl=verify-full" if name.startswith("ssl") else ""
             raise ArgumentError(f"{name} is not a parameter of the driver{hint}")
     return _with_a_primary(url)
+
+
+def named(text: str, role: str) -> str:
+    """Return the URL of a database with the name of its connections, unless the URL has one; none for no URL.
+
+    The role is that of the process, and processes of one role have the same name: a pooler that gives a session to a
+    client with another name sets the name first, which is one more round trip for each transaction (D-121).
+    """
+    url = make_url(text) if text else None
+    if url is None or url.get_backend_name() == "sqlite" or _NAME in url.query:
+        return text
+    return url.update_query_dict({_NAME: f"profilesvc {role}"}).render_as_string(hide_password=False)
 
 
 def standby_url(text: str) -> str:
